@@ -1,0 +1,44 @@
+# Every target sets up what it needs: a virtual environment in .venv, with the versions of constraints.txt.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+# Compiled kernels and tool caches live here, so that a clone stays clean.
+export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
+
+.PHONY: help setup demo test lint types format bench bench-wire clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(READY) ## Virtual environment and packages
+
+$(READY): scripts/setup pyproject.toml constraints.txt
+	@scripts/setup $(VENV)
+	@touch $@
+
+demo: $(READY) ## A tour of the inspector, on real bytes
+	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo
+
+test: $(READY) ## All tests, in parallel
+	@$(BIN)/pytest -n auto --dist worksteal
+
+lint: $(READY) ## ruff and the import contracts
+	@$(BIN)/ruff format --check --quiet . || { echo "some files aren't formatted: run make format"; exit 1; }
+	@$(BIN)/ruff check .
+	@PYTHONPATH=src $(BIN)/lint-imports
+
+types: $(READY) ## mypy, strict
+	@$(BIN)/mypy
+
+format: $(READY) ## Format and sort imports
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: bench-wire ## All benchmarks
+
+bench-wire: $(READY) ## Messages and record batches, beside kio
+	@$(BIN)/python benchmarks/wire.py
+
+clean: ## Remove the virtual environment and caches
+	rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

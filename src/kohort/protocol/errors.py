@@ -1,0 +1,72 @@
+"""What can go wrong on the wire: Kafka's error codes, and the exceptions for bytes that don't decode.
+
+`ErrorCode` lists the codes a broker answers with; `ProtocolError` is raised for bytes or values that don't fit a
+message's declaration, `CorruptRecordError` for record batches that don't add up.
+"""
+
+from __future__ import annotations
+
+from kohort.protocol.error_codes import ErrorCode
+
+__all__ = ["CorruptRecordError", "ErrorCode", "KafkaError", "ProtocolError", "UnsupportedVersionError"]
+
+
+class KafkaError(Exception):
+    """An error that a broker answered with: its code, and what the broker said about it.
+
+    `error.code.retriable` tells whether the same request may succeed later.
+    """
+
+    def __init__(self, code: ErrorCode, detail: str | None = None) -> None:
+        super().__init__(f"{code.name} ({code.value})" + (f": {detail}" if detail else ""))
+        self.code = code
+        self.detail = detail
+
+
+class ProtocolError(ValueError):
+    """Bytes that aren't the message they should be, or values that the message can't carry.
+
+    Attributes:
+        message: name of the message, such as "HeartbeatRequest".
+        version: version of the message that was decoded or encoded.
+        path: Kafka's name of the field, from the message down: "Topics[2].Partitions[0].Leader"; "" for the message.
+        offset: byte offset where decoding failed, counted from the start of the message; None when encoding.
+        reason: what is wrong there.
+    """
+
+    def __init__(self, message: str, version: int, path: str, offset: int | None, reason: str) -> None:
+        field = f", field {path}" if path else ""
+        where = f", byte {offset}" if offset is not None else ""
+        super().__init__(f"{message} v{version}{field}{where}: {reason}")
+        self.message = message
+        self.version = version
+        self.path = path
+        self.offset = offset
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[ProtocolError], tuple[str, int, str, int | None, str]]:
+        return type(self), (self.message, self.version, self.path, self.offset, self.reason)
+
+
+class UnsupportedVersionError(ProtocolError):
+    """A version of a message that isn't declared, or a value that the version has no field for."""
+
+
+class CorruptRecordError(ValueError):
+    """A record batch whose header, checksum, compression or records don't add up.
+
+    Attributes:
+        base_offset: base offset that the batch's header states; None where not even that could be read.
+        position: byte offset of the batch in the buffer that was read.
+        reason: what is wrong with it.
+    """
+
+    def __init__(self, base_offset: int | None, position: int, reason: str) -> None:
+        which = "a batch" if base_offset is None else f"the batch with base offset {base_offset}"
+        super().__init__(f"{which} at byte {position}: {reason}")
+        self.base_offset = base_offset
+        self.position = position
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[CorruptRecordError], tuple[int | None, int, str]]:
+        return type(self), (self.base_offset, self.position, self.reason)

@@ -1,0 +1,139 @@
+"""The pieces that compiled codecs are made of: varints, tables of packers by length, ids, raw tagged fields.
+
+Compiled codecs (see `codec`) call these by name. All of them raise plain `ValueError`, `IndexError` or
+`struct.error` on bad input; the codec then asks `trace` where the fault lies.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+__all__ = [
+    "MAX_UVARINT", "UUIDS", "UVARINT", "PackerTable", "UnpackerTable", "UvarintTable", "long_uvarint", "packers",
+    "read_uvarint", "unpackers", "uvarint", "write_tags",
+]  # fmt: skip
+
+MAX_UVARINT: Final = 2**32 - 1
+"""Kafka's unsigned varints carry 32 bits, in five bytes at most."""
+
+_CACHED_LENGTHS: Final = 1024
+"""Packers for arrays up to this long are kept; longer ones are made when needed."""
+
+_CACHED_UUIDS: Final = 65_536
+
+
+def uvarint(value: int) -> bytes:
+    """`value` as an unsigned varint: seven bits a byte, the low ones first."""
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
+    """The unsigned varint at `pos`, and the position after it."""
+    first = data[pos]
+    return (first, pos + 1) if first < 128 else long_uvarint(data, first, pos + 1)
+
+
+def long_uvarint(data: bytes, first: int, pos: int) -> tuple[int, int]:
+    """An unsigned varint whose first byte was already read, and the position after it; `pos` is its second byte.
+
+    A `first` of 0 is refused: compiled codecs come here with whatever isn't a plain length from 1 to 127, and a
+    length of 0 stands for null where null isn't allowed.
+    """
+    if not first:
+        raise ValueError("null where null is not allowed")
+    value = first & 127
+    shift = 7
+    while first > 127:
+        first = data[pos]
+        pos += 1
+        value |= (first & 127) << shift
+        shift += 7
+        if shift > 35:
+            raise ValueError("varint longer than five bytes")
+    if value > MAX_UVARINT:
+        raise ValueError("varint over 32 bits")
+    return value, pos
+
+
+class UvarintTable(dict[int, bytes]):
+    """Unsigned varints by value: the small ones kept, the others made when asked for."""
+
+    def __init__(self) -> None:
+        super().__init__((value, uvarint(value)) for value in range(4096))
+
+    def __missing__(self, value: int) -> bytes:
+        return uvarint(value)
+
+
+class UnpackerTable(dict[int, Callable[[bytes, int], tuple[Any, ...]]]):
+    """`struct` unpackers of arrays by their length, for one element format."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+    def __missing__(self, length: int) -> Callable[[bytes, int], tuple[Any, ...]]:
+        if length < 0:
+            raise ValueError("negative array length")
+        unpack = struct.Struct(f">{length}{self.code}").unpack_from
+        if length < _CACHED_LENGTHS:
+            self[length] = unpack
+        return unpack
+
+
+class PackerTable(dict[int, Callable[..., bytes]]):
+    """`struct` packers of arrays by their length, for one element format."""
+
+    def __init__(self, code: str) -> None:
+        self.code = code
+
+    def __missing__(self, length: int) -> Callable[..., bytes]:
+        pack = struct.Struct(f">{length}{self.code}").pack
+        if length < _CACHED_LENGTHS:
+            self[length] = pack
+        return pack
+
+
+class UuidTable(dict[bytes, uuid.UUID]):
+    """Ids by their bytes. Topic ids come again and again, and making a `UUID` costs ten times this look-up."""
+
+    def __missing__(self, raw: bytes) -> uuid.UUID:
+        if len(self) >= _CACHED_UUIDS:
+            self.clear()
+        made = self[raw] = uuid.UUID(bytes=raw)
+        return made
+
+
+@cache
+def unpackers(code: str) -> UnpackerTable:
+    """The table for an element format, shared by all codecs."""
+    return UnpackerTable(code)
+
+
+@cache
+def packers(code: str) -> PackerTable:
+    """The table for an element format, shared by all codecs."""
+    return PackerTable(code)
+
+
+UVARINT: Final = UvarintTable()
+UUIDS: Final = UuidTable()
+
+
+def write_tags(tags: dict[int, bytes]) -> bytes:
+    """A tagged-fields section: the number of fields, then tag, size and bytes of each, by ascending tag."""
+    out = [uvarint(len(tags))]
+    for tag in sorted(tags):
+        if not 0 <= tag <= MAX_UVARINT:
+            raise ValueError(f"tag {tag} out of range")
+        value = tags[tag]
+        out += (uvarint(tag), uvarint(len(value)), value)
+    return b"".join(out)

@@ -1,0 +1,254 @@
+"""How a message is declared.
+
+A message is a class; its fields are declared once, as a superset over all versions, each with its wire type, a line
+on what it means, and the versions that have it:
+
+    class HeartbeatRequest(Request, key=12, versions="0-4", flexible=4):
+        group_id: str = string("The group the member belongs to.")
+        generation_id: int = int32("The generation the member joined in.")
+        member_id: str = string("The member's id.")
+        group_instance_id: str | None = string("A static member's own id.", since=3, nullable=True, default=None)
+
+The annotation is what Python sees, the call what the wire sees. Structs nest as they nest on the wire:
+`MetadataResponse.Topic.Partition`. Every field has a default, so a caller names only what matters.
+
+Python types: numbers are `int` or `float`, `uuid.UUID` for ids, `bytes` for blobs, a buffer for records (decoding
+gives a `memoryview` into the input, nothing is copied). Arrays of structs are lists; arrays of numbers and strings
+are tuples. Nullable fields may be `None`.
+
+This module only describes; `message` adds what travels by itself, `codec` compiles, `trace` interprets.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final, TypeAlias, cast, dataclass_transform
+
+import msgspec
+
+__all__ = [
+    "LATEST", "NO_UUID", "Array", "Field", "Records", "Scalar", "Struct", "StructType", "Type", "array", "boolean",
+    "bytes_", "camel_case", "float64", "int8", "int16", "int32", "int64", "records_", "string", "struct", "uint16",
+    "uint32", "uuid_", "walk_structs",
+]  # fmt: skip
+
+Records: TypeAlias = bytes | bytearray | memoryview
+"""Record batches as they travel; any object with the buffer protocol encodes."""
+
+NO_UUID: Final = uuid.UUID(int=0)
+"""Kafka's "no id": sixteen zero bytes."""
+
+LATEST: Final = 32767
+"""The end of an open version range."""
+
+_UNSET: Final = object()
+
+
+class Type:
+    """A wire type. Subclasses: `Scalar`, `Array`, `StructType`."""
+
+    name: str
+    """As Kafka spells it: "int32", "string", "[]Topic"."""
+
+
+class Scalar(Type):
+    """A type without parts. Calling it declares a field of the type.
+
+    Attributes:
+        code: format character of `struct` for types of a fixed size, "" for the others.
+        size: bytes on the wire, or 0 where the length varies.
+        zero: the default where a declaration gives none.
+    """
+
+    def __init__(self, name: str, zero: Any, code: str = "", size: int = 0) -> None:
+        self.name = name
+        self.zero = zero
+        self.code = code
+        self.size = size
+
+    def __call__(self, doc: str, **options: Any) -> Any:
+        """Declare a field; `options` are those of `Field`."""
+        return Field(self, doc, **options)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Array(Type):
+    """An array; `element` is a `Scalar` or a `StructType`, never another array."""
+
+    def __init__(self, element: Scalar | StructType) -> None:
+        self.element = element
+        self.name = f"[]{element.name}"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class StructType(Type):
+    """A group of fields, declared as a subclass of `Struct`."""
+
+    def __init__(self, cls: type[Struct]) -> None:
+        self.cls = cls
+        self.name = cls.__name__
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+boolean: Final = Scalar("bool", False, "?", 1)
+int8: Final = Scalar("int8", 0, "b", 1)
+int16: Final = Scalar("int16", 0, "h", 2)
+uint16: Final = Scalar("uint16", 0, "H", 2)
+int32: Final = Scalar("int32", 0, "i", 4)
+uint32: Final = Scalar("uint32", 0, "I", 4)
+int64: Final = Scalar("int64", 0, "q", 8)
+float64: Final = Scalar("float64", 0.0, "d", 8)
+uuid_: Final = Scalar("uuid", NO_UUID, "16s", 16)
+string: Final = Scalar("string", "")
+bytes_: Final = Scalar("bytes", b"")
+records_: Final = Scalar("records", b"")
+
+
+def array(element: Scalar | type[Struct], doc: str, **options: Any) -> Any:
+    """Declare a field that is an array of scalars or of structs; `options` are those of `Field`."""
+    return Field(Array(element if isinstance(element, Scalar) else StructType(element)), doc, **options)
+
+
+def struct(cls: type[Struct], doc: str, **options: Any) -> Any:
+    """Declare a field that is one struct; `options` are those of `Field`."""
+    return Field(StructType(cls), doc, **options)
+
+
+class Field:
+    """One field of a message or struct.
+
+    Args:
+        type_: its wire type.
+        doc: what it means, in a line.
+        since, until: first and last version that has it.
+        nullable: True if it may be null in every version, or the first version where it may.
+        default: its value where the caller gives none, and in versions that don't have it. Where the declaration
+            gives none either: null if nullable, else zero, empty, or a struct of defaults.
+        ignorable: whether a value other than the default may be dropped silently by a version without the field.
+        tag, tagged_since: number of the tagged field, and the first version where it is tagged (default: `since`).
+        compact: False where the field keeps the classic length prefix even in flexible versions.
+        name: Kafka's name, where it isn't the Python name in camel case.
+    """
+
+    __slots__ = (
+        "attr", "compact", "default", "doc", "ignorable", "name", "nullable_since", "since", "tag", "tagged_since",
+        "type", "until",
+    )  # fmt: skip
+
+    def __init__(
+        self, type_: Type, doc: str, *, since: int = 0, until: int = LATEST, nullable: bool | int = False,
+        default: Any = _UNSET, ignorable: bool = False, tag: int | None = None, tagged_since: int | None = None,
+        compact: bool = True, name: str | None = None,
+    ) -> None:  # fmt: skip
+        self.type = type_
+        self.doc = doc
+        self.since = since
+        self.until = until
+        self.nullable_since = (since if nullable is True else nullable) if nullable is not False else LATEST + 1
+        self.ignorable = ignorable
+        self.tag = tag
+        self.tagged_since = (since if tagged_since is None else tagged_since) if tag is not None else LATEST + 1
+        self.compact = compact
+        self.name = name or ""
+        self.attr = ""
+        if default is _UNSET:
+            if nullable is not False:
+                default = None
+            elif isinstance(type_, Scalar):
+                default = type_.zero
+            elif isinstance(type_, Array):
+                default = () if isinstance(type_.element, Scalar) else []
+            elif isinstance(type_, StructType):
+                default = type_.cls()
+        self.default = default
+
+    def bind(self, attr: str) -> None:
+        """Take the Python name that the class body gives the field."""
+        self.attr = attr
+        self.name = self.name or camel_case(attr)
+
+    def in_version(self, version: int) -> bool:
+        """Whether the version has the field, tagged or not."""
+        return self.since <= version <= self.until
+
+    def nullable_in(self, version: int) -> bool:
+        """Whether the field may be null in the version."""
+        return version >= self.nullable_since
+
+    def tagged_in(self, version: int) -> bool:
+        """Whether the version has it as a tagged field."""
+        return version >= self.tagged_since
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.type}>"
+
+
+def camel_case(attr: str) -> str:
+    """Kafka's spelling of a Python name: "throttle_time_ms" → "ThrottleTimeMs"."""
+    return "".join(part[:1].upper() + part[1:] for part in attr.rstrip("_").split("_"))
+
+
+@dataclass_transform(kw_only_default=True)
+class StructMeta(msgspec.StructMeta):
+    """Makes a slotted msgspec class of the declared fields, and keeps their declarations in `__wire_fields__`."""
+
+    __wire_fields__: tuple[Field, ...]
+
+    def __new__(
+        mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **options: Any
+    ) -> StructMeta:  # fmt: skip
+        declared = {attr: value for attr, value in namespace.items() if isinstance(value, Field)}
+        for attr, field in declared.items():
+            field.bind(attr)
+            if isinstance(field.default, list):
+                namespace[attr] = msgspec.field(default_factory=list)
+            elif isinstance(field.default, Struct):
+                namespace[attr] = msgspec.field(default_factory=type(field.default))
+            else:
+                namespace[attr] = field.default
+        cls = super().__new__(mcls, name, bases, namespace, repr_omit_defaults=True)
+        cls.__wire_fields__ = tuple(declared.values())
+        cast("type[Struct]", cls).__declare__(**options)
+        return cls
+
+
+class Struct(msgspec.Struct, metaclass=StructMeta):
+    """Base of all structs and messages: slotted, comparable, and with a `repr` that leaves out defaults.
+
+    The keyword constructor is the public one. `unknown_tags` holds tagged fields that the declaration doesn't know,
+    by tag, as they came; they are written back as they are (in versions that have tagged fields at all).
+    """
+
+    __wire_fields__: ClassVar[tuple[Field, ...]] = ()
+
+    unknown_tags: dict[int, bytes] | None = None
+
+    @classmethod
+    def __declare__(cls, **options: Any) -> None:
+        """Take the keyword arguments of the class statement; messages have some, plain structs none."""
+        if options:
+            raise TypeError(f"{cls.__name__}: a struct takes no options, {', '.join(options)} given")
+
+
+def walk_structs(cls: type[Struct]) -> Iterator[type[Struct]]:
+    """`cls` and every struct within it, depth first, once each."""
+    seen: set[type[Struct]] = set()
+
+    def walk(struct: type[Struct]) -> Iterator[type[Struct]]:
+        if struct in seen:
+            return
+        seen.add(struct)
+        yield struct
+        for field in struct.__wire_fields__:
+            inner = field.type.element if isinstance(field.type, Array) else field.type
+            if isinstance(inner, StructType):
+                yield from walk(inner.cls)
+
+    return walk(cls)

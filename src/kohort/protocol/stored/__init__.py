@@ -1,0 +1,135 @@
+"""The records that coordinators persist, one file a record type, and the index that finds them.
+
+A coordinator's log holds keyed records. A key begins with an int16 that tells the record's type, and with it the
+schema of key and value; a value begins with an int16 version. A null value is a tombstone.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Final
+
+from kohort.protocol.errors import ProtocolError
+from kohort.protocol.message import Data
+from kohort.protocol.messages import module_name
+
+__all__ = [
+    "OFFSETS_TOPIC", "RECORD_NAMES", "SHARE_STATE_TOPIC", "TRANSACTION_TOPIC", "RecordType", "decode_key",
+    "record_type", "record_types",
+]  # fmt: skip
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTION_TOPIC: Final = "__transaction_state"
+SHARE_STATE_TOPIC: Final = "__share_group_state"
+
+RECORD_NAMES: Final[dict[str, dict[int, str]]] = {
+    OFFSETS_TOPIC: {
+        0: "LegacyOffsetCommit",
+        1: "OffsetCommit",
+        2: "GroupMetadata",
+        3: "ConsumerGroupMetadata",
+        4: "ConsumerGroupPartitionMetadata",
+        5: "ConsumerGroupMemberMetadata",
+        6: "ConsumerGroupTargetAssignmentMetadata",
+        7: "ConsumerGroupTargetAssignmentMember",
+        8: "ConsumerGroupCurrentMemberAssignment",
+        10: "ShareGroupMemberMetadata",
+        11: "ShareGroupMetadata",
+        12: "ShareGroupTargetAssignmentMetadata",
+        13: "ShareGroupTargetAssignmentMember",
+        14: "ShareGroupCurrentMemberAssignment",
+        15: "ShareGroupStatePartitionMetadata",
+        16: "ConsumerGroupRegularExpression",
+        17: "StreamsGroupMetadata",
+        19: "StreamsGroupMemberMetadata",
+        20: "StreamsGroupTargetAssignmentMetadata",
+        21: "StreamsGroupTargetAssignmentMember",
+        22: "StreamsGroupCurrentMemberAssignment",
+        23: "StreamsGroupTopology",
+    },
+    TRANSACTION_TOPIC: {0: "TransactionLog"},
+    SHARE_STATE_TOPIC: {0: "ShareSnapshot", 1: "ShareUpdate"},
+}
+"""Names of the record types that each coordinator's topic holds, by the int16 that their keys begin with."""
+
+_INT16: Final = struct.Struct(">h")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordType:
+    """A kind of record in a coordinator's topic: its number there, and the schemas of its key and value."""
+
+    topic: str
+    number: int
+    name: str
+    key: type[Data]
+    value: type[Data]
+
+    def encode_key(self, key: Data) -> bytes:
+        """The record's key: its type, then the fields."""
+        return _INT16.pack(self.number) + key.encode(0)
+
+    def encode_value(self, value: Data, version: int | None = None) -> bytes:
+        """The record's value: its version (the newest unless given), then the fields."""
+        if version is None:
+            version = self.value.__message__.versions[-1]
+        return _INT16.pack(version) + value.encode(version)
+
+    def decode_value(self, raw: bytes) -> tuple[Data, int]:
+        """The value that `raw` holds, and its version.
+
+        Raises:
+            ProtocolError: not such a value, or of a version that isn't known.
+        """
+        if len(raw) < _INT16.size:
+            raise ProtocolError(self.value.__message__.name, -1, "", 0, "too short for the version that opens a value")
+        (version,) = _INT16.unpack_from(raw)
+        return _body(self.value, version, raw), version
+
+
+def decode_key(topic: str, raw: bytes) -> tuple[RecordType, Data]:
+    """The type and the key of a record in a coordinator's topic.
+
+    Raises:
+        ProtocolError: not a key, or of a type that isn't known.
+    """
+    if len(raw) < _INT16.size:
+        raise ProtocolError(f"key in {topic}", -1, "", 0, "too short for the record type that opens a key")
+    (number,) = _INT16.unpack_from(raw)
+    if number not in RECORD_NAMES[topic]:
+        raise ProtocolError(f"key in {topic}", -1, "", 0, f"unknown record type {number}")
+    kind = record_type(topic, number)
+    return kind, _body(kind.key, 0, raw)
+
+
+def _body(cls: type[Data], version: int, raw: bytes) -> Data:
+    """What follows the int16 at the start of `raw`."""
+    message, end = cls.read(bytes(raw), _INT16.size, version)
+    if end != len(raw):
+        reason = f"{len(raw) - end} bytes left over after the message"
+        raise ProtocolError(cls.__message__.name, version, "", end - _INT16.size, reason)
+    return message
+
+
+@cache
+def record_type(topic: str, number: int) -> RecordType:
+    """The record type with a number in a topic.
+
+    Raises:
+        KeyError: the topic has no such type.
+    """
+    name = RECORD_NAMES[topic][number]
+    # Types 0 and 1 are both committed offsets, in one file.
+    module = import_module(f"{__name__}.{module_name(name.removeprefix('Legacy'))}")
+    return RecordType(topic, number, name, getattr(module, f"{name}Key"), getattr(module, f"{name}Value"))
+
+
+def record_types() -> Iterator[RecordType]:
+    """All of them, by topic and number."""
+    for topic, names in RECORD_NAMES.items():
+        for number in names:
+            yield record_type(topic, number)

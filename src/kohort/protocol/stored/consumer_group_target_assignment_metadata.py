@@ -1,0 +1,18 @@
+"""Records of type 6 in `__consumer_offsets`: consumer group target assignment metadata."""
+
+from __future__ import annotations
+
+from kohort.protocol.message import Data
+from kohort.protocol.schema import int32, string
+
+
+class ConsumerGroupTargetAssignmentMetadataKey(Data, key=6, versions="0"):
+    """Key: the target assignment of a consumer group as a whole."""
+
+    group_id: str = string("Id of the consumer group.")
+
+
+class ConsumerGroupTargetAssignmentMetadataValue(Data, key=6, versions="0", flexible=0):
+    """Value: the epoch of a consumer group's target assignment, written after its members' parts."""
+
+    assignment_epoch: int = int32("Group epoch that the target assignment was computed for.")

@@ -1,0 +1,18 @@
+"""Records of type 12 in `__consumer_offsets`: share group target assignment metadata."""
+
+from __future__ import annotations
+
+from kohort.protocol.message import Data
+from kohort.protocol.schema import int32, string
+
+
+class ShareGroupTargetAssignmentMetadataKey(Data, key=12, versions="0"):
+    """Key: the target assignment of a share group as a whole."""
+
+    group_id: str = string("Id of the share group.")
+
+
+class ShareGroupTargetAssignmentMetadataValue(Data, key=12, versions="0", flexible=0):
+    """Value: the epoch of a share group's target assignment."""
+
+    assignment_epoch: int = int32("Group epoch that the target assignment was computed for.")
