@@ -22,7 +22,7 @@ from kio.static.constants import EntityType
 
 from kohort.protocol.error_codes import ErrorCode
 from kohort.protocol.message import Kind, Message
-from kohort.protocol.schema import Array, Field, Scalar, Struct, StructType, Type
+from kohort.protocol.schema import Array, Scalar, Struct, StructType, Type
 
 from .everything import MESSAGES, RandomMessages, label
 

@@ -18,6 +18,7 @@ so no count, however absurd, makes the loop longer than the input.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -108,7 +109,10 @@ class _Emitter:
         return name
 
     def class_(self, cls: type[Struct]) -> str:
-        return self.global_(cls.__qualname__.replace(".", "_"), cls)
+        name = re.sub(r"\W", "_", cls.__qualname__)
+        while self.names.setdefault(name, cls) is not cls:
+            name += "_"
+        return name
 
     def fields_of(self, cls: type[Struct]) -> tuple[list[Field], dict[int, Field]]:
         """The version's fields of a struct: those in order, and the tagged ones by tag."""
@@ -302,7 +306,7 @@ class _Decoder(_Emitter):
         self.flush()
         self.line(f"{target} = {value}")
         self.depth -= 1
-        self.line(f"elif {marker} == -1:")
+        self.line(f"elif {marker} == {field.null_marker(self.version)}:")
         self.line(f"    {target} = None")
         self.line("else:")
         self.line("    raise ValueError('neither null nor present')")
@@ -510,7 +514,8 @@ class _Encoder(_Emitter):
             return
         self.flush()
         self.line(f"if {name} is None:")
-        self.line(r'    out.append(b"\xff")')
+        null = field.null_marker(self.version).to_bytes(1, "big", signed=True)
+        self.line(f"    out.append({null!r})")
         self.line("else:")
         self.depth += 1
         self.fixed("b", "1")

@@ -45,11 +45,9 @@ def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
 def long_uvarint(data: bytes, first: int, pos: int) -> tuple[int, int]:
     """An unsigned varint whose first byte was already read, and the position after it; `pos` is its second byte.
 
-    A `first` of 0 is refused: compiled codecs come here with whatever isn't a plain length from 1 to 127, and a
-    length of 0 stands for null where null isn't allowed.
+    A value of 0 is refused. Compiled codecs come here with whatever isn't a plain length from 1 to 127: a `first` of 0
+    stands for null where null isn't allowed, and nobody writes 0 in several bytes in good faith.
     """
-    if not first:
-        raise ValueError("null where null is not allowed")
     value = first & 127
     shift = 7
     while first > 127:
@@ -59,8 +57,8 @@ def long_uvarint(data: bytes, first: int, pos: int) -> tuple[int, int]:
         shift += 7
         if shift > 35:
             raise ValueError("varint longer than five bytes")
-    if value > MAX_UVARINT:
-        raise ValueError("varint over 32 bits")
+    if not 0 < value <= MAX_UVARINT:
+        raise ValueError("varint of 0 or over 32 bits")
     return value, pos
 
 

@@ -186,6 +186,10 @@ class Field:
         """Whether the version has it as a tagged field."""
         return version >= self.tagged_since
 
+    def null_marker(self, version: int) -> int:
+        """The byte that stands for a null struct; 1 stands for one that follows. Kafka has two: 0 in a tagged field."""
+        return 0 if self.tagged_in(version) else -1
+
     def __repr__(self) -> str:
         return f"<{self.name}: {self.type}>"
 

@@ -133,6 +133,8 @@ class _Tracer:
                 raise self.fault(f"{what} is a varint of more than five bytes", begin)
         if value > MAX_UVARINT:
             raise self.fault(f"{what} is a varint of more than 32 bits", begin)
+        if not value and self.pos > begin + 1:
+            raise self.fault(f"{what} is a zero written in {self.pos - begin} bytes", begin)
         return value
 
     # Structs.
@@ -184,7 +186,7 @@ class _Tracer:
 
     def value(self, field: Field, kind: Type, nullable: bool) -> Any:
         if isinstance(kind, StructType):
-            return self.nullable_struct(kind) if nullable else self.struct(kind.cls)
+            return self.nullable_struct(field, kind) if nullable else self.struct(kind.cls)
         if isinstance(kind, Array):
             return self.array(field, kind, nullable)
         assert isinstance(kind, Scalar)
@@ -197,11 +199,12 @@ class _Tracer:
         self.span(begin, "value", kind.name, value)
         return value
 
-    def nullable_struct(self, kind: StructType) -> Any:
+    def nullable_struct(self, field: Field, kind: StructType) -> Any:
         begin = self.pos
+        null = field.null_marker(self.version)
         (marker,) = struct.unpack(">b", self.take(1, "the null marker"))
-        if marker not in (-1, 1):
-            raise self.fault(f"null marker is {marker}; 1 means present, -1 null", begin)
+        if marker not in (null, 1):
+            raise self.fault(f"null marker is {marker}; 1 means present, {null} null", begin)
         self.span(begin, "null marker", "int8", marker)
         return self.struct(kind.cls) if marker == 1 else None
 

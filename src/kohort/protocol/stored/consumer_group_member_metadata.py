@@ -46,5 +46,6 @@ class ConsumerGroupMemberMetadataValue(Data, key=5, versions="0", flexible=0):
         ClassicMemberMetadata,
         "Facts about a member that speaks the classic protocol; null = it does not.",
         nullable=True,
+        default=ClassicMemberMetadata(),
         tag=0,
     )

@@ -12,7 +12,11 @@ class TaskIds(Struct):
     subtopology_id: str = string("Which subtopology the tasks belong to.")
     partitions: tuple[int, ...] = array(int32, "Partition numbers; each makes one task of the subtopology.")
     assignment_epochs: tuple[int, ...] | None = array(
-        int32, "Member epoch in which each partition came, to fence commits; null if not active.", nullable=True, tag=0
+        int32,
+        "Member epoch in which each partition came, to fence commits; null if not active.",
+        nullable=True,
+        default=(),
+        tag=0,
     )
 
 

@@ -31,5 +31,6 @@ class StreamsGroupMetadataValue(Data, key=17, versions="0", flexible=0):
         LastAssignmentConfig,
         "Settings the assignor last ran with, e.g. the number of standbys; null = unknown.",
         nullable=True,
+        default=[],
         tag=1,
     )
