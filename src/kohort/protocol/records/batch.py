@@ -1,0 +1,263 @@
+"""Headers of record batches: reading, checking and patching them without touching the records.
+
+A batch is a header of 61 bytes and its records, compressed as one block. The checksum covers everything from the
+attributes on, so a broker may write base offset and leader epoch into a batch that it was sent.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from kohort.protocol.errors import CorruptRecordError
+
+__all__ = [
+    "HEADER_SIZE", "MAGIC", "NO_PRODUCER_EPOCH", "NO_PRODUCER_ID", "NO_SEQUENCE", "NO_TIMESTAMP", "BatchHeader",
+    "Compression", "assign_offsets", "check_batch", "check_batches", "checksum", "next_sequence", "read_header",
+    "scan_batches", "write_header",
+]  # fmt: skip
+
+HEADER_SIZE: Final = 61
+MAGIC: Final = 2
+
+NO_PRODUCER_ID: Final = -1
+NO_PRODUCER_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_TIMESTAMP: Final = -1
+
+_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_PREFIX: Final = struct.Struct(">qi")
+_OFFSET: Final = struct.Struct(">q")
+_EPOCH: Final = struct.Struct(">i")
+_CRC: Final = struct.Struct(">I")
+
+LENGTH_END: Final = _PREFIX.size
+"""Where the part that the length counts begins."""
+
+_EPOCH_AT: Final = 12
+_CRC_AT: Final = 17
+_CRC_FROM: Final = 21
+
+MIN_RECORD_SIZE: Final = 7
+"""Length, attributes, two deltas, null key, null value, no headers: a byte each."""
+
+_MAX_INT32: Final = 2**31 - 1
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Compression(enum.IntEnum):
+    """How a batch's records are compressed: the lowest three bits of its attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class BatchHeader(NamedTuple):
+    """The header of a batch, and where the batch lies in the buffer that it was read from.
+
+    Attributes:
+        base_offset: offset of the first record.
+        batch_length: bytes after this field; the whole batch is 12 bytes longer (`size`).
+        partition_leader_epoch: leader epoch in which the broker appended it, -1 before.
+        magic: 2.
+        crc: CRC-32C of everything after it.
+        attributes: bits; see the properties.
+        last_offset_delta: offset of the last record, from the base offset. Compaction keeps it when records go.
+        base_timestamp, max_timestamp: ms since 1970, of the first record and the latest.
+        producer_id, producer_epoch, base_sequence: of an idempotent producer, else -1.
+        record_count: number of records.
+        position: byte offset of the batch in its buffer.
+    """
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+    position: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+        return self.batch_length + LENGTH_END
+
+    @property
+    def end(self) -> int:
+        """Byte offset after the batch in its buffer."""
+        return self.position + self.size
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record that was ever in the batch."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        """Offset of whatever follows the batch."""
+        return self.last_offset + 1
+
+    @property
+    def compression(self) -> int:
+        """A value of `Compression`, or 5 to 7, which nobody has defined."""
+        return self.attributes & 0x07
+
+    @property
+    def log_append_time(self) -> bool:
+        """Whether the broker's clock stamped it: then `max_timestamp` is the time of every record."""
+        return bool(self.attributes & 0x08)
+
+    @property
+    def transactional(self) -> bool:
+        """Whether it belongs to a transaction."""
+        return bool(self.attributes & 0x10)
+
+    @property
+    def control(self) -> bool:
+        """Whether its record is a marker for the log instead of data."""
+        return bool(self.attributes & 0x20)
+
+    @property
+    def delete_horizon(self) -> int | None:
+        """When compaction may drop the batch's tombstones (ms since 1970), if that is fixed; KIP-534."""
+        return self.base_timestamp if self.attributes & 0x40 else None
+
+
+def read_header(data: Buffer, position: int = 0) -> BatchHeader:
+    """The header of the batch at `position`; nothing is checked but that its bytes are there.
+
+    Raises:
+        CorruptRecordError: fewer than 61 bytes are left.
+    """
+    try:
+        return BatchHeader._make((*_HEADER.unpack_from(data, position), position))
+    except struct.error:
+        left = max(0, len(data) - position)
+        offset = _OFFSET.unpack_from(data, position)[0] if left >= _OFFSET.size else None
+        raise CorruptRecordError(offset, position, f"a header of {HEADER_SIZE} bytes, {left} left") from None
+
+
+def scan_batches(data: Buffer) -> Iterator[BatchHeader]:
+    """The headers of the batches that `data` holds, one after another, unchecked but for magic and length.
+
+    A batch cut off at the end is passed over in silence: fetch responses end so when they reach their size.
+
+    Raises:
+        CorruptRecordError: a length that no batch has, or another magic than 2.
+    """
+    position, size = 0, len(data)
+    while size - position >= LENGTH_END:
+        base_offset, length = _PREFIX.unpack_from(data, position)
+        if length < HEADER_SIZE - LENGTH_END:
+            raise CorruptRecordError(base_offset, position, f"length {length} is too small for a batch")
+        end = position + LENGTH_END + length
+        if size - position > _EPOCH_AT + 4 and data[position + 16] != MAGIC:
+            raise CorruptRecordError(base_offset, position, f"magic {data[position + 16]} where 2 is expected")
+        if end > size:
+            return
+        yield read_header(data, position)
+        position = end
+
+
+def checksum(data: Buffer, header: BatchHeader) -> int:
+    """CRC-32C of the batch that `header` was read from, as it should be."""
+    return int(crc32c(memoryview(data)[header.position + _CRC_FROM : header.end]))
+
+
+def check_batch(data: Buffer, position: int = 0) -> BatchHeader:
+    """The header of the batch at `position`, after checking that it is whole and adds up; records are not opened.
+
+    Magic, length, checksum, compression, the count of records against offsets and size, producer fields.
+
+    Raises:
+        CorruptRecordError: it doesn't; says why.
+    """
+    header = read_header(data, position)
+
+    def corrupt(reason: str) -> CorruptRecordError:
+        return CorruptRecordError(header.base_offset, position, reason)
+
+    if header.magic != MAGIC:
+        raise corrupt(f"magic {header.magic} where 2 is expected")
+    if header.batch_length < HEADER_SIZE - LENGTH_END:
+        raise corrupt(f"length {header.batch_length} is too small for a batch")
+    if header.end > len(data):
+        raise corrupt(f"batch of {header.size} bytes, {len(data) - position} left")
+    if (actual := checksum(data, header)) != header.crc:
+        raise corrupt(f"checksum is {actual:#010x}, the header says {header.crc:#010x}")
+    if header.compression > Compression.ZSTD:
+        raise corrupt(f"unknown compression {header.compression}")
+    if header.base_offset < 0:
+        raise corrupt("negative base offset")
+    if header.record_count < 0:
+        raise corrupt(f"{header.record_count} records")
+    # Compaction may leave fewer records than offsets, down to none, but never more.
+    if not header.record_count - 1 <= header.last_offset_delta or header.last_offset_delta < 0:
+        raise corrupt(f"{header.record_count} records, but the last offset delta is {header.last_offset_delta}")
+    payload = header.size - HEADER_SIZE
+    if header.compression == Compression.NONE and header.record_count * MIN_RECORD_SIZE > payload:
+        raise corrupt(f"{header.record_count} records can't lie in {payload} bytes")
+    if header.record_count and not payload:
+        raise corrupt(f"{header.record_count} records, but nothing after the header")
+    if header.producer_id < NO_PRODUCER_ID or header.producer_epoch < NO_PRODUCER_EPOCH:
+        raise corrupt(f"producer {header.producer_id} with epoch {header.producer_epoch}")
+    if header.base_sequence < NO_SEQUENCE:
+        raise corrupt(f"base sequence {header.base_sequence}")
+    if header.producer_id == NO_PRODUCER_ID and (header.base_sequence != NO_SEQUENCE or header.transactional):
+        raise corrupt("a sequence or a transaction, but no producer id")
+    return header
+
+
+def check_batches(data: Buffer) -> list[BatchHeader]:
+    """The headers of all batches in `data`, each checked as by `check_batch`; nothing may be cut off.
+
+    Raises:
+        CorruptRecordError: a batch doesn't add up, or the last one is cut off.
+    """
+    headers = []
+    position = 0
+    while position < len(data):
+        header = check_batch(data, position)
+        headers.append(header)
+        position = header.end
+    return headers
+
+
+def assign_offsets(data: bytearray | memoryview, header: BatchHeader, base_offset: int, leader_epoch: int) -> int:
+    """Write base offset and leader epoch into a batch, in place, and return the offset after it.
+
+    The checksum doesn't cover these two, so it stays right.
+    """
+    _OFFSET.pack_into(data, header.position, base_offset)
+    _EPOCH.pack_into(data, header.position + _EPOCH_AT, leader_epoch)
+    return base_offset + header.last_offset_delta + 1
+
+
+def write_header(data: bytearray | memoryview, header: BatchHeader) -> None:
+    """Write `header` at its position, with the length and the checksum that the bytes after it call for.
+
+    The batch must end where `data` ends or where `header.size` says, whichever comes first.
+    """
+    position = header.position
+    _HEADER.pack_into(data, position, *header[:-1])
+    _CRC.pack_into(data, position + _CRC_AT, checksum(data, header))
+
+
+def next_sequence(sequence: int, count: int) -> int:
+    """The sequence `count` records after `sequence`; sequences go from 0 to 2^31 - 1 and start again."""
+    return (sequence + count) & _MAX_INT32

@@ -1,0 +1,132 @@
+"""The codecs that record batches are compressed with.
+
+Decompression stops at a limit, so that a small batch can't take the memory of a large machine. Compression writes
+what every client reads: LZ4 frames with independent blocks (the Java client reads no others) and snappy in the Java
+library's framing.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+import cramjam
+import pyarrow as pa
+
+from kohort.protocol.records.batch import Buffer, Compression
+
+__all__ = ["CompressionError", "compress", "decompress"]
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK: Final = 32 * 1024
+
+# Magic, version 1 with independent blocks and no checksums, blocks of 64 KiB, checksum of these two bytes.
+_LZ4_HEADER: Final = bytes.fromhex("04224d18604082")
+_LZ4_BLOCK: Final = 64 * 1024
+_LZ4_STORED: Final = 1 << 31
+_LZ4_END: Final = bytes(4)
+
+_INT32: Final = struct.Struct(">i")
+_LITTLE_UINT32: Final = struct.Struct("<I")
+
+_STREAMS: Final = {Compression.GZIP: "gzip", Compression.LZ4: "lz4", Compression.ZSTD: "zstd"}
+_FIRST_READ: Final = 64 * 1024
+
+
+class CompressionError(ValueError):
+    """Bytes that don't decompress, or into more than allowed."""
+
+
+def decompress(codec: Compression, data: Buffer, limit: int) -> Buffer:
+    """The bytes that were compressed.
+
+    Raises:
+        CompressionError: not such compressed data, or more than `limit` bytes come out of it.
+    """
+    if codec is Compression.NONE:
+        return data
+    if codec is Compression.SNAPPY:
+        return _decompress_snappy(bytes(data), limit)
+    pieces: list[bytes] = []
+    size = 0
+    # Read in pieces that grow, so that memory follows what is there and not the limit.
+    wanted = max(_FIRST_READ, 4 * len(data))
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(data), _STREAMS[codec]) as stream:
+            while piece := stream.read(min(wanted, limit + 1 - size)):
+                pieces.append(piece)
+                size += len(piece)
+                if size > limit:
+                    raise CompressionError(f"{codec.name.lower()} expands to more than {limit} bytes")
+                wanted *= 2
+    except (OSError, pa.ArrowInvalid) as error:
+        raise CompressionError(f"{codec.name.lower()} doesn't decompress: {error}") from None
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _decompress_snappy(data: bytes, limit: int) -> bytes:
+    """Snappy in the Java library's framing (magic, then blocks with their lengths), or bare as others write it."""
+    if not data.startswith(_XERIAL_MAGIC):
+        return _snappy_block(data, limit, 0)
+    pieces: list[bytes] = []
+    done = 0
+    position = len(_XERIAL_HEADER)
+    while position < len(data):
+        if position + _INT32.size > len(data):
+            raise CompressionError("snappy block cut off in its length")
+        (size,) = _INT32.unpack_from(data, position)
+        position += _INT32.size
+        if not 0 <= size <= len(data) - position:
+            raise CompressionError(f"snappy block of {size} bytes, {len(data) - position} left")
+        if size:
+            pieces.append(_snappy_block(data[position : position + size], limit, done))
+            done += len(pieces[-1])
+        position += size
+    return b"".join(pieces)
+
+
+def _snappy_block(data: bytes, limit: int, done: int) -> bytes:
+    """One bare block, when `done` of the bytes that `limit` allows are used up."""
+    try:
+        if done + cramjam.snappy.decompress_raw_len(data) > limit:
+            raise CompressionError(f"snappy expands to more than {limit} bytes")
+        return bytes(cramjam.snappy.decompress_raw(data))
+    except cramjam.DecompressionError as error:
+        raise CompressionError(f"snappy doesn't decompress: {error}") from None
+
+
+def compress(codec: Compression, data: Buffer, level: int | None = None) -> Buffer:
+    """`data`, compressed; `level` is the codec's own (gzip 1 to 9, zstd 1 to 22; others have none)."""
+    match codec:
+        case Compression.NONE:
+            return data
+        case Compression.GZIP:
+            return memoryview(cramjam.gzip.compress(data, level=6 if level is None else level))
+        case Compression.SNAPPY:
+            return _compress_snappy(memoryview(data))
+        case Compression.LZ4:
+            return _compress_lz4(memoryview(data))
+        case Compression.ZSTD:
+            return memoryview(cramjam.zstd.compress(data, level=3 if level is None else level))
+
+
+def _compress_snappy(data: memoryview) -> bytes:
+    out = [_XERIAL_HEADER]
+    for start in range(0, len(data), _XERIAL_BLOCK):
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK]))
+        out += (_INT32.pack(len(block)), block)
+    return b"".join(out)
+
+
+def _compress_lz4(data: memoryview) -> bytes:
+    out = [_LZ4_HEADER]
+    for start in range(0, len(data), _LZ4_BLOCK):
+        block = data[start : start + _LZ4_BLOCK]
+        packed = bytes(cramjam.lz4.compress_block(block, store_size=False))
+        if len(packed) < len(block):
+            out += (_LITTLE_UINT32.pack(len(packed)), packed)
+        else:
+            out += (_LITTLE_UINT32.pack(len(block) | _LZ4_STORED), bytes(block))
+    out.append(_LZ4_END)
+    return b"".join(out)

@@ -1,0 +1,418 @@
+"""The loops over single records, compiled by numba.
+
+They work on numpy arrays and know nothing of Arrow. A fault is returned as a code with the place where it was met;
+`FAULTS` has the words. Everything read is checked against the bounds of its batch first, so no input, however
+malformed, reads or writes outside.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from kohort.protocol.records.jit import kernel
+
+__all__ = ["FAULTS", "decode_headers", "decode_records", "encode_records", "murmur2_rows", "plan_batches"]
+
+OK: Final = 0
+TRUNCATED: Final = 1
+BAD_LENGTH: Final = 2
+BAD_KEY: Final = 3
+BAD_VALUE: Final = 4
+BAD_HEADERS: Final = 5
+BAD_OFFSET: Final = 6
+LEFT_OVER: Final = 7
+
+FAULTS: Final = {
+    TRUNCATED: "a record is cut off",
+    BAD_LENGTH: "a record's length doesn't fit its content",
+    BAD_KEY: "a key is longer than its record",
+    BAD_VALUE: "a value is longer than its record",
+    BAD_HEADERS: "headers don't fit their record",
+    BAD_OFFSET: "a record's offset is outside its batch or out of order",
+    LEFT_OVER: "bytes are left over after the last record",
+}
+
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Ints = np.ndarray[Any, np.dtype[np.int32]]
+Longs = np.ndarray[Any, np.dtype[np.int64]]
+Flags = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@kernel
+def read_varint(data: Bytes, pos: int, end: int) -> tuple[int, int]:
+    """The zig-zag varint at `pos`, of at most ten bytes, and the position after it, or -1 if it doesn't end."""
+    if pos < end:
+        byte = np.int64(data[pos])
+        if byte < 128:
+            return (byte >> 1) ^ -(byte & 1), pos + 1
+    value = np.uint64(0)
+    shift = np.uint64(0)
+    while pos < end and shift < 70:
+        unit = np.uint64(data[pos])
+        pos += 1
+        value |= (unit & np.uint64(127)) << shift
+        if unit < 128:
+            return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), pos
+        shift += np.uint64(7)
+    return np.int64(0), -1
+
+
+@kernel
+def decode_records(
+    data: Bytes,
+    starts: Longs,
+    ends: Longs,
+    counts: Longs,
+    base_offsets: Longs,
+    last_deltas: Longs,
+    base_timestamps: Longs,
+    append_times: Longs,
+    offsets: Longs,
+    timestamps: Longs,
+    key_ends: Ints,
+    keys: Bytes,
+    key_valid: Flags,
+    value_ends: Ints,
+    values: Bytes,
+    value_valid: Flags,
+    header_ends: Ints,
+    header_at: Longs,
+) -> tuple[int, int, int]:
+    """Take batches apart into columns.
+
+    Args:
+        data: the records of all batches, uncompressed; batch i lies from `starts[i]` to `ends[i]`.
+        counts, base_offsets, last_deltas, base_timestamps: of each batch.
+        append_times: the time of all its records, or -2 where each record has its own.
+        offsets, timestamps, key_valid, value_valid: out, an entry a record.
+        key_ends, value_ends, header_ends: out, an entry a record and one more; where each ends in its column.
+        keys, values: out, the bytes.
+        header_at: out, an entry a record: where its headers begin in `data`.
+
+    Returns:
+        (0, 0, 0), or the fault, the batch and the position in `data` where it was met.
+    """
+    row = 0
+    key_end = 0
+    value_end = 0
+    header_end = 0
+    for batch in range(len(starts)):
+        pos = starts[batch]
+        batch_end = ends[batch]
+        base_offset = base_offsets[batch]
+        base_timestamp = base_timestamps[batch]
+        append_time = append_times[batch]
+        last_delta = last_deltas[batch]
+        previous = np.int64(-1)
+        for _ in range(counts[batch]):
+            record = pos
+            length, pos = read_varint(data, pos, batch_end)
+            if pos < 0:
+                return TRUNCATED, batch, record
+            if length < 0 or length > batch_end - pos:
+                return TRUNCATED, batch, record
+            end = pos + length
+            timestamp_delta, pos = read_varint(data, pos + 1, end)
+            if pos < 0:
+                return BAD_LENGTH, batch, record
+            offset_delta, pos = read_varint(data, pos, end)
+            if pos < 0:
+                return BAD_LENGTH, batch, record
+            if offset_delta <= previous or offset_delta > last_delta:
+                return BAD_OFFSET, batch, record
+            previous = offset_delta
+            offsets[row] = base_offset + offset_delta
+            timestamps[row] = base_timestamp + timestamp_delta if append_time == -2 else append_time
+
+            size, pos = read_varint(data, pos, end)
+            if pos < 0 or size < -1 or size > end - pos:
+                return BAD_KEY, batch, record
+            key_valid[row] = size >= 0
+            if size > 0:
+                for i in range(size):
+                    keys[key_end + i] = data[pos + i]
+                key_end += size
+                pos += size
+            key_ends[row + 1] = key_end
+
+            size, pos = read_varint(data, pos, end)
+            if pos < 0 or size < -1 or size > end - pos:
+                return BAD_VALUE, batch, record
+            value_valid[row] = size >= 0
+            if size > 0:
+                for i in range(size):
+                    values[value_end + i] = data[pos + i]
+                value_end += size
+                pos += size
+            value_ends[row + 1] = value_end
+
+            number, pos = read_varint(data, pos, end)
+            if pos < 0 or number < 0 or number > end - pos:
+                return BAD_HEADERS, batch, record
+            header_at[row] = pos
+            header_end += number
+            header_ends[row + 1] = header_end
+            if number == 0:
+                if pos != end:
+                    return BAD_LENGTH, batch, record
+            else:
+                for _ in range(number):
+                    size, pos = read_varint(data, pos, end)
+                    if pos < 0 or size < 0 or size > end - pos:
+                        return BAD_HEADERS, batch, record
+                    pos += size
+                    size, pos = read_varint(data, pos, end)
+                    if pos < 0 or size < -1 or size > end - pos:
+                        return BAD_HEADERS, batch, record
+                    pos += max(size, 0)
+                if pos != end:
+                    return BAD_HEADERS, batch, record
+            row += 1
+        if pos != batch_end:
+            return LEFT_OVER, batch, pos
+    return OK, 0, 0
+
+
+@kernel
+def decode_headers(
+    data: Bytes,
+    header_at: Longs,
+    header_ends: Ints,
+    key_ends: Ints,
+    keys: Bytes,
+    value_ends: Ints,
+    values: Bytes,
+    value_valid: Flags,
+) -> None:
+    """Take the headers of records apart that `decode_records` has found and checked."""
+    row = 0
+    key_end = 0
+    value_end = 0
+    for record in range(len(header_at)):
+        pos = header_at[record]
+        for _ in range(header_ends[record + 1] - header_ends[record]):
+            size, pos = read_varint(data, pos, len(data))
+            for i in range(size):
+                keys[key_end + i] = data[pos + i]
+            key_end += size
+            pos += size
+            key_ends[row + 1] = key_end
+            size, pos = read_varint(data, pos, len(data))
+            value_valid[row] = size >= 0
+            for i in range(size):
+                values[value_end + i] = data[pos + i]
+            if size > 0:
+                value_end += size
+                pos += size
+            value_ends[row + 1] = value_end
+            row += 1
+
+
+@kernel
+def varint_size(value: int) -> int:
+    """Bytes of a zig-zag varint."""
+    zigzag = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> 63)
+    size = 1
+    while zigzag > np.uint64(127):
+        zigzag >>= np.uint64(7)
+        size += 1
+    return size
+
+
+@kernel
+def write_varint(data: Bytes, pos: int, value: int) -> int:
+    """Write a zig-zag varint, and return the position after it."""
+    zigzag = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> 63)
+    while zigzag > np.uint64(127):
+        data[pos] = np.uint8(zigzag & np.uint64(127)) | np.uint8(128)
+        zigzag >>= np.uint64(7)
+        pos += 1
+    data[pos] = np.uint8(zigzag)
+    return pos + 1
+
+
+@kernel
+def plan_batches(
+    timestamps: Longs,
+    offsets: Longs,
+    key_ends: Ints,
+    key_valid: Flags,
+    value_ends: Ints,
+    value_valid: Flags,
+    header_sizes: Ints,
+    wanted: int,
+    sizes: Ints,
+    firsts: Longs,
+    lengths: Longs,
+) -> int:
+    """Decide which records go into which batch, so that none has more than `wanted` bytes of records, if it has two.
+
+    Args:
+        timestamps, offsets, key_valid, value_valid: an entry a record.
+        key_ends, value_ends: an entry a record and one more, with the ends of each in its column.
+        header_sizes: bytes that each record's headers take, with their count.
+        wanted: bytes of records in a batch.
+        sizes: out, the body of each record: what its length field will say.
+        firsts, lengths: out, an entry a batch: its first record, and its bytes of records.
+
+    Returns:
+        The number of batches.
+    """
+    batches = 0
+    total = np.int64(0)
+    first = 0
+    for row in range(len(timestamps)):
+        fixed = 1 + np.int64(header_sizes[row])
+        if key_valid[row]:
+            size = np.int64(key_ends[row + 1]) - key_ends[row]
+            fixed += varint_size(size) + size
+        else:
+            fixed += 1
+        if value_valid[row]:
+            size = np.int64(value_ends[row + 1]) - value_ends[row]
+            fixed += varint_size(size) + size
+        else:
+            fixed += 1
+        body = fixed + varint_size(timestamps[row] - timestamps[first]) + varint_size(offsets[row] - offsets[first])
+        whole = body + varint_size(body)
+        if row == 0 or total + whole > wanted or offsets[row] - offsets[first] > 2147483647:
+            if row > 0:
+                lengths[batches - 1] = total
+            first = row
+            firsts[batches] = row
+            batches += 1
+            total = np.int64(0)
+            body = fixed + 2  # both deltas are 0 now
+            whole = body + varint_size(body)
+        sizes[row] = body
+        total += whole
+    if batches > 0:
+        lengths[batches - 1] = total
+    return batches
+
+
+@kernel
+def encode_records(
+    timestamps: Longs,
+    offsets: Longs,
+    key_ends: Ints,
+    keys: Bytes,
+    key_valid: Flags,
+    value_ends: Ints,
+    values: Bytes,
+    value_valid: Flags,
+    header_ends: Ints,
+    header_key_ends: Ints,
+    header_keys: Bytes,
+    header_value_ends: Ints,
+    header_values: Bytes,
+    header_value_valid: Flags,
+    sizes: Ints,
+    firsts: Longs,
+    positions: Longs,
+    data: Bytes,
+) -> None:
+    """Write the records of each batch from its position in `data` on, as `plan_batches` has laid them out."""
+    for batch in range(len(firsts)):
+        first = firsts[batch]
+        last = firsts[batch + 1] if batch + 1 < len(firsts) else len(timestamps)
+        pos = positions[batch]
+        for row in range(first, last):
+            pos = write_varint(data, pos, np.int64(sizes[row]))
+            data[pos] = 0
+            pos = write_varint(data, pos + 1, timestamps[row] - timestamps[first])
+            pos = write_varint(data, pos, offsets[row] - offsets[first])
+            if key_valid[row]:
+                start = np.int64(key_ends[row])
+                size = np.int64(key_ends[row + 1]) - start
+                pos = write_varint(data, pos, size)
+                for i in range(size):
+                    data[pos + i] = keys[start + i]
+                pos += size
+            else:
+                data[pos] = 1  # -1
+                pos += 1
+            if value_valid[row]:
+                start = np.int64(value_ends[row])
+                size = np.int64(value_ends[row + 1]) - start
+                pos = write_varint(data, pos, size)
+                for i in range(size):
+                    data[pos + i] = values[start + i]
+                pos += size
+            else:
+                data[pos] = 1
+                pos += 1
+            if len(header_ends) == 0:
+                data[pos] = 0
+                pos += 1
+                continue
+            pos = write_varint(data, pos, np.int64(header_ends[row + 1]) - header_ends[row])
+            for header in range(header_ends[row], header_ends[row + 1]):
+                start = np.int64(header_key_ends[header])
+                size = np.int64(header_key_ends[header + 1]) - start
+                pos = write_varint(data, pos, size)
+                for i in range(size):
+                    data[pos + i] = header_keys[start + i]
+                pos += size
+                if header_value_valid[header]:
+                    start = np.int64(header_value_ends[header])
+                    size = np.int64(header_value_ends[header + 1]) - start
+                    pos = write_varint(data, pos, size)
+                    for i in range(size):
+                        data[pos + i] = header_values[start + i]
+                    pos += size
+                else:
+                    data[pos] = 1
+                    pos += 1
+
+
+@kernel
+def measure_headers(header_ends: Ints, key_ends: Ints, value_ends: Ints, value_valid: Flags, sizes: Ints) -> None:
+    """The bytes that each record's headers take, with their count, into `sizes`."""
+    for row in range(len(sizes)):
+        size = np.int64(varint_size(np.int64(header_ends[row + 1]) - header_ends[row]))
+        for header in range(header_ends[row], header_ends[row + 1]):
+            length = np.int64(key_ends[header + 1]) - key_ends[header]
+            size += varint_size(length) + length
+            if value_valid[header]:
+                length = np.int64(value_ends[header + 1]) - value_ends[header]
+                size += varint_size(length) + length
+            else:
+                size += 1
+        sizes[row] = size
+
+
+@kernel
+def murmur2_rows(ends: Ints, data: Bytes, hashes: Ints) -> None:
+    """Austin Appleby's MurmurHash2 (32 bits) of each row, with the seed that Kafka's Java client uses."""
+    m = np.uint32(0x5BD1E995)
+    for row in range(len(hashes)):
+        pos = np.int64(ends[row])
+        length = np.int64(ends[row + 1]) - pos
+        h = np.uint32(0x9747B28C) ^ np.uint32(length)
+        while length >= 4:
+            k = (
+                np.uint32(data[pos])
+                | np.uint32(data[pos + 1]) << np.uint32(8)
+                | np.uint32(data[pos + 2]) << np.uint32(16)
+                | np.uint32(data[pos + 3]) << np.uint32(24)
+            )
+            k = np.uint32(k * m)
+            k ^= k >> np.uint32(24)
+            k = np.uint32(k * m)
+            h = np.uint32(h * m) ^ k
+            pos += 4
+            length -= 4
+        if length == 3:
+            h ^= np.uint32(data[pos + 2]) << np.uint32(16)
+        if length >= 2:
+            h ^= np.uint32(data[pos + 1]) << np.uint32(8)
+        if length >= 1:
+            h ^= np.uint32(data[pos])
+            h = np.uint32(h * m)
+        h ^= h >> np.uint32(13)
+        h = np.uint32(h * m)
+        h ^= h >> np.uint32(15)
+        hashes[row] = np.int32(h)
