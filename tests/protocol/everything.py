@@ -7,42 +7,11 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+from kohort.protocol.catalogue import all_messages
 from kohort.protocol.message import Message
-from kohort.protocol.messages import apis
-from kohort.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from kohort.protocol.messages.control_records import (
-    ControlRecordTypeSchema,
-    EndTxnMarker,
-    KRaftVersionRecord,
-    LeaderChangeMessage,
-    SnapshotFooterRecord,
-    SnapshotHeaderRecord,
-    VotersRecord,
-)
-from kohort.protocol.messages.default_principal_data import DefaultPrincipalData
-from kohort.protocol.messages.headers import RequestHeader, ResponseHeader
 from kohort.protocol.schema import Array, Field, Scalar, Struct, StructType, Type
-from kohort.protocol.stored import record_types
 
-EMBEDDED: list[type[Message]] = [
-    RequestHeader,
-    ResponseHeader,
-    ConsumerProtocolSubscription,
-    ConsumerProtocolAssignment,
-    DefaultPrincipalData,
-    ControlRecordTypeSchema,
-    EndTxnMarker,
-    LeaderChangeMessage,
-    SnapshotHeaderRecord,
-    SnapshotFooterRecord,
-    KRaftVersionRecord,
-    VotersRecord,
-]
-MESSAGES: list[type[Message]] = [
-    *(message for api in apis() for message in (api.request, api.response)),
-    *EMBEDDED,
-    *(message for record in record_types() for message in (record.key, record.value)),
-]
+MESSAGES: list[type[Message]] = list(all_messages().values())
 
 
 def message_versions() -> Iterator[tuple[type[Message], int]]:

@@ -158,8 +158,8 @@ Group = OffsetFetchResponse.Group
 @pytest.mark.parametrize(
     ("value", "version", "path", "reason"),
     [
-        (HeartbeatRequest(generation_id=2**31), 4, "GenerationId", "2147483648 is not a int32"),
-        (HeartbeatRequest(generation_id="7"), 4, "GenerationId", "'7' is not a int32"),  # type: ignore[arg-type]
+        (HeartbeatRequest(generation_id=2**31), 4, "GenerationId", "int32 wanted, not 2147483648"),
+        (HeartbeatRequest(generation_id="7"), 4, "GenerationId", "int32 wanted, not '7'"),  # type: ignore[arg-type]
         (HeartbeatRequest(group_id=None), 4, "GroupId", "null where null is not allowed"),  # type: ignore[arg-type]
         (HeartbeatRequest(group_id=b"raw"), 4, "GroupId", "str wanted, not b'raw'"),  # type: ignore[arg-type]
         (HeartbeatRequest(group_id="\ud800"), 4, "GroupId", "can't be written as UTF-8: surrogates not allowed"),

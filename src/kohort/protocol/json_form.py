@@ -141,7 +141,7 @@ class _Reader:
                     raise self.fault(path, f"{value} is not in the range of {kind.name}, {low} to {high}")
                 good = isinstance(value, int) and not isinstance(value, bool)
         if not good:
-            raise self.fault(path, f"a {kind.name} wanted, not {_shown(value)}")
+            raise self.fault(path, f"{kind.name} wanted, not {_shown(value)}")
         return value
 
     def hex(self, value: Any, path: str) -> bytes:

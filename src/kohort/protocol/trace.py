@@ -21,7 +21,7 @@ from kohort.protocol.schema import Array, Field, Scalar, Struct, StructType, Typ
 if TYPE_CHECKING:
     from kohort.protocol.message import Message
 
-__all__ = ["Span", "explain_bytes", "explain_value", "trace"]
+__all__ = ["Span", "explain_bytes", "explain_value", "trace", "trace_until_fault"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +51,25 @@ def trace(cls: type[Message], version: int, data: bytes, start: int = 0) -> tupl
         The message, its spans in order, and the offset where it ends (counted, like `start`, from the start of `data`).
 
     Raises:
-        ProtocolError: the bytes are not the message; `error.spans` isn't kept, use `trace_until_fault` for them.
+        ProtocolError: the bytes are not the message; `trace_until_fault` gives the spans up to there.
     """
     tracer = _Tracer(cls, version, data, start)
     message = tracer.struct(cls)
     return message, tracer.spans, tracer.pos
 
 
-def trace_until_fault(cls: type[Message], version: int, data: bytes) -> tuple[list[Span], ProtocolError | None]:
-    """The spans of a message that may be malformed, as far as they go, and the fault if there is one."""
-    tracer = _Tracer(cls, version, data, 0)
+def trace_until_fault(
+    cls: type[Message], version: int, data: bytes, start: int = 0, *, whole: bool = True
+) -> tuple[list[Span], ProtocolError | None]:
+    """The spans of a message that may be malformed, as far as they go, and the fault if there is one.
+
+    `whole` says that nothing may follow the message.
+    """
+    tracer = _Tracer(cls, version, data, start)
     try:
         tracer.struct(cls)
-        tracer.check_end()
+        if whole:
+            tracer.check_end()
     except ProtocolError as fault:
         return tracer.spans, fault
     return tracer.spans, None
@@ -71,14 +77,9 @@ def trace_until_fault(cls: type[Message], version: int, data: bytes) -> tuple[li
 
 def explain_bytes(cls: type[Message], version: int, data: bytes, start: int, whole: bool) -> ProtocolError:
     """Why the bytes at `start` aren't the message; `whole` if nothing may follow it."""
-    tracer = _Tracer(cls, version, data, start)
-    try:
-        tracer.struct(cls)
-        if whole:
-            tracer.check_end()
-    except ProtocolError as error:
-        return error
-    return ProtocolError(cls.__message__.name, version, "", None, "codec and trace disagree: please report these bytes")
+    _, fault = trace_until_fault(cls, version, data, start, whole=whole)
+    reason = "codec and trace disagree: please report these bytes"
+    return fault or ProtocolError(cls.__message__.name, version, "", None, reason)
 
 
 class _Tracer:
@@ -341,7 +342,7 @@ class _Checker:
             try:
                 struct.pack(f">{kind.code}", value)
             except (struct.error, OverflowError, TypeError):
-                raise self.fault(f"{_shown(value)} is not a {kind.name}") from None
+                raise self.fault(f"{kind.name} wanted, not {_shown(value)}") from None
         elif kind.name == "string":
             if not isinstance(value, str):
                 raise self.fault(f"str wanted, not {_shown(value)}")

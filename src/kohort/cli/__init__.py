@@ -1,0 +1,76 @@
+"""The command `kohort`.
+
+Nothing is imported before it is known to be needed: `--version` and `--help` are answered from the table below, and a
+sub-command loads its own module.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from kohort import __version__
+
+if TYPE_CHECKING:
+    import typer
+
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "wire": ("kohort.cli.wire", "Kafka's wire protocol: list, show, decode, encode and check messages and batches."),
+}
+"""Sub-commands: the module with their `app`, and what they are for."""
+
+
+def main() -> None:
+    """Run the command line."""
+    arguments = sys.argv[1:]
+    completing = "_KOHORT_COMPLETE" in os.environ
+    if not completing and arguments == ["--version"]:
+        sys.stdout.write(f"kohort {__version__}\n")
+    elif not completing and (not arguments or arguments[0] in ("-h", "--help")):
+        sys.stdout.write(_help(sys.stdout.isatty() and "NO_COLOR" not in os.environ))
+    else:
+        wanted = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS and not completing else list(COMMANDS)
+        try:
+            _application(wanted)(prog_name="kohort")
+        except BrokenPipeError:  # the reader has seen enough: `kohort wire list | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
+
+
+def _help(colour: bool) -> str:
+    bold, plain = ("\x1b[1m", "\x1b[0m") if colour else ("", "")
+    width = max(map(len, COMMANDS))
+    commands = "".join(f"  {bold}{name:<{width}}{plain}  {about}\n" for name, (_, about) in COMMANDS.items())
+    return (
+        "Kafka group coordination in Python, with the data pipeline on Spark.\n\n"
+        f"{bold}Usage:{plain} kohort COMMAND [OPTIONS]\n\n"
+        f"{bold}Commands{plain} (each explains itself with --help)\n{commands}\n"
+        f"{bold}Options{plain}\n"
+        "  --version             Print the version.\n"
+        "  --install-completion  Complete commands and options in this shell.\n"
+        "  --show-completion     Print that completion.\n"
+        "  -h, --help            Print this.\n"
+    )
+
+
+def _application(names: list[str]) -> typer.Typer:
+    from importlib import import_module
+
+    import typer
+
+    app = typer.Typer(
+        help="Kafka group coordination in Python, with the data pipeline on Spark.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for name in names:
+        module, about = COMMANDS[name]
+        app.add_typer(import_module(module).app, name=name, help=about)
+
+    @app.callback()
+    def kohort() -> None:
+        """Make `kohort` a group, even while it has one sub-command."""
+
+    return app

@@ -1,0 +1,67 @@
+"""Every message there is, by name: requests, responses, headers, embedded protocols, what coordinators persist."""
+
+from __future__ import annotations
+
+import difflib
+from functools import cache
+
+from kohort.protocol.message import Message
+from kohort.protocol.messages import api, apis, control_records
+from kohort.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kohort.protocol.messages.default_principal_data import DefaultPrincipalData
+from kohort.protocol.messages.headers import RequestHeader, ResponseHeader
+from kohort.protocol.stored import record_types
+
+__all__ = ["all_messages", "find_message"]
+
+
+@cache
+def all_messages() -> dict[str, type[Message]]:
+    """All messages by their own names ("HeartbeatRequest"): APIs by key, then headers, then data."""
+    found: list[type[Message]] = [message for entry in apis() for message in (entry.request, entry.response)]
+    found += [
+        RequestHeader,
+        ResponseHeader,
+        ConsumerProtocolSubscription,
+        ConsumerProtocolAssignment,
+        DefaultPrincipalData,
+        control_records.ControlRecordTypeSchema,
+        control_records.EndTxnMarker,
+        control_records.LeaderChangeMessage,
+        control_records.SnapshotHeaderRecord,
+        control_records.SnapshotFooterRecord,
+        control_records.KRaftVersionRecord,
+        control_records.VotersRecord,
+    ]
+    found += [message for record in record_types() for message in (record.key, record.value)]
+    return {message.__name__: message for message in found}
+
+
+def find_message(name: str, *, response: bool = False) -> type[Message]:
+    """The message with a name, in any case: its own, or an API's with `response` saying which of the two.
+
+    Raises:
+        KeyError: there is none; the text suggests one.
+    """
+    try:
+        entry = api(name)  # loads one file, where the index loads all
+    except KeyError:
+        pass
+    else:
+        return entry.response if response else entry.request
+    if found := _by_lower_name().get(name.lower()):
+        return found
+    names = {_short(own).lower(): _short(own) for own in all_messages()}
+    names |= {own.lower(): own for own in all_messages()}
+    close = difflib.get_close_matches(name.lower(), names, n=1)
+    hint = f"; did you mean {names[close[0]]}?" if close else ""
+    raise KeyError(f"there is no message {name!r}{hint}")
+
+
+@cache
+def _by_lower_name() -> dict[str, type[Message]]:
+    return {own.lower(): message for own, message in all_messages().items()}
+
+
+def _short(name: str) -> str:
+    return name.removesuffix("Request").removesuffix("Response")
