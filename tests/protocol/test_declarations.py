@@ -48,7 +48,7 @@ def expected(field: Field) -> object:
     else:
         assert isinstance(kind, Scalar)
         python = PYTHON_TYPES.get(kind.name, int)
-    return python | None if field.nullable_since <= 32767 else python  # type: ignore[operator]
+    return python | None if field.nullable_since <= 32767 or field.optional else python  # type: ignore[operator]
 
 
 def flat(hint: object) -> set[object]:

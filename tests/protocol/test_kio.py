@@ -84,6 +84,8 @@ class Pairs(RandomMessages):
                 ours, kios = None, None
             else:
                 ours, kios = self.both(field.type, kind, hints[kio_field.name], message, version)
+                if isinstance(field.type, StructType) and field.optional and ours == field.type.cls():
+                    ours = None  # kio doesn't write a tagged field with its default
             ours_values[field.attr], kio_values[kio_field.name] = ours, kios
         return cls(**ours_values), theirs(**kio_values)
 

@@ -105,7 +105,7 @@ class _Reader:
 
     def value(self, field: Field, kind: Type, value: Any, path: str, nullable: bool) -> Any:
         if value is None:
-            if not nullable:
+            if not nullable and not field.optional:
                 raise self.fault(path, "null where null is not allowed")
             return None
         if isinstance(kind, StructType):

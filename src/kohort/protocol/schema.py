@@ -14,7 +14,7 @@ The annotation is what Python sees, the call what the wire sees. Structs nest as
 
 Python types: numbers are `int` or `float`, `uuid.UUID` for ids, `bytes` for blobs, a buffer for records (decoding
 gives a `memoryview` into the input, nothing is copied). Arrays of structs are lists; arrays of numbers and strings
-are tuples. Nullable fields may be `None`.
+are tuples. Nullable fields may be `None`, and so may tagged structs, where they are absent.
 
 This module only describes; `message` adds what travels by itself, `codec` compiles, `trace` interprets.
 """
@@ -130,7 +130,8 @@ class Field:
         since, until: first and last version that has it.
         nullable: True if it may be null in every version, or the first version where it may.
         default: its value where the caller gives none, and in versions that don't have it. Where the declaration
-            gives none either: null if nullable, else zero, empty, or a struct of defaults.
+            gives none either: null if nullable, else zero, empty, or a struct of defaults. A tagged struct is None
+            where it is absent.
         ignorable: whether a value other than the default may be dropped silently by a version without the field.
         tag, tagged_since: number of the tagged field, and the first version where it is tagged (default: `since`).
         compact: False where the field keeps the classic length prefix even in flexible versions.
@@ -159,7 +160,7 @@ class Field:
         self.name = name or ""
         self.attr = ""
         if default is _UNSET:
-            if nullable is not False:
+            if nullable is not False or self.optional:
                 default = None
             elif isinstance(type_, Scalar):
                 default = type_.zero
@@ -168,6 +169,11 @@ class Field:
             elif isinstance(type_, StructType):
                 default = type_.cls()
         self.default = default
+
+    @property
+    def optional(self) -> bool:
+        """Whether None stands for "absent": in a tagged struct that can't be null on the wire."""
+        return self.tag is not None and isinstance(self.type, StructType) and self.nullable_since > LATEST
 
     def bind(self, attr: str) -> None:
         """Take the Python name that the class body gives the field."""

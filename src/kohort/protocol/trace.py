@@ -319,7 +319,7 @@ class _Checker:
 
     def value(self, field: Field, kind: Type, value: Any, nullable: bool) -> None:
         if value is None:
-            if not nullable:
+            if not nullable and not field.optional:
                 raise self.fault("null where null is not allowed")
         elif isinstance(kind, StructType):
             self.struct(kind.cls, value)

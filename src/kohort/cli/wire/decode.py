@@ -124,7 +124,8 @@ def _refuse(error: ProtocolError, data: bytes, base: int) -> None:
 
     if error.offset is not None:
         err.print(joined(pointed(data, error.offset, error.reason, base)), soft_wrap=True)
-    fail(str(error), 1)
+    where = f" (byte {base + error.offset} of the input)" if base and error.offset is not None else ""
+    fail(f"{error}{where}", 1)
 
 
 def _print_json(value: Any) -> None:

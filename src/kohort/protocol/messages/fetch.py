@@ -90,7 +90,7 @@ class FetchRequest(Request, key=1, versions="4-18", flexible=12):
     replica_id: int = int32(
         "Node id of the following broker; -1 for a consumer, -2 for a debugging one.", until=14, default=-1
     )
-    replica_state: ReplicaState = struct(ReplicaState, "Which replica asks, in newer versions.", since=15, tag=1)
+    replica_state: ReplicaState | None = struct(ReplicaState, "Which replica asks, in newer versions.", since=15, tag=1)
     max_wait_ms: int = int32("How long the broker may wait for MinBytes to gather, in ms.")
     min_bytes: int = int32("Answer once so many bytes are there, or after MaxWaitMs.")
     max_bytes: int = int32(
@@ -169,13 +169,13 @@ class FetchResponse(Response, key=1, versions="4-18", flexible=12):
             log_start_offset: int = int64(
                 "First offset still in the log; -1 if not known.", since=5, default=-1, ignorable=True
             )
-            diverging_epoch: DivergingEpoch = struct(
+            diverging_epoch: DivergingEpoch | None = struct(
                 DivergingEpoch, "Set if the logs differ: the follower should truncate to here.", since=12, tag=0
             )
-            current_leader: CurrentLeader = struct(
+            current_leader: CurrentLeader | None = struct(
                 CurrentLeader, "Who leads now, when this broker doesn't or the epoch is stale.", since=12, tag=1
             )
-            snapshot_id: SnapshotId = struct(
+            snapshot_id: SnapshotId | None = struct(
                 SnapshotId,
                 "Snapshot to load first, when the log no longer reaches back to the offset.",
                 since=12,

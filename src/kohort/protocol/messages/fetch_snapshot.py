@@ -70,7 +70,7 @@ class FetchSnapshotResponse(Response, key=59, versions="0-1", flexible=0):
             index: int = int32("The partition's number within its topic.")
             error_code: int = int16("0, or why this partition failed.")
             snapshot_id: SnapshotId = struct(SnapshotId, "Which snapshot the piece is from.")
-            current_leader: CurrentLeader = struct(
+            current_leader: CurrentLeader | None = struct(
                 CurrentLeader, "Leader to turn to, as the responder knows it.", tag=0
             )
             size: int = int64("Length of the whole snapshot, in bytes.")

@@ -97,7 +97,7 @@ class ProduceResponse(Response, key=0, versions="3-13", flexible=9):
                 nullable=True,
                 ignorable=True,
             )
-            current_leader: CurrentLeader = struct(
+            current_leader: CurrentLeader | None = struct(
                 CurrentLeader, "Where to send next time, when this broker isn't the leader.", since=10, tag=0
             )
 

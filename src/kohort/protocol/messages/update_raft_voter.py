@@ -47,4 +47,4 @@ class UpdateRaftVoterResponse(Response, key=82, versions="0", flexible=0):
 
     throttle_time_ms: int = int32("How long the broker held the request back for a quota, in ms.")
     error_code: int = int16("0, or the error that failed the whole request.")
-    current_leader: CurrentLeader = struct(CurrentLeader, "Who leads the metadata quorum, and where.", tag=0)
+    current_leader: CurrentLeader | None = struct(CurrentLeader, "Who leads the metadata quorum, and where.", tag=0)
