@@ -52,7 +52,8 @@ def pointed(data: bytes, offset: int, message: str, base: int = 0) -> Iterator[T
         if line or at <= offset < at + 16:
             yield Text.assemble((f"{base + at:06x}  ", "dim"), line.hex(" "))
         if at <= offset < at + 16:
-            yield Text(f"{' ' * (8 + 3 * (offset - at))}^^ byte {base + offset}: {message}", style="bold red")
+            space = " " * (8 + 3 * (offset - at))
+            yield Text.assemble(space, (f"^^ byte {base + offset}: {message}", "bold red"))
 
 
 def _depth(path: str) -> int:

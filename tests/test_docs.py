@@ -1,0 +1,43 @@
+"""The Python of the README and the guides runs as it is written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kohort.protocol.message import Request
+from kohort.protocol.records.columns import encode_columns
+from kohort.protocol.schema import int32, string
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["README.md", "docs/protocol.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_examples_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    batches = b"".join(encode_columns(pa.table({"value": [b"a", b"b"]})))
+    scope: dict[str, Any] = {
+        "produced": batches,
+        "fetched": batches,
+        "log_end_offset": 10,
+        "leader_epoch": 3,
+        "Request": Request,
+        "string": string,
+        "int32": int32,
+        "__name__": "example",
+    }
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block.replace('b"..."', 'b""'), page, "exec"), scope)
+    assert capsys.readouterr().out
+
+
+def test_links_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
