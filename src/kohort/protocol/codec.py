@@ -151,7 +151,6 @@ class _Decoder(_Emitter):
     def __init__(self, cls: type[Message], version: int) -> None:
         super().__init__(cls, version)
         self.run: list[tuple[str, str]] = []
-        self.after_run: list[str] = []
         self.names |= {
             "long_uvarint": primitives.long_uvarint,
             "read_uvarint": primitives.read_uvarint,
@@ -200,23 +199,24 @@ class _Decoder(_Emitter):
         self.run.append((code, target))
         return target
 
-    def flush(self) -> None:
-        """Read the run: one byte by index, anything else by one `struct` call."""
-        if self.run:
-            codes = "".join(code for code, _ in self.run)
-            targets = ", ".join(target for _, target in self.run)
-            if codes == "B":
-                self.line(f"{targets} = data[pos]")
-                self.line("pos += 1")
-            else:
-                layout = struct.Struct(f">{codes}")
-                unpack = self.global_(f"unpack_{codes.replace('?', 'o')}", layout.unpack_from)
-                self.line(f"{targets}{',' if len(self.run) == 1 else ''} = {unpack}(data, pos)")
-                self.line(f"pos += {layout.size}")
-            self.run.clear()
-        for line in self.after_run:
-            self.line(line)
-        self.after_run.clear()
+    def flush(self, *, stay: int = 0) -> None:
+        """Read the run: one byte by index, anything else by one `struct` call.
+
+        Afterwards `pos` stands behind the run, or `stay` bytes before that.
+        """
+        if not self.run:
+            return
+        codes = "".join(code for code, _ in self.run)
+        targets = ", ".join(target for _, target in self.run)
+        layout = struct.Struct(f">{codes}")
+        if codes == "B":
+            self.line(f"{targets} = data[pos]")
+        else:
+            unpack = self.global_(f"unpack_{codes.replace('?', 'o')}", layout.unpack_from)
+            self.line(f"{targets}{',' if len(self.run) == 1 else ''} = {unpack}(data, pos)")
+        if layout.size > stay:
+            self.line(f"pos += {layout.size - stay}")
+        self.run.clear()
 
     # Structs.
 
@@ -313,59 +313,64 @@ class _Decoder(_Emitter):
         return target
 
     def varying(self, field: Field, kind: Any, nullable: bool) -> str:
-        """Read a string, blob or array: its length with the run before it, then its content."""
+        """Read a string, blob or array: its length with the run before it, then its content.
+
+        A compact length is a varint, one more than the length, so that 0 is null. Nearly always it is a single byte;
+        `pos` stays on that byte, and then `pos + length` is where a string ends.
+        """
         compact = self.compact(field)
         short = isinstance(kind, Scalar) and kind.name == "string"
         length = self.fixed("B" if compact else "h" if short else "i", "length")
         target = self.fresh(field.attr)
-        self.flush()
         if compact:
-            # A compact length is one more than the length; 0 is null.
+            self.flush(stay=1)
             if nullable:
                 self.line(f"if {length}:")
                 self.depth += 1
                 self.line(f"if {length} > 127:")
             else:
                 self.line(f"if not 0 < {length} < 128:")
-            self.line(f"    {length}, pos = long_uvarint(data, {length}, pos)")
-            self.content(kind, target, length, less=1, field=field)
-            if nullable:
-                self.depth -= 1
-                self.line("else:")
-                self.line(f"    {target} = None")
+            self.line(f"    {length}, pos = long_uvarint(data, {length}, pos + 1)")
+            self.line("    pos -= 1")
         else:
+            self.flush()
             if nullable:
-                self.line(f"if {length} == -1:")
-                self.line(f"    {target} = None")
-                self.line("else:")
+                self.line(f"if {length} != -1:")
                 self.depth += 1
             self.line(f"if {length} < 0:")
             self.line("    raise ValueError('negative length')")
-            self.content(kind, target, length, less=0, field=field)
-            if nullable:
-                self.depth -= 1
+        self.content(kind, target, length, int(compact), field)
+        if nullable:
+            self.depth -= 1
+            self.line("else:")
+            self.line(f"    {target} = None")
+            if compact:
+                self.line("    pos += 1")
         return target
 
-    def content(self, kind: Any, target: str, length: str, *, less: int, field: Field) -> None:
-        """Read what a length announces: `length - less` bytes or elements, into `target`."""
-        count = f"{length} - {less}" if less else length
+    def content(self, kind: Any, target: str, length: str, ahead: int, field: Field) -> None:
+        """Read what a length announces into `target`: `length - ahead` bytes or elements, `ahead` bytes after `pos`."""
+        start = "pos + 1" if ahead else "pos"
+        count = f"{length} - 1" if ahead else length
         if isinstance(kind, Scalar):
             end = self.fresh("end")
-            self.line(f"{end} = pos + {count}")
+            self.line(f"{end} = pos + {length}")
             if kind.name == "string":
-                self.line(f"{target} = data[pos:{end}].decode()")
+                self.line(f"{target} = data[{start}:{end}].decode()")
             elif kind.name == "bytes":
-                self.line(f"{target} = data[pos:{end}]")
+                self.line(f"{target} = data[{start}:{end}]")
             else:
-                self.global_("memoryview", memoryview)
-                self.line(f"{target} = memoryview(data)[pos:{end}]")
+                self.line(f"{target} = memoryview(data)[{start}:{end}]")
             self.line(f"pos = {end}")
         elif isinstance(kind.element, Scalar) and kind.element.code and kind.element.name != "uuid":
             element = kind.element
             table = self.global_(f"unpack_many_{element.code}", primitives.unpackers(element.code))
-            self.line(f"{target} = {table}[{count}](data, pos)")
-            self.line(f"pos += {_times(element.size, length, less)}")
+            self.line(f"{target} = {table}[{count}](data, {start})")
+            product = length if element.size == 1 else f"{element.size} * {length}"
+            self.line(f"pos += {product} - {element.size - 1}" if ahead and element.size > 1 else f"pos += {product}")
         else:
+            if ahead:
+                self.line("pos += 1")
             self.line(f"{target} = []")
             self.line(f"for _ in range({count}):")
             self.depth += 1
@@ -375,12 +380,6 @@ class _Decoder(_Emitter):
             self.depth -= 1
             if isinstance(kind.element, Scalar):
                 self.line(f"{target} = tuple({target})")
-
-
-def _times(size: int, length: str, less: int) -> str:
-    """Source of `size * (length - less)`."""
-    product = length if size == 1 else f"{size} * {length}"
-    return f"{product} - {size * less}" if less else product
 
 
 class _Encoder(_Emitter):
