@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Compiled kernels and tool caches live here, so that a clone stays clean.
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 
-.PHONY: help setup demo test lint types format bench bench-wire clean
+.PHONY: help setup demo test lint types format bench bench-wire bench-startup clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -35,10 +35,13 @@ format: $(READY) ## Format and sort imports
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: bench-wire ## All benchmarks
+bench: bench-wire bench-startup ## All benchmarks
 
 bench-wire: $(READY) ## Messages and record batches, beside kio
 	@$(BIN)/python benchmarks/wire.py
+
+bench-startup: $(READY) ## How long the command takes to start
+	@$(BIN)/python benchmarks/startup.py
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
