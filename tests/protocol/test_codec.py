@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import array
 import random
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 from kohort.protocol.codec import source_of
 from kohort.protocol.errors import ProtocolError, UnsupportedVersionError
 from kohort.protocol.message import Message
+from kohort.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from kohort.protocol.messages.fetch import FetchResponse
 from kohort.protocol.messages.headers import RequestHeader
 from kohort.protocol.messages.heartbeat import HeartbeatRequest
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kohort.protocol.messages.offset_fetch import OffsetFetchResponse
 from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
+from kohort.protocol.messages.sync_group import SyncGroupResponse
+from kohort.protocol.schema import string
 from kohort.protocol.stored.consumer_group_member_metadata import ConsumerGroupMemberMetadataValue
 from kohort.protocol.trace import explain_bytes, trace
 
@@ -47,13 +53,55 @@ def test_defaults_make_a_message(message: type[Message], version: int) -> None:
 
 
 def test_long_strings_and_arrays_take_longer_lengths() -> None:
-    for size in (126, 127, 128, 16382, 16383, 16384, 70_000):
+    for size in (126, 127, 128, 16382, 16383, 16384, 32767):
         value = MetadataRequest(topics=[MetadataRequest.Topic(name="x" * size)])
         assert MetadataRequest.decode(value.encode(12), 12) == value
         partition = MetadataResponse.Topic.Partition(replica_nodes=tuple(range(size)))
         answer = MetadataResponse(topics=[MetadataResponse.Topic(name="t", partitions=[partition] * 2)])
         assert MetadataResponse.decode(answer.encode(12), 12) == answer
         assert MetadataResponse.decode(answer.encode(8), 8) == answer
+
+
+def test_strings_are_no_longer_than_kafka_takes_them() -> None:
+    for version in (3, 4):
+        with pytest.raises(ProtocolError, match="string of 32768 bytes; 32767 is the most that Kafka takes"):
+            HeartbeatRequest(group_id="x" * 32768).encode(version)
+    longest = HeartbeatRequest(group_id="x" * 32767).encode(4)
+    assert longest.startswith(b"\x80\x80\x02")
+    with pytest.raises(ProtocolError, match="GroupId, byte 0: the length of the string is 32768"):
+        HeartbeatRequest.decode(b"\x81\x80\x02x" + longest[3:], 4)
+
+
+def test_blobs_of_any_buffer_are_their_bytes() -> None:
+    for blob in (bytearray(b"abcd"), memoryview(b"abcd"), memoryview(b"a-b-c-d-")[::2], np.frombuffer(b"abcd", ">u2"),
+                 np.frombuffer(b"abcd", np.uint8).reshape(2, 2), array.array("B", b"abcd")):  # fmt: skip
+        for version in (3, 5):
+            response = SyncGroupResponse(assignment=blob)  # type: ignore[arg-type]
+            assert SyncGroupResponse.decode(response.encode(version), version).assignment == b"abcd"
+    tags = HeartbeatRequest(unknown_tags={7: memoryview(array.array("h", [1, 2]))})  # type: ignore[dict-item]
+    assert HeartbeatRequest.decode(tags.encode(4), 4).unknown_tags == {7: array.array("h", [1, 2]).tobytes()}
+
+
+def test_read_takes_any_buffer_and_no_negative_position() -> None:
+    raw = SyncGroupResponse(assignment=b"abc").encode(5)
+    for kind in (bytes, bytearray, memoryview):
+        read, end = SyncGroupResponse.read(kind(raw), 0, 5)
+        assert (read.assignment, type(read.assignment), end) == (b"abc", bytes, len(raw))
+        assert trace(SyncGroupResponse, 5, kind(raw))[0] == read
+    with pytest.raises(IndexError):
+        SyncGroupResponse.read(raw, -len(raw), 5)
+    for wrong in (11, "text", None):
+        with pytest.raises(TypeError):
+            HeartbeatRequest.decode(wrong, 4)  # type: ignore[arg-type]
+
+
+def test_codecs_are_compiled_once_however_many_threads_ask() -> None:
+    class Late(Message, versions="0"):
+        word: str = string("A word.")
+
+    with ThreadPoolExecutor(8) as pool:
+        results = set(pool.map(lambda _: Late(word="x").encode(0), range(64)))
+    assert results == {b"\0\1x"}
 
 
 def test_records_are_a_view_of_the_input() -> None:
@@ -155,6 +203,11 @@ def test_an_ignorable_field_is_dropped_by_a_version_without_it() -> None:
 Group = OffsetFetchResponse.Group
 
 
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError("not now")
+
+
 @pytest.mark.parametrize(
     ("value", "version", "path", "reason"),
     [
@@ -163,12 +216,24 @@ Group = OffsetFetchResponse.Group
         (HeartbeatRequest(group_id=None), 4, "GroupId", "null where null is not allowed"),  # type: ignore[arg-type]
         (HeartbeatRequest(group_id=b"raw"), 4, "GroupId", "str wanted, not b'raw'"),  # type: ignore[arg-type]
         (HeartbeatRequest(group_id="\ud800"), 4, "GroupId", "can't be written as UTF-8: surrogates not allowed"),
-        (HeartbeatRequest(group_id="x" * 32768), 3, "GroupId", "string of 32768 bytes; 32767 is the most that"),
+        (HeartbeatRequest(generation_id=10**5000), 4, "GenerationId", "int32 wanted, not <int>"),
+        (HeartbeatRequest(generation_id=Unprintable()), 4, "GenerationId", "int32 wanted, not <Unprintable>"),  # type: ignore[arg-type]
+        (HeartbeatRequest(unknown_tags={10**5000: b""}), 4, "unknown_tags", "tag <int> is not an unsigned"),
+        (HeartbeatRequest(unknown_tags=[]), 4, "unknown_tags", "dict wanted, not []"),  # type: ignore[arg-type]
+        (HeartbeatRequest(group_instance_id=np.array([1, 2])), 0, "GroupInstanceId", "can't be encoded: ValueError"),  # type: ignore[arg-type]
+        (MetadataRequest(allow_auto_topic_creation=None), 12, "AllowAutoTopicCreation", "null where null"),  # type: ignore[arg-type]
+        (MetadataRequest(allow_auto_topic_creation="false"), 12, "AllowAutoTopicCreation", "bool wanted, not 'false'"),  # type: ignore[arg-type]
+        (MetadataRequest(allow_auto_topic_creation=np.array([1, 2])), 12, "AllowAutoTopicCreation", "can't be encoded"),  # type: ignore[arg-type]
+        (ConsumerProtocolSubscription(topics="orders"), 3, "Topics", "list or tuple wanted, not 'orders'"),  # type: ignore[arg-type]
+        (ConsumerProtocolSubscription(topics={"a": 1}), 3, "Topics", "list or tuple wanted, not {'a': 1}"),  # type: ignore[arg-type]
+        (ProduceResponse(unknown_tags={0: b""}), 10, "unknown_tags", "tag 0 is known, as NodeEndpoints"),
+        (ProduceResponse(node_endpoints=[ProduceResponse.NodeEndpoint()], unknown_tags={0: b""}), 10, "unknown_tags",
+         "tag 0 is known"),
         (OffsetFetchResponse(groups=[Group(), Group(topics=[3])]), 8, "Groups[1].Topics[0]", "OffsetFetchResponse"),  # type: ignore[list-item]
         (OffsetFetchResponse(groups=7), 8, "Groups", "list or tuple wanted, not 7"),  # type: ignore[arg-type]
         (HeartbeatRequest(unknown_tags={-1: b""}), 4, "unknown_tags", "tag -1 is not an unsigned 32-bit number"),
         (HeartbeatRequest(unknown_tags={1: "x"}), 4, "unknown_tags", "bytes wanted for tag 1, not 'x'"),  # type: ignore[dict-item]
-        (MetadataRequest(topics=[MetadataRequest.Topic(topic_id=1)]), 12, "Topics[0].TopicId", "uuid.UUID wanted"),  # type: ignore[arg-type]
+        (MetadataRequest(topics=[MetadataRequest.Topic(topic_id=1)]), 12, "Topics[0].TopicId", "uuid wanted, not 1"),  # type: ignore[arg-type]
         (ProduceRequest(topic_data=[ProduceRequest.TopicData(partition_data=[
             ProduceRequest.TopicData.PartitionData(records="text")])]),  # type: ignore[arg-type]
          9, "TopicData[0].PartitionData[0].Records", "bytes wanted, not 'text'"),

@@ -12,11 +12,25 @@ import uuid
 
 import pytest
 
+from kohort.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from kohort.protocol.message import Message, Request
 from kohort.protocol.messages import API_NAMES, api, apis
 from kohort.protocol.messages.heartbeat import HeartbeatRequest
 from kohort.protocol.messages.metadata import MetadataResponse
-from kohort.protocol.schema import Array, Field, Records, Scalar, Struct, StructType, camel_case, string, walk_structs
+from kohort.protocol.schema import (
+    NEVER,
+    Array,
+    Field,
+    Records,
+    Scalar,
+    Struct,
+    StructType,
+    camel_case,
+    fields_of,
+    string,
+    struct,
+    walk_structs,
+)
 from kohort.protocol.stored import OFFSETS_TOPIC, decode_key, record_type, record_types
 
 from .everything import MESSAGES, label
@@ -31,7 +45,7 @@ def hints(cls: type[Struct]) -> dict[str, object]:
     return {
         name: eval(text, {**module, "uuid": uuid}, dict(vars(cls)))  # the file's own source
         for name, text in cls.__annotations__.items()
-        if not name.startswith("__")
+        if not name.startswith("__") and name != "unknown_tags"
     }
 
 
@@ -48,7 +62,7 @@ def expected(field: Field) -> object:
     else:
         assert isinstance(kind, Scalar)
         python = PYTHON_TYPES.get(kind.name, int)
-    return python | None if field.nullable_since <= 32767 or field.optional else python  # type: ignore[operator]
+    return python | None if field.nullable_since < NEVER or field.optional else python  # type: ignore[operator]
 
 
 def flat(hint: object) -> set[object]:
@@ -83,8 +97,19 @@ def test_every_array_element_takes_at_least_a_byte() -> None:
                 for field in part.__wire_fields__:
                     if field.in_version(version) and isinstance(field.type, Array):
                         element = field.type.element
-                        if isinstance(element, StructType) and not message.__message__.flexible_in(version):
-                            assert any(inner.in_version(version) for inner in element.cls.__wire_fields__)
+                        flexible = message.__message__.flexible_in(version)
+                        assert not isinstance(element, StructType) or least_size(element.cls, version, flexible) > 0
+
+
+def least_size(cls: type[Struct], version: int, flexible: bool) -> int:
+    """Bytes of the struct that has everything empty."""
+    plain, _ = fields_of(cls, version, flexible)
+    return flexible + sum(
+        least_size(field.type.cls, version, flexible)
+        if isinstance(field.type, StructType) and not field.nullable_in(version)
+        else 1
+        for field in plain
+    )
 
 
 def test_request_and_response_have_the_same_versions() -> None:
@@ -135,9 +160,9 @@ def test_defaults_are_not_shared() -> None:
     assert MetadataResponse().topics == []
 
 
-@pytest.mark.parametrize("versions", ["4-", "0+", "", "-1"])
+@pytest.mark.parametrize("versions", ["4-", "0+", "", "-1", "5-3"])
 def test_a_version_range_must_be_well_formed(versions: str) -> None:
-    with pytest.raises(TypeError, match="should look like"):
+    with pytest.raises(TypeError, match=r"should look like|end before they begin"):
 
         class _Wrong(Request, key=1, versions=versions):
             pass
@@ -153,6 +178,25 @@ def test_class_options_are_checked() -> None:
 
         class _Plain(Struct, versions="0"):
             pass
+
+
+def test_what_a_declaration_cannot_say_is_refused() -> None:
+    class Inner(Struct):
+        word: str = string("A word.")
+
+    with pytest.raises(TypeError, match="can't be extended"):
+
+        class _Extended(HeartbeatRequest, key=12, versions="0"):
+            pass
+
+    with pytest.raises(TypeError, match="has its own defaults"):
+        struct(Inner, "One.", default=Inner(word="x"))
+    with pytest.raises(TypeError, match="must be so since it exists"):
+        struct(Inner, "One.", tag=0, tagged_since=3)
+
+
+def test_positional_arguments_are_fields_in_order() -> None:
+    assert HeartbeatRequest("orders", 7) == HeartbeatRequest(group_id="orders", generation_id=7)  # type: ignore[misc]
 
 
 def test_a_new_message_needs_nothing_but_its_declaration() -> None:
@@ -195,11 +239,28 @@ def test_a_committed_offset_as_kafka_stores_it() -> None:
 
 @pytest.mark.parametrize("raw", [b"", b"\0", b"\0\x12", b"\x7f\xff", b"\0\1\0\1g\0\1t\0\0\0\3!"])
 def test_unknown_or_broken_keys_are_refused(raw: bytes) -> None:
-    with pytest.raises(ValueError, match=r"key in|left over"):
+    with pytest.raises(ProtocolError, match=r"key in __consumer_offsets|left over") as caught:
         decode_key(OFFSETS_TOPIC, raw)
+    assert caught.value.offset == (12 if raw.endswith(b"!") else 0)
 
 
 @pytest.mark.parametrize("raw", [b"", b"\0", b"\x7f\xff", b"\0\0"])
 def test_broken_values_are_refused(raw: bytes) -> None:
-    with pytest.raises(ValueError, match="OffsetCommitValue"):
+    with pytest.raises(ProtocolError, match="OffsetCommitValue") as caught:
         record_type(OFFSETS_TOPIC, 1).decode_value(raw)
+    assert caught.value.offset == (2 if raw == b"\0\0" else 0)
+
+
+def test_a_record_takes_its_own_key_and_value_only() -> None:
+    offsets, group = record_type(OFFSETS_TOPIC, 1), record_type(OFFSETS_TOPIC, 2)
+    with pytest.raises(TypeError, match="OffsetCommitKey wanted, not GroupMetadataKey"):
+        offsets.encode_key(group.key())
+    with pytest.raises(TypeError, match="OffsetCommitValue wanted, not GroupMetadataValue"):
+        offsets.encode_value(group.value())
+
+
+def test_an_error_of_a_broker_says_its_name_and_travels() -> None:
+    error = KafkaError(ErrorCode.NOT_COORDINATOR, "moved")
+    assert str(error) == "NOT_COORDINATOR (16): moved"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert error.code.retriable

@@ -51,7 +51,7 @@ def find_message(name: str, *, response: bool = False) -> type[Message]:
         return entry.response if response else entry.request
     if found := _by_lower_name().get(name.lower()):
         return found
-    names = {_short(own).lower(): _short(own) for own in all_messages()}
+    names = {message.__message__.api.lower(): message.__message__.api for message in all_messages().values()}
     names |= {own.lower(): own for own in all_messages()}
     close = difflib.get_close_matches(name.lower(), names, n=1)
     hint = f"; did you mean {names[close[0]]}?" if close else ""
@@ -61,7 +61,3 @@ def find_message(name: str, *, response: bool = False) -> type[Message]:
 @cache
 def _by_lower_name() -> dict[str, type[Message]]:
     return {own.lower(): message for own, message in all_messages().items()}
-
-
-def _short(name: str) -> str:
-    return name.removesuffix("Request").removesuffix("Response")

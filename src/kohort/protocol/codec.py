@@ -6,8 +6,8 @@ A declaration is turned into Python source once, on first use, and run from then
   look at the declaration at run time.
 - Consecutive fields of a fixed size are one `struct` call, and the length that opens the next field of a varying
   size is read by the same call.
-- Good input takes the straight path. Anything else ends in a `struct.error`, an `IndexError` or a `ValueError`;
-  only then `trace` interprets the declaration step by step to say which field, at which byte, is wrong.
+- Good input takes the straight path. Anything else ends in one of a few plain exceptions; only then `trace`
+  interprets the declaration step by step to say which field, at which byte, is wrong.
 
 A slice past the end of the input comes out short without an error, so the straight path checks once, at the end,
 that it stopped where the input does. Until then every array element costs at least one byte that must be there,
@@ -24,8 +24,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kohort.protocol import primitives
-from kohort.protocol.errors import UnsupportedVersionError
-from kohort.protocol.schema import NO_UUID, Array, Field, Scalar, Struct, StructType
+from kohort.protocol.schema import NO_UUID, Array, Field, Scalar, Struct, StructType, fields_of
 
 if TYPE_CHECKING:
     from kohort.protocol.message import Message
@@ -34,8 +33,11 @@ __all__ = ["Codec", "CodecTable", "source_of"]
 
 M = TypeVar("M", bound="Message")
 
-FAULTS = (struct.error, IndexError, ValueError, TypeError, AttributeError, OverflowError, KeyError)
-"""What the straight path may run into; `trace` then explains it."""
+DECODE_FAULTS = (struct.error, IndexError, ValueError, OverflowError)
+"""What bad bytes make the straight path of a decoder run into; `trace` then explains it."""
+
+ENCODE_FAULTS = (*DECODE_FAULTS, TypeError, AttributeError, KeyError)
+"""What values of a wrong kind make an encoder run into."""
 
 
 class Codec(Generic[M]):
@@ -45,20 +47,16 @@ class Codec(Generic[M]):
         encode: `encode(message) -> bytes`.
         decode: `decode(data) -> message`, where `data` holds the message and nothing else.
         read: `read(data, pos) -> (message, end)`, where more may follow, such as a body after its header.
-            Here `data` must be `bytes`.
     """
 
     __slots__ = ("decode", "encode", "read")
 
     def __init__(self, cls: type[M], version: int) -> None:
-        spec = cls.__message__
-        if version not in spec.versions:
-            known = f"{spec.versions.start} to {spec.versions.stop - 1}"
-            raise UnsupportedVersionError(spec.name, version, "", None, f"no such version; Kohort speaks {known}")
-        encoder, decoder = _Encoder(cls, version), _Decoder(cls, version)
-        self.encode: Callable[[M], bytes] = encoder.compile("encode")
-        self.decode: Callable[[bytes | bytearray | memoryview], M] = decoder.compile("decode")
-        self.read: Callable[[bytes, int], tuple[M, int]] = decoder.compile("read")
+        cls.__message__.check_version(version)
+        encoder, decoder = _Encoder(cls, version).compile(), _Decoder(cls, version).compile()
+        self.encode: Callable[[M], bytes] = encoder["encode"]
+        self.decode: Callable[[bytes | bytearray | memoryview], M] = decoder["decode"]
+        self.read: Callable[[bytes | bytearray | memoryview, int], tuple[M, int]] = decoder["read"]
 
 
 class CodecTable(dict[int, Codec[Any]]):
@@ -88,12 +86,7 @@ class _Emitter:
         self.flexible = cls.__message__.flexible_in(version)
         self.lines: list[str] = []
         self.depth = 1
-        self.names: dict[str, Any] = {
-            "FAULTS": FAULTS,
-            "MESSAGE": cls,
-            "VERSION": version,
-            "UVARINT": primitives.UVARINT,
-        }
+        self.names: dict[str, Any] = {"MESSAGE": cls, "VERSION": version}
         self.counter = 0
 
     def line(self, text: str) -> None:
@@ -114,28 +107,16 @@ class _Emitter:
             name += "_"
         return name
 
-    def fields_of(self, cls: type[Struct]) -> tuple[list[Field], dict[int, Field]]:
-        """The version's fields of a struct: those in order, and the tagged ones by tag."""
-        plain: list[Field] = []
-        tagged: dict[int, Field] = {}
-        for field in cls.__wire_fields__:
-            if not field.in_version(self.version):
-                continue
-            if field.tag is not None and self.flexible and field.tagged_in(self.version):
-                tagged[field.tag] = field
-            else:
-                plain.append(field)
-        return plain, dict(sorted(tagged.items()))
-
     def compact(self, field: Field) -> bool:
         return self.flexible and field.compact
 
-    def compile(self, name: str) -> Any:
+    def compile(self) -> dict[str, Any]:
+        """The functions that the source defines, by name."""
         spec = self.cls.__message__
         code = compile(self.source(), f"<codec of {spec.name} v{self.version}>", "exec")
         scope = dict(self.names)
         exec(code, scope)
-        return scope[name]
+        return scope
 
     def source(self) -> str:
         raise NotImplementedError
@@ -152,6 +133,7 @@ class _Decoder(_Emitter):
         super().__init__(cls, version)
         self.run: list[tuple[str, str]] = []
         self.names |= {
+            "FAULTS": DECODE_FAULTS,
             "long_uvarint": primitives.long_uvarint,
             "read_uvarint": primitives.read_uvarint,
             "UUIDS": primitives.UUIDS,
@@ -170,7 +152,7 @@ class _Decoder(_Emitter):
         return (
             f"def decode(data):\n"
             f"    if type(data) is not bytes:\n"
-            f"        data = bytes(data)\n"
+            f"        data = bytes(memoryview(data))\n"
             f"    try:\n"
             f"        pos = 0\n"
             f"{body}\n"
@@ -181,7 +163,11 @@ class _Decoder(_Emitter):
             f"    raise explain(MESSAGE, VERSION, data, 0, True)\n"
             f"\n\n"
             f"def read(data, pos):\n"
+            f"    if type(data) is not bytes:\n"
+            f"        data = bytes(memoryview(data))\n"
             f"    start = pos\n"
+            f"    if start < 0:\n"
+            f"        raise IndexError('a message begins at 0 or later')\n"
             f"    try:\n"
             f"{body}\n"
             f"        if pos <= len(data):\n"
@@ -222,7 +208,7 @@ class _Decoder(_Emitter):
 
     def struct(self, cls: type[Struct]) -> str:
         """Read a struct's fields, and return the expression that makes it."""
-        plain, tagged = self.fields_of(cls)
+        plain, tagged = fields_of(cls, self.version, self.flexible)
         values = {field.attr: self.value(field, field.type, field.nullable_in(self.version)) for field in plain}
         tags = "None"
         if self.flexible:
@@ -230,7 +216,7 @@ class _Decoder(_Emitter):
         for field in cls.__wire_fields__:
             if field.attr not in values:
                 values[field.attr] = self.default(field)
-        arguments = [tags, *(values[field.attr] for field in cls.__wire_fields__)]
+        arguments = [*(values[field.attr] for field in cls.__wire_fields__), tags]
         return f"{self.class_(cls)}({', '.join(arguments)})"
 
     def default(self, field: Field) -> str:
@@ -331,6 +317,9 @@ class _Decoder(_Emitter):
             else:
                 self.line(f"if not 0 < {length} < 128:")
             self.line(f"    {length}, pos = long_uvarint(data, {length}, pos + 1)")
+            if short:
+                self.line(f"    if {length} > {primitives.MAX_STRING + 1}:")
+                self.line("        raise ValueError('string too long')")
             self.line("    pos -= 1")
         else:
             self.flush()
@@ -393,7 +382,16 @@ class _Encoder(_Emitter):
         super().__init__(cls, version)
         self.run: list[tuple[str, str]] = []
         self.parts: list[str] = []
-        self.names |= {"write_tags": primitives.write_tags, "absent": _absent}
+        self.names |= {
+            "FAULTS": ENCODE_FAULTS,
+            "BOOLEANS": primitives.BOOLEANS,
+            "LENGTHS": primitives.LENGTHS,
+            "STRING_LENGTHS": primitives.STRING_LENGTHS,
+            "absent": _absent,
+            "as_bytes": primitives.as_bytes,
+            "check_array": primitives.check_array,
+            "write_tags": primitives.write_tags,
+        }
 
     def source(self) -> str:
         from kohort.protocol import trace
@@ -445,7 +443,7 @@ class _Encoder(_Emitter):
     # Structs.
 
     def struct(self, cls: type[Struct], source: str) -> None:
-        plain, tagged = self.fields_of(cls)
+        plain, tagged = fields_of(cls, self.version, self.flexible)
         for field in cls.__wire_fields__:
             if not field.in_version(self.version) and not field.ignorable:
                 self.line(f"if {self.differs(field, f'{source}.{field.attr}')}:")
@@ -477,6 +475,9 @@ class _Encoder(_Emitter):
         self.flush()
         tags, outer = self.fresh("tags"), self.fresh("outer")
         self.line(f"{tags} = {{}} if {unknown} is None else dict({unknown})")
+        known = self.global_(f"TAGS_{'_'.join(map(str, tagged))}", frozenset(tagged))
+        self.line(f"if {tags} and not {known}.isdisjoint({tags}):")
+        self.line("    raise ValueError('unknown_tags has a known tag')")
         for number, field in tagged.items():
             expression = f"{source}.{field.attr}"
             self.line(f"if {self.differs(field, expression)}:")
@@ -500,6 +501,8 @@ class _Encoder(_Emitter):
             self.array(field, kind, source, nullable)
         elif kind.name == "uuid":
             self.fixed("16s", f"{source}.int.to_bytes(16, 'big')")
+        elif kind.name == "bool":
+            self.fixed("B", f"BOOLEANS[{source}]")
         elif kind.code:
             self.fixed(kind.code, source)
         else:
@@ -528,27 +531,36 @@ class _Encoder(_Emitter):
         raw = self.fresh(field.attr)
         text = kind.name == "string"
         code = "h" if text else "i"
-        if nullable:
-            head = self.fresh("head")
-            pack = self.global_(f"pack_{code}", struct.Struct(f">{code}").pack)
-            null = r'b"\0"' if compact else f"{pack}(-1)"
+        table = "STRING_LENGTHS" if text else "LENGTHS"
+        if not nullable:
             self.line(f"{raw} = {source}")
-            self.line(f"if {raw} is None:")
-            self.line(f"    {head} = {null}")
-            self.line(f'    {raw} = b""')
-            self.line("else:")
-            if text:
-                self.line(f"    {raw} = {raw}.encode()")
-            length = f"len({raw})"
-            self.line(f"    {head} = " + (f"UVARINT[{length} + 1]" if compact else f"{pack}({length})"))
-            self.part(head)
-        else:
-            self.line(f"{raw} = {source}.encode()" if text else f"{raw} = {source}")
+            self.as_bytes(raw, text)
             if compact:
-                self.part(f"UVARINT[len({raw}) + 1]")
+                self.part(f"{table}[len({raw}) + 1]")
             else:
                 self.fixed(code, f"len({raw})")
+        else:
+            head = self.fresh("head")
+            pack = self.global_(f"pack_{code}", struct.Struct(f">{code}").pack)
+            self.line(f"{raw} = {source}")
+            self.line(f"if {raw} is None:")
+            self.line(f"    {head} = " + (r'b"\0"' if compact else f"{pack}(-1)"))
+            self.line(f'    {raw} = b""')
+            self.line("else:")
+            self.depth += 1
+            self.as_bytes(raw, text)
+            self.line(f"{head} = " + (f"{table}[len({raw}) + 1]" if compact else f"{pack}(len({raw}))"))
+            self.depth -= 1
+            self.part(head)
         self.part(raw)
+
+    def as_bytes(self, raw: str, text: bool) -> None:
+        """Make bytes of what the variable `raw` holds."""
+        if text:
+            self.line(f"{raw} = {raw}.encode()")
+        else:
+            self.line(f"if type({raw}) is not bytes:")
+            self.line(f"    {raw} = as_bytes({raw})")
 
     def array(self, field: Field, kind: Array, source: str, nullable: bool) -> None:
         compact = self.compact(field)
@@ -561,8 +573,10 @@ class _Encoder(_Emitter):
             self.line(f"    out.append({null})")
             self.line("else:")
             self.depth += 1
+        self.line(f"if type({items}) is not list and type({items}) is not tuple:")
+        self.line(f"    check_array({items})")
         if compact:
-            self.part(f"UVARINT[len({items}) + 1]")
+            self.part(f"LENGTHS[len({items}) + 1]")
         else:
             self.fixed("i", f"len({items})")
         element = kind.element

@@ -10,12 +10,10 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kohort.protocol.errors import UnsupportedVersionError
 from kohort.protocol.json_form import to_json
 from kohort.protocol.message import Kind, Message
-from kohort.protocol.messages import api
 from kohort.protocol.messages.headers import RequestHeader, ResponseHeader
-from kohort.protocol.schema import Array, Field, Scalar, Struct, StructType, Type
+from kohort.protocol.schema import Array, Field, Scalar, Struct, StructType, Type, fields_of
 
 __all__ = ["Description", "Part", "describe", "example_of"]
 
@@ -83,9 +81,7 @@ def describe(cls: type[Message], version: int) -> Description:
         UnsupportedVersionError: no such version.
     """
     spec = cls.__message__
-    if version not in spec.versions:
-        first, last = spec.versions[0], spec.versions[-1]
-        raise UnsupportedVersionError(spec.name, version, "", None, f"no such version; it has {first} to {last}")
+    spec.check_version(version)
     flexible = spec.flexible_in(version)
     example = example_of(cls, version)
     summary, history = _docstring(cls)
@@ -121,24 +117,19 @@ def _header(cls: type[Message], version: int) -> tuple[str, tuple[Part, ...]]:
     spec = cls.__message__
     if spec.kind not in (Kind.REQUEST, Kind.RESPONSE):
         return "", ()
-    entry = api(spec.key)
-    header: type[Message]
-    if spec.kind is Kind.REQUEST:
-        header, number = RequestHeader, entry.request_header_version(version)
-    else:
-        header, number = ResponseHeader, entry.response_header_version(version)
+    header: type[Message] = RequestHeader if spec.kind is Kind.REQUEST else ResponseHeader
+    number = spec.header_version(version)
     size = Part("message_size", "int32", 4, False, None, "Bytes that follow.")
     flexible = header.__message__.flexible_in(number)
     return f"{spec.kind.value.title()} Header v{number}", (size, *_parts(header, number, flexible))
 
 
 def _parts(cls: type[Struct], version: int, flexible: bool) -> tuple[Part, ...]:
-    present = [field for field in cls.__wire_fields__ if field.in_version(version)]
-    tagged = [field for field in present if flexible and field.tagged_in(version)]
-    parts = [_part(field, version, flexible, None) for field in present if field not in tagged]
+    plain, tagged = fields_of(cls, version, flexible)
+    parts = [_part(field, version, flexible, None) for field in plain]
     if flexible:
-        inner = sorted((_part(field, version, flexible, field.tag) for field in tagged), key=lambda part: part.tag or 0)
-        parts.append(Part("tagged fields", "var", None, False, None, "", tuple(inner)))
+        inner = tuple(_part(field, version, flexible, tag) for tag, field in tagged.items())
+        parts.append(Part("tagged fields", "var", None, False, None, "", inner))
     return tuple(parts)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kohort.protocol.error_codes import ErrorCode
 
-__all__ = ["CorruptRecordError", "ErrorCode", "KafkaError", "ProtocolError", "UnsupportedVersionError"]
+__all__ = ["CorruptRecordError", "ErrorCode", "KafkaError", "ProtocolError", "UnsupportedVersionError", "shown"]
 
 
 class KafkaError(Exception):
@@ -18,9 +18,12 @@ class KafkaError(Exception):
     """
 
     def __init__(self, code: ErrorCode, detail: str | None = None) -> None:
-        super().__init__(f"{code.name} ({code.value})" + (f": {detail}" if detail else ""))
+        super().__init__(code, detail)
         self.code = code
         self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{self.code.name} ({self.code.value})" + (f": {self.detail}" if self.detail else "")
 
 
 class ProtocolError(ValueError):
@@ -70,3 +73,14 @@ class CorruptRecordError(ValueError):
 
     def __reduce__(self) -> tuple[type[CorruptRecordError], tuple[int | None, int, str]]:
         return type(self), (self.base_offset, self.position, self.reason)
+
+
+def shown(value: object, limit: int = 80) -> str:
+    """`value` for an error message: its `repr` if that is short and works, else what it is."""
+    if isinstance(value, (str, bytes, bytearray, list, tuple, dict)) and len(value) > limit:
+        return f"{type(value).__name__} of length {len(value)}"
+    try:
+        text = repr(value)
+    except Exception:  # whatever a caller's class does, the error must come out
+        return f"<{type(value).__name__}>"
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -15,7 +15,7 @@ import re
 import uuid
 from typing import Any, TypeVar
 
-from kohort.protocol.errors import ProtocolError
+from kohort.protocol.errors import ProtocolError, shown
 from kohort.protocol.message import Message
 from kohort.protocol.schema import Array, Field, Scalar, Struct, StructType, Type
 
@@ -62,8 +62,10 @@ def from_json(cls: type[M], version: int, value: Any) -> M:
     """The message that JSON objects stand for; what they leave out has its default.
 
     Raises:
+        UnsupportedVersionError: no such version.
         ProtocolError: an unknown field, or a value of the wrong kind; `path` names it, as "Groups[0].GroupEpoch".
     """
+    cls.__message__.check_version(version)
     made = _Reader(cls, version).struct(cls, value)
     assert isinstance(made, cls)
     return made
@@ -81,10 +83,12 @@ class _Reader:
 
     def struct(self, cls: type[Struct], value: Any, path: str = "") -> Struct:
         if not isinstance(value, dict):
-            raise self.fault(path, f"a JSON object wanted, not {_shown(value)}")
+            raise self.fault(path, f"a JSON object wanted, not {shown(value)}")
         fields = {field.name: field for field in cls.__wire_fields__}
         values: dict[str, Any] = {}
         for key, item in value.items():
+            if not isinstance(key, str):
+                raise self.fault(path, f"field names are strings, not {shown(key)}")
             inner = f"{path}.{key}" if path else key
             if key == UNKNOWN_TAGS:
                 values["unknown_tags"] = self.tags(item, inner)
@@ -95,11 +99,13 @@ class _Reader:
                 close = difflib.get_close_matches(key, fields, n=1)
                 hint = f"; did you mean {close[0]}?" if close else f"; it has {', '.join(fields) or 'no fields'}"
                 raise self.fault(inner, f"{cls.__name__} has no such field{hint}")
+            if field.attr in values:
+                raise self.fault(inner, "given twice")
             values[field.attr] = self.value(field, field.type, item, inner, field.nullable_in(self.version))
         return cls(**values)
 
     def tags(self, value: Any, path: str) -> dict[int, bytes]:
-        if not isinstance(value, dict) or not all(re.fullmatch(r"[0-9]{1,10}", key) for key in value):
+        if not isinstance(value, dict) or not all(re.fullmatch(r"[0-9]{1,10}", str(key)) for key in value):
             raise self.fault(path, "an object of tag numbers wanted")
         return {int(tag): self.hex(raw, f"{path}.{tag}") for tag, raw in value.items()}
 
@@ -112,7 +118,7 @@ class _Reader:
             return self.struct(kind.cls, value, path)
         if isinstance(kind, Array):
             if not isinstance(value, list):
-                raise self.fault(path, f"a JSON array wanted, not {_shown(value)}")
+                raise self.fault(path, f"a JSON array wanted, not {shown(value)}")
             items = [self.value(field, kind.element, item, f"{path}[{i}]", False) for i, item in enumerate(value)]
             return tuple(items) if isinstance(kind.element, Scalar) else items
         assert isinstance(kind, Scalar)
@@ -138,24 +144,19 @@ class _Reader:
             case _:
                 low, high = _integer_range(kind)
                 if isinstance(value, int) and not isinstance(value, bool) and not low <= value <= high:
-                    raise self.fault(path, f"{value} is not in the range of {kind.name}, {low} to {high}")
+                    raise self.fault(path, f"{shown(value)} is not in the range of {kind.name}, {low} to {high}")
                 good = isinstance(value, int) and not isinstance(value, bool)
         if not good:
-            raise self.fault(path, f"{kind.name} wanted, not {_shown(value)}")
+            raise self.fault(path, f"{kind.name} wanted, not {shown(value)}")
         return value
 
     def hex(self, value: Any, path: str) -> bytes:
         try:
             return bytes.fromhex(value)
         except (ValueError, TypeError):
-            raise self.fault(path, f"bytes as hex digits wanted, not {_shown(value)}") from None
+            raise self.fault(path, f"bytes as hex digits wanted, not {shown(value)}") from None
 
 
 def _integer_range(kind: Scalar) -> tuple[int, int]:
     bits = 8 * kind.size
     return (0, 2**bits - 1) if kind.name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"

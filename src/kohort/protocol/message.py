@@ -8,12 +8,16 @@ from __future__ import annotations
 import enum
 import re
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from kohort.protocol.codec import CodecTable
-from kohort.protocol.schema import LATEST, Struct
+from kohort.protocol.errors import UnsupportedVersionError
+from kohort.protocol.schema import NEVER, Struct
 
 __all__ = ["Data", "Header", "Kind", "Message", "MessageSpec", "Request", "Response"]
+
+
+_API_VERSIONS: Final = 18
 
 
 class Kind(enum.Enum):
@@ -34,7 +38,7 @@ class MessageSpec:
         kind: request, response, header or data.
         key: the API's key, or the record type of what coordinators persist; -1 for neither.
         versions: the versions that can be encoded and decoded.
-        flexible_since: first version with compact lengths and tagged fields (KIP-482); above `LATEST` if none.
+        flexible_since: first version with compact lengths and tagged fields (KIP-482); `NEVER` if none.
     """
 
     name: str
@@ -46,6 +50,22 @@ class MessageSpec:
     def flexible_in(self, version: int) -> bool:
         """Whether the version has compact lengths and tagged fields."""
         return version >= self.flexible_since
+
+    def check_version(self, version: int) -> None:
+        """Raise `UnsupportedVersionError` for a version that there is not."""
+        if version not in self.versions:
+            known = f"{self.versions[0]} to {self.versions[-1]}"
+            raise UnsupportedVersionError(self.name, version, "", None, f"no such version; Kohort speaks {known}")
+
+    def header_version(self, version: int) -> int:
+        """Version of the header before a request or response of this version.
+
+        Requests: 2 where flexible, else 1. Responses: 1 where flexible, else 0; ApiVersions always has 0, since the
+        client that reads it doesn't know yet which versions the broker speaks.
+        """
+        if self.kind is Kind.REQUEST:
+            return 2 if self.flexible_in(version) else 1
+        return 1 if self.flexible_in(version) and self.key != _API_VERSIONS else 0
 
     @property
     def api(self) -> str:
@@ -62,9 +82,7 @@ class Message(Struct):
     __codecs__: ClassVar[CodecTable]
 
     @classmethod
-    def __declare__(
-        cls, *, versions: str | None = None, key: int = -1, flexible: int = LATEST + 1, **options: Any
-    ) -> None:
+    def __declare__(cls, *, versions: str | None = None, key: int = -1, flexible: int = NEVER, **options: Any) -> None:
         """Take the options of the class statement.
 
         Args:
@@ -80,6 +98,8 @@ class Message(Struct):
         if match is None:
             raise TypeError(f"{cls.__name__}: versions={versions!r} should look like '0-4' or '0'")
         first, last = int(match[1]), int(match[2] or match[1])
+        if first > last:
+            raise TypeError(f"{cls.__name__}: versions={versions!r} end before they begin")
         cls.__message__ = MessageSpec(cls.__name__, cls.__kind__, key, range(first, last + 1), flexible)
         cls.__codecs__ = CodecTable(cls)
 
@@ -103,7 +123,7 @@ class Message(Struct):
         return cls.__codecs__[version].decode(data)  # type: ignore[no-any-return]
 
     @classmethod
-    def read(cls, data: bytes, pos: int, version: int) -> tuple[Self, int]:
+    def read(cls, data: bytes | bytearray | memoryview, pos: int, version: int) -> tuple[Self, int]:
         """The message at `pos`, and the position after it; more may follow, such as a body after its header.
 
         Raises:

@@ -1,24 +1,30 @@
 """The pieces that compiled codecs are made of: varints, tables of packers by length, ids, raw tagged fields.
 
-Compiled codecs (see `codec`) call these by name. All of them raise plain `ValueError`, `IndexError` or
-`struct.error` on bad input; the codec then asks `trace` where the fault lies.
+Compiled codecs (see `codec`) call these by name. They raise plain exceptions on bad input; the codec then asks
+`trace` where the fault lies.
 """
 
 from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 __all__ = [
-    "MAX_UVARINT", "UUIDS", "UVARINT", "PackerTable", "UnpackerTable", "UvarintTable", "long_uvarint", "packers",
-    "read_uvarint", "unpackers", "uvarint", "write_tags",
+    "BOOLEANS", "LENGTHS", "MAX_STRING", "MAX_UVARINT", "STRING_LENGTHS", "UUIDS", "PackerTable", "UnpackerTable",
+    "UvarintTable", "as_bytes", "check_array", "long_uvarint", "packers", "read_uvarint", "unpackers", "uvarint",
+    "write_tags",
 ]  # fmt: skip
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
 
 MAX_UVARINT: Final = 2**32 - 1
 """Kafka's unsigned varints carry 32 bits, in five bytes at most."""
+
+MAX_STRING: Final = 32_767
+"""Bytes of the longest string. Compact strings could say more, but Kafka refuses them."""
 
 _CACHED_LENGTHS: Final = 1024
 """Packers for arrays up to this long are kept; longer ones are made when needed."""
@@ -63,12 +69,15 @@ def long_uvarint(data: bytes, first: int, pos: int) -> tuple[int, int]:
 
 
 class UvarintTable(dict[int, bytes]):
-    """Unsigned varints by value: the small ones kept, the others made when asked for."""
+    """Unsigned varints by value, up to `most`: the small ones kept, the others made when asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
         super().__init__((value, uvarint(value)) for value in range(4096))
+        self.most = most
 
     def __missing__(self, value: int) -> bytes:
+        if not 0 <= value <= self.most:
+            raise ValueError(f"length {value - 1} where {self.most - 1} is the most")
         return uvarint(value)
 
 
@@ -122,16 +131,38 @@ def packers(code: str) -> PackerTable:
     return PackerTable(code)
 
 
-UVARINT: Final = UvarintTable()
+LENGTHS: Final = UvarintTable(MAX_UVARINT)
+"""Compact lengths: each one more than the length that it stands for."""
+
+STRING_LENGTHS: Final = UvarintTable(MAX_STRING + 1)
+"""The same for strings, which are never longer than in the classic form."""
+
+BOOLEANS: Final = {False: 0, True: 1}
+"""The byte of a truth value; None or a string, which Python would take for one, aren't here."""
+
 UUIDS: Final = UuidTable()
+
+
+def as_bytes(value: Buffer) -> bytes | memoryview:
+    """A blob's bytes, whatever buffer holds them: arrays of wider items and buffers with gaps, too."""
+    view = memoryview(value)
+    return view.cast("B") if view.c_contiguous else view.tobytes()
+
+
+def check_array(value: Any) -> None:
+    """Refuse what has a length and can be iterated, but isn't meant as an array; lists and tuples never come here."""
+    if isinstance(value, (str, bytes, bytearray, Mapping, Set)):
+        raise TypeError("a list or tuple wanted")
 
 
 def write_tags(tags: dict[int, bytes]) -> bytes:
     """A tagged-fields section: the number of fields, then tag, size and bytes of each, by ascending tag."""
+    if not isinstance(tags, dict):
+        raise TypeError("unknown_tags must be a dict")
     out = [uvarint(len(tags))]
     for tag in sorted(tags):
         if not 0 <= tag <= MAX_UVARINT:
-            raise ValueError(f"tag {tag} out of range")
-        value = tags[tag]
-        out += (uvarint(tag), uvarint(len(value)), value)
+            raise ValueError("tag out of range")
+        value = as_bytes(tags[tag])
+        out += (uvarint(tag), uvarint(len(value)), bytes(value))
     return b"".join(out)

@@ -23,14 +23,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from typing import Any, ClassVar, Final, TypeAlias, cast, dataclass_transform
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias, cast, dataclass_transform
 
 import msgspec
 
 __all__ = [
-    "LATEST", "NO_UUID", "Array", "Field", "Records", "Scalar", "Struct", "StructType", "Type", "array", "boolean",
-    "bytes_", "camel_case", "float64", "int8", "int16", "int32", "int64", "records_", "string", "struct", "uint16",
-    "uint32", "uuid_", "walk_structs",
+    "LATEST", "NEVER", "NO_UUID", "Array", "Field", "Records", "Scalar", "Struct", "StructType", "Type", "array",
+    "boolean", "bytes_", "camel_case", "fields_of", "float64", "int8", "int16", "int32", "int64", "records_", "string",
+    "struct", "uint16", "uint32", "uuid_", "walk_structs",
 ]  # fmt: skip
 
 Records: TypeAlias = bytes | bytearray | memoryview
@@ -41,6 +42,9 @@ NO_UUID: Final = uuid.UUID(int=0)
 
 LATEST: Final = 32767
 """The end of an open version range."""
+
+NEVER: Final = LATEST + 1
+"""The first version of what no version has."""
 
 _UNSET: Final = object()
 
@@ -128,14 +132,14 @@ class Field:
         type_: its wire type.
         doc: what it means, in a line.
         since, until: first and last version that has it.
-        nullable: True if it may be null in every version, or the first version where it may.
+        nullable: whether it may be null in every version that has it.
+        nullable_since: the first version where it may be null, if it was there before.
         default: its value where the caller gives none, and in versions that don't have it. Where the declaration
             gives none either: null if nullable, else zero, empty, or a struct of defaults. A tagged struct is None
             where it is absent.
         ignorable: whether a value other than the default may be dropped silently by a version without the field.
         tag, tagged_since: number of the tagged field, and the first version where it is tagged (default: `since`).
         compact: False where the field keeps the classic length prefix even in flexible versions.
-        name: Kafka's name, where it isn't the Python name in camel case.
     """
 
     __slots__ = (
@@ -144,41 +148,48 @@ class Field:
     )  # fmt: skip
 
     def __init__(
-        self, type_: Type, doc: str, *, since: int = 0, until: int = LATEST, nullable: bool | int = False,
-        default: Any = _UNSET, ignorable: bool = False, tag: int | None = None, tagged_since: int | None = None,
-        compact: bool = True, name: str | None = None,
+        self, type_: Type, doc: str, *, since: int = 0, until: int = LATEST, nullable: bool = False,
+        nullable_since: int | None = None, default: Any = _UNSET, ignorable: bool = False, tag: int | None = None,
+        tagged_since: int | None = None, compact: bool = True,
     ) -> None:  # fmt: skip
         self.type = type_
         self.doc = doc
         self.since = since
         self.until = until
-        self.nullable_since = (since if nullable is True else nullable) if nullable is not False else LATEST + 1
+        self.nullable_since = since if nullable else NEVER if nullable_since is None else nullable_since
         self.ignorable = ignorable
         self.tag = tag
-        self.tagged_since = (since if tagged_since is None else tagged_since) if tag is not None else LATEST + 1
+        self.tagged_since = NEVER if tag is None else since if tagged_since is None else tagged_since
         self.compact = compact
-        self.name = name or ""
         self.attr = ""
-        if default is _UNSET:
-            if nullable is not False or self.optional:
-                default = None
-            elif isinstance(type_, Scalar):
-                default = type_.zero
-            elif isinstance(type_, Array):
-                default = () if isinstance(type_.element, Scalar) else []
-            elif isinstance(type_, StructType):
-                default = type_.cls()
-        self.default = default
+        self.name = ""
+        self.default = self._own_default() if default is _UNSET else default
+        if self.default and isinstance(self.default, (list, Struct)) and self.default != self._empty():
+            raise TypeError(f"{doc}: a default list is empty, and a default struct has its own defaults")
+        if self.optional and self.tagged_since > since:
+            raise TypeError(f"{doc}: a struct that is tagged must be so since it exists, or be nullable")
+
+    def _own_default(self) -> Any:
+        return None if self.nullable_since < NEVER or self.optional else self._empty()
+
+    def _empty(self) -> Any:
+        """Zero, empty, or a struct of defaults."""
+        if isinstance(self.type, StructType):
+            return self.type.cls()
+        if isinstance(self.type, Array):
+            return () if isinstance(self.type.element, Scalar) else []
+        assert isinstance(self.type, Scalar)
+        return self.type.zero
 
     @property
     def optional(self) -> bool:
         """Whether None stands for "absent": in a tagged struct that can't be null on the wire."""
-        return self.tag is not None and isinstance(self.type, StructType) and self.nullable_since > LATEST
+        return self.tag is not None and isinstance(self.type, StructType) and self.nullable_since == NEVER
 
     def bind(self, attr: str) -> None:
         """Take the Python name that the class body gives the field."""
         self.attr = attr
-        self.name = self.name or camel_case(attr)
+        self.name = camel_case(attr)
 
     def in_version(self, version: int) -> bool:
         """Whether the version has the field, tagged or not."""
@@ -214,6 +225,9 @@ class StructMeta(msgspec.StructMeta):
     def __new__(
         mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **options: Any
     ) -> StructMeta:  # fmt: skip
+        for base in bases:
+            if getattr(base, "__wire_fields__", ()):
+                raise TypeError(f"{name}: {base.__name__} has fields, and a message or struct can't be extended")
         declared = {attr: value for attr, value in namespace.items() if isinstance(value, Field)}
         for attr, field in declared.items():
             field.bind(attr)
@@ -223,6 +237,10 @@ class StructMeta(msgspec.StructMeta):
                 namespace[attr] = msgspec.field(default_factory=type(field.default))
             else:
                 namespace[attr] = field.default
+        if declared or options:
+            # Not in the bases, so that it comes last: a message made with positional arguments is what it looks like.
+            namespace.setdefault("__annotations__", {})["unknown_tags"] = "dict[int, bytes] | None"
+            namespace["unknown_tags"] = None
         cls = super().__new__(mcls, name, bases, namespace, repr_omit_defaults=True)
         cls.__wire_fields__ = tuple(declared.values())
         cast("type[Struct]", cls).__declare__(**options)
@@ -232,19 +250,29 @@ class StructMeta(msgspec.StructMeta):
 class Struct(msgspec.Struct, metaclass=StructMeta):
     """Base of all structs and messages: slotted, comparable, and with a `repr` that leaves out defaults.
 
-    The keyword constructor is the public one. `unknown_tags` holds tagged fields that the declaration doesn't know,
-    by tag, as they came; they are written back as they are (in versions that have tagged fields at all).
+    Arguments are keywords. `unknown_tags` holds tagged fields that the declaration doesn't know, by tag, as they
+    came; they are written back as they are (in versions that have tagged fields at all).
     """
 
     __wire_fields__: ClassVar[tuple[Field, ...]] = ()
 
-    unknown_tags: dict[int, bytes] | None = None
+    if TYPE_CHECKING:
+        unknown_tags: dict[int, bytes] | None = None
 
     @classmethod
     def __declare__(cls, **options: Any) -> None:
         """Take the keyword arguments of the class statement; messages have some, plain structs none."""
         if options:
             raise TypeError(f"{cls.__name__}: a struct takes no options, {', '.join(options)} given")
+
+
+@cache
+def fields_of(cls: type[Struct], version: int, flexible: bool) -> tuple[tuple[Field, ...], dict[int, Field]]:
+    """The fields of a struct in a version: those that lie there in order, and the tagged ones by ascending tag."""
+    present = [field for field in cls.__wire_fields__ if field.in_version(version)]
+    tagged = {field.tag: field for field in present if flexible and field.tagged_in(version) and field.tag is not None}
+    plain = tuple(field for field in present if field.tag not in tagged)
+    return plain, dict(sorted(tagged.items()))
 
 
 def walk_structs(cls: type[Struct]) -> Iterator[type[Struct]]:

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kohort.protocol.errors import ProtocolError, UnsupportedVersionError
-from kohort.protocol.primitives import MAX_UVARINT
-from kohort.protocol.schema import Array, Field, Scalar, Struct, StructType, Type
+from kohort.protocol.errors import ProtocolError, UnsupportedVersionError, shown
+from kohort.protocol.primitives import BOOLEANS, MAX_STRING, MAX_UVARINT, Buffer, as_bytes, check_array
+from kohort.protocol.schema import Array, Field, Scalar, Struct, StructType, Type, fields_of
 
 if TYPE_CHECKING:
     from kohort.protocol.message import Message
@@ -44,13 +43,14 @@ class Span:
     value: Any
 
 
-def trace(cls: type[Message], version: int, data: bytes, start: int = 0) -> tuple[Message, list[Span], int]:
+def trace(cls: type[Message], version: int, data: Buffer, start: int = 0) -> tuple[Message, list[Span], int]:
     """Decode the message at `start`, with a span for every run of bytes that means one thing.
 
     Returns:
         The message, its spans in order, and the offset where it ends (counted, like `start`, from the start of `data`).
 
     Raises:
+        UnsupportedVersionError: no such version.
         ProtocolError: the bytes are not the message; `trace_until_fault` gives the spans up to there.
     """
     tracer = _Tracer(cls, version, data, start)
@@ -59,73 +59,75 @@ def trace(cls: type[Message], version: int, data: bytes, start: int = 0) -> tupl
 
 
 def trace_until_fault(
-    cls: type[Message], version: int, data: bytes, start: int = 0, *, whole: bool = True
+    cls: type[Message], version: int, data: Buffer, start: int = 0, *, whole: bool = True
 ) -> tuple[list[Span], ProtocolError | None]:
     """The spans of a message that may be malformed, as far as they go, and the fault if there is one.
 
     `whole` says that nothing may follow the message.
     """
     tracer = _Tracer(cls, version, data, start)
-    try:
-        tracer.struct(cls)
-        if whole:
-            tracer.check_end()
-    except ProtocolError as fault:
-        return tracer.spans, fault
-    return tracer.spans, None
+    return tracer.spans, tracer.fault_of(cls, whole)
 
 
-def explain_bytes(cls: type[Message], version: int, data: bytes, start: int, whole: bool) -> ProtocolError:
+def explain_bytes(cls: type[Message], version: int, data: Buffer, start: int, whole: bool) -> ProtocolError:
     """Why the bytes at `start` aren't the message; `whole` if nothing may follow it."""
-    _, fault = trace_until_fault(cls, version, data, start, whole=whole)
+    fault = _Tracer(cls, version, data, start, keep=False).fault_of(cls, whole)
     reason = "codec and trace disagree: please report these bytes"
     return fault or ProtocolError(cls.__message__.name, version, "", None, reason)
 
 
 class _Tracer:
-    """A position in the input and in the declaration."""
+    """A position in the input and in the declaration.
 
-    def __init__(self, cls: type[Message], version: int, data: bytes, start: int) -> None:
+    With `keep` it makes values and spans; without, it only looks for the fault, in no memory to speak of, so that a
+    large message with a small fault costs little more than it should.
+    """
+
+    def __init__(self, cls: type[Message], version: int, data: Buffer, start: int, *, keep: bool = True) -> None:
         self.spec = cls.__message__
+        self.spec.check_version(version)
         self.version = version
         self.flexible = self.spec.flexible_in(version)
-        self.data = data
+        self.data = data if isinstance(data, bytes) else bytes(memoryview(data))
         self.start = start
         self.pos = start
-        self.path: list[str] = []
+        self.keep = keep
+        self.path: list[str | int] = []  # kept as it is when a fault is raised, so that it can tell where
         self.spans: list[Span] = []
+
+    def fault_of(self, cls: type[Message], whole: bool) -> ProtocolError | None:
+        try:
+            self.struct(cls)
+            if whole and self.pos < len(self.data):
+                raise self.fault(f"{len(self.data) - self.pos} bytes left over after the message")
+        except ProtocolError as fault:
+            return fault
+        return None
 
     def fault(self, reason: str, at: int | None = None) -> ProtocolError:
         offset = (self.pos if at is None else at) - self.start
         return ProtocolError(self.spec.name, self.version, _join(self.path), offset, reason)
 
-    def check_end(self) -> None:
-        if self.pos < len(self.data):
-            raise self.fault(f"{len(self.data) - self.pos} bytes left over after the message")
-
-    @contextmanager
-    def at(self, step: str) -> Iterator[None]:
-        self.path.append(step)
-        yield
-        self.path.pop()  # kept where a fault passes, so that it can tell the path
-
     def span(self, start: int, role: str, type_name: str, value: Any) -> None:
-        self.spans.append(Span(start - self.start, self.pos - self.start, _join(self.path), role, type_name, value))
+        if self.keep:
+            self.spans.append(Span(start - self.start, self.pos - self.start, _join(self.path), role, type_name, value))
 
     # Bytes.
 
-    def take(self, size: int, what: str) -> bytes:
-        left = len(self.data) - self.pos
+    def skip(self, size: int, what: str) -> int:
+        """Step over `size` bytes, and return where they begin."""
+        begin = self.pos
+        left = len(self.data) - begin
         if size > left:
             raise self.fault(f"{what} needs {size} bytes, {left} left")
         self.pos += size
-        return self.data[self.pos - size : self.pos]
+        return begin
 
     def uvarint(self, what: str) -> int:
         begin = self.pos
         value = shift = 0
         while True:
-            byte = self.take(1, what)[0]
+            byte = self.data[self.skip(1, what)]
             value |= (byte & 127) << shift
             shift += 7
             if byte < 128:
@@ -141,18 +143,15 @@ class _Tracer:
     # Structs.
 
     def struct(self, cls: type[Struct]) -> Any:
+        plain, tagged = fields_of(cls, self.version, self.flexible)
         values: dict[str, Any] = {}
-        tagged: dict[int, Field] = {}
-        for field in cls.__wire_fields__:
-            if field.in_version(self.version):
-                if field.tag is not None and self.flexible and field.tagged_in(self.version):
-                    tagged[field.tag] = field
-                else:
-                    with self.at(field.name):
-                        values[field.attr] = self.value(field, field.type, field.nullable_in(self.version))
+        for field in plain:
+            self.path.append(field.name)
+            values[field.attr] = self.value(field, field.type, field.nullable_in(self.version))
+            self.path.pop()
         if self.flexible:
             self.tags(values, tagged)
-        return cls(**values)
+        return cls(**values) if self.keep else None
 
     def tags(self, values: dict[str, Any], tagged: dict[int, Field]) -> None:
         begin = self.pos
@@ -167,43 +166,44 @@ class _Tracer:
                 raise self.fault(f"tag {tag} after tag {last}; tags must ascend", begin)
             last = tag
             self.span(begin, "tag", "uvarint", (tag, size))
-            if tag in tagged:
-                field = tagged[tag]
-                with self.at(field.name):
-                    body = self.pos
-                    if body + size > len(self.data):
-                        raise self.fault(f"tagged field of {size} bytes, {len(self.data) - body} left")
-                    values[field.attr] = self.value(field, field.type, field.nullable_in(self.version))
-                    if self.pos != body + size:
-                        raise self.fault(f"tagged field of {size} bytes, but its value takes {self.pos - body}", body)
-            else:
-                with self.at(f"tag {tag}"):
-                    begin = self.pos
-                    raw = self.take(size, "a tagged field")
-                    values.setdefault("unknown_tags", {})[tag] = raw
+            field = tagged.get(tag)
+            self.path.append(f"tag {tag}" if field is None else field.name)
+            begin = self.skip(size, "a tagged field")
+            if field is None:
+                if self.keep:
+                    raw = values.setdefault("unknown_tags", {})[tag] = self.data[begin : self.pos]
                     self.span(begin, "value", "unknown", raw)
+            else:
+                end, self.pos = self.pos, begin
+                values[field.attr] = self.value(field, field.type, field.nullable_in(self.version))
+                if self.pos != end:
+                    raise self.fault(f"tagged field of {size} bytes, but its value takes {self.pos - begin}", begin)
+            self.path.pop()
 
     # Values.
 
     def value(self, field: Field, kind: Type, nullable: bool) -> Any:
-        if isinstance(kind, StructType):
-            return self.nullable_struct(field, kind) if nullable else self.struct(kind.cls)
+        if isinstance(kind, Scalar):
+            return self.fixed(kind) if kind.code else self.blob(field, kind, nullable)
         if isinstance(kind, Array):
             return self.array(field, kind, nullable)
-        assert isinstance(kind, Scalar)
-        if not kind.code:
-            return self.blob(field, kind, nullable)
-        begin = self.pos
-        (value,) = struct.unpack(f">{kind.code}", self.take(kind.size, kind.name))
+        assert isinstance(kind, StructType)
+        return self.nullable_struct(field, kind) if nullable else self.struct(kind.cls)
+
+    def fixed(self, kind: Scalar) -> Any:
+        begin = self.skip(kind.size, kind.name)
+        if not self.keep:
+            return None
+        (value,) = struct.unpack_from(f">{kind.code}", self.data, begin)
         if kind.name == "uuid":
             value = uuid.UUID(bytes=value)
         self.span(begin, "value", kind.name, value)
         return value
 
     def nullable_struct(self, field: Field, kind: StructType) -> Any:
-        begin = self.pos
         null = field.null_marker(self.version)
-        (marker,) = struct.unpack(">b", self.take(1, "the null marker"))
+        begin = self.skip(1, "the null marker")
+        (marker,) = struct.unpack_from(">b", self.data, begin)
         if marker not in (null, 1):
             raise self.fault(f"null marker is {marker}; 1 means present, {null} null", begin)
         self.span(begin, "null marker", "int8", marker)
@@ -212,19 +212,18 @@ class _Tracer:
     def length(self, field: Field, kind: Type, nullable: bool) -> int | None:
         """The length before a value of varying size; None for null."""
         begin = self.pos
-        what = f"the length of the {'array' if isinstance(kind, Array) else kind.name}"
+        thing = "array" if isinstance(kind, Array) else kind.name
+        what = f"the length of the {thing}"
         if self.flexible and field.compact:
             length = self.uvarint(what) - 1
             type_name = "uvarint"
         else:
-            code, size, type_name = (">h", 2, "int16") if kind.name == "string" else (">i", 4, "int32")
-            (length,) = struct.unpack(code, self.take(size, what))
-        if length < -1:
+            code, size, type_name = (">h", 2, "int16") if thing == "string" else (">i", 4, "int32")
+            (length,) = struct.unpack_from(code, self.data, self.skip(size, what))
+        if length < -1 or (thing == "string" and length > MAX_STRING):
             raise self.fault(f"{what} is {length}", begin)
         if length == -1 and not nullable:
-            raise self.fault(
-                f"null {'array' if isinstance(kind, Array) else kind.name} where null is not allowed", begin
-            )
+            raise self.fault(f"null {thing} where null is not allowed", begin)
         self.span(begin, "length", type_name, None if length < 0 else length)
         return None if length < 0 else length
 
@@ -232,15 +231,16 @@ class _Tracer:
         length = self.length(field, kind, nullable)
         if length is None:
             return None
-        begin = self.pos
-        value: Any = self.take(length, f"{kind.name} of length {length}")
+        begin = self.skip(length, f"{kind.name} of length {length}")
+        value: Any = None
         if kind.name == "string":
             try:
-                value = value.decode()
+                value = self.data[begin : self.pos].decode()
             except UnicodeDecodeError as error:
                 raise self.fault(f"invalid UTF-8: {error.reason}", begin + error.start) from None
-        elif kind.name == "records":
-            value = memoryview(self.data)[begin : self.pos]
+        elif self.keep:
+            view = memoryview(self.data)[begin : self.pos]
+            value = view if kind.name == "records" else bytes(view)
         self.span(begin, "value", kind.name, value)
         return value
 
@@ -249,32 +249,42 @@ class _Tracer:
         length = self.length(field, kind, nullable)
         if length is None:
             return None
-        scalar = isinstance(kind.element, Scalar)
-        least = max(1, kind.element.size if isinstance(kind.element, Scalar) else 0)
+        element = kind.element
+        scalar = isinstance(element, Scalar)
+        least = max(1, element.size if isinstance(element, Scalar) else 0)
         left = len(self.data) - self.pos
         if length * least > left:
             raise self.fault(f"array of {length} elements needs at least {length * least} bytes, {left} left", begin)
+        if isinstance(element, Scalar) and element.code and not self.keep:
+            self.skip(length * element.size, kind.name)
+            return None
         items = []
+        self.path.append(0)
         for index in range(length):
-            with self.at(f"[{index}]"):
-                items.append(self.value(field, kind.element, False))
+            self.path[-1] = index
+            item = self.value(field, element, False)
+            if self.keep:
+                items.append(item)
+        self.path.pop()
         return tuple(items) if scalar else items
 
 
-def _join(path: Sequence[str]) -> str:
-    """("Topics", "[0]", "Name") → "Topics[0].Name"."""
-    return ".".join(path).replace(".[", "[")
+def _join(path: Iterable[str | int]) -> str:
+    """("Topics", 0, "Name") → "Topics[0].Name"."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
 def explain_value(cls: type[Message], version: int, message: Any) -> ProtocolError:
     """Why a message can't be encoded in a version."""
+    checker = _Checker(cls, version)
     try:
-        _Checker(cls, version).struct(cls, message)
+        checker.struct(cls, message)
     except ProtocolError as error:
         return error
-    return ProtocolError(
-        cls.__message__.name, version, "", None, "codec and trace disagree: please report this message"
-    )
+    except Exception as error:  # a value's own methods may do anything; the answer is a ProtocolError all the same
+        return checker.fault(f"can't be encoded: {type(error).__name__}")
+    reason = "codec and trace disagree: please report this message"
+    return ProtocolError(cls.__message__.name, version, "", None, reason)
 
 
 class _Checker:
@@ -284,38 +294,45 @@ class _Checker:
         self.spec = cls.__message__
         self.version = version
         self.flexible = self.spec.flexible_in(version)
-        self.path: list[str] = []
+        self.path: list[str | int] = []
 
     def fault(self, reason: str) -> ProtocolError:
         return ProtocolError(self.spec.name, self.version, _join(self.path), None, reason)
 
     def struct(self, cls: type[Struct], value: Any) -> None:
         if not isinstance(value, cls):
-            raise self.fault(f"{cls.__qualname__} wanted, not {_shown(value)}")
+            raise self.fault(f"{cls.__qualname__} wanted, not {shown(value)}")
         for field in cls.__wire_fields__:
             inner = getattr(value, field.attr)
             self.path.append(field.name)
             if field.in_version(self.version):
                 self.value(field, field.type, inner, field.nullable_in(self.version))
-            elif not field.ignorable and inner != field.default and not _both_empty(inner, field.default):
+            elif not field.ignorable and not _same(inner, field.default):
                 raise UnsupportedVersionError(
                     self.spec.name, self.version, _join(self.path), None,
-                    f"set to {_shown(inner)}, but this version has no such field",
+                    f"set to {shown(inner)}, but this version has no such field",
                 )  # fmt: skip
             self.path.pop()
         if self.flexible and value.unknown_tags is not None:
-            self.tags(value.unknown_tags)
+            self.tags(value.unknown_tags, fields_of(cls, self.version, True)[1])
 
-    def tags(self, tags: Any) -> None:
+    def tags(self, tags: Any, known: dict[int, Field]) -> None:
         self.path.append("unknown_tags")
         if not isinstance(tags, dict):
-            raise self.fault(f"dict wanted, not {_shown(tags)}")
+            raise self.fault(f"dict wanted, not {shown(tags)}")
         for tag, raw in tags.items():
             if not isinstance(tag, int) or not 0 <= tag <= MAX_UVARINT:
-                raise self.fault(f"tag {tag!r} is not an unsigned 32-bit number")
-            if not isinstance(raw, (bytes, bytearray, memoryview)):
-                raise self.fault(f"bytes wanted for tag {tag}, not {_shown(raw)}")
+                raise self.fault(f"tag {shown(tag)} is not an unsigned 32-bit number")
+            if tag in known:
+                raise self.fault(f"tag {tag} is known, as {known[tag].name}")
+            self.buffer(raw, f" for tag {tag}")
         self.path.pop()
+
+    def buffer(self, value: Any, what: str = "") -> None:
+        try:
+            as_bytes(value)
+        except (TypeError, ValueError, BufferError):
+            raise self.fault(f"bytes wanted{what}, not {shown(value)}") from None
 
     def value(self, field: Field, kind: Type, value: Any, nullable: bool) -> None:
         if value is None:
@@ -324,45 +341,56 @@ class _Checker:
         elif isinstance(kind, StructType):
             self.struct(kind.cls, value)
         elif isinstance(kind, Array):
-            if isinstance(value, (str, bytes)) or not hasattr(value, "__len__") or not hasattr(value, "__iter__"):
-                raise self.fault(f"list or tuple wanted, not {_shown(value)}")
-            for index, item in enumerate(value):
-                self.path.append(f"[{index}]")
-                self.value(field, kind.element, item, False)
-                self.path.pop()
+            self.array(field, kind, value)
         else:
             assert isinstance(kind, Scalar)
             self.scalar(field, kind, value)
 
+    def array(self, field: Field, kind: Array, value: Any) -> None:
+        try:
+            check_array(value)
+            len(value)
+            items = iter(value)
+        except TypeError:
+            raise self.fault(f"list or tuple wanted, not {shown(value)}") from None
+        self.path.append(0)
+        for index, item in enumerate(items):
+            self.path[-1] = index
+            self.value(field, kind.element, item, False)
+        self.path.pop()
+
     def scalar(self, field: Field, kind: Scalar, value: Any) -> None:
         if kind.name == "uuid":
-            if not isinstance(value, uuid.UUID):
-                raise self.fault(f"uuid.UUID wanted, not {_shown(value)}")
+            good = isinstance(value, uuid.UUID)
+        elif kind.name == "bool":
+            good = value in BOOLEANS
+        elif kind.name == "string":
+            good = isinstance(value, str)
+            if good:
+                self.string(value)
         elif kind.code:
             try:
                 struct.pack(f">{kind.code}", value)
+                good = True
             except (struct.error, OverflowError, TypeError):
-                raise self.fault(f"{kind.name} wanted, not {_shown(value)}") from None
-        elif kind.name == "string":
-            if not isinstance(value, str):
-                raise self.fault(f"str wanted, not {_shown(value)}")
-            try:
-                size = len(value.encode())
-            except UnicodeEncodeError as error:
-                raise self.fault(f"can't be written as UTF-8: {error.reason}") from None
-            if size > 32767 and not (self.flexible and field.compact):
-                raise self.fault(f"string of {size} bytes; 32767 is the most that this version can carry")
+                good = False
         else:
-            try:
-                memoryview(value)
-            except TypeError:
-                raise self.fault(f"bytes wanted, not {_shown(value)}") from None
+            self.buffer(value)
+            good = True
+        if not good:
+            raise self.fault(f"{'str' if kind.name == 'string' else kind.name} wanted, not {shown(value)}")
+
+    def string(self, value: str) -> None:
+        try:
+            size = len(value.encode())
+        except UnicodeEncodeError as error:
+            raise self.fault(f"can't be written as UTF-8: {error.reason}") from None
+        if size > MAX_STRING:
+            raise self.fault(f"string of {size} bytes; {MAX_STRING} is the most that Kafka takes")
 
 
-def _both_empty(left: Any, right: Any) -> bool:
-    return isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)) and not left and not right
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}…"
+def _same(value: Any, default: Any) -> bool:
+    """Whether a value is its field's default; an empty list is as good as an empty tuple."""
+    if isinstance(default, (list, tuple)):
+        return value is not None and len(value) == 0
+    return bool(value == default)

@@ -36,18 +36,13 @@ class Api:
         return self.request.__message__.flexible_since
 
     def request_header_version(self, version: int) -> int:
-        """Version of the header before a request of this version: 2 where it is flexible, else 1."""
-        return 2 if version >= self.flexible_since else 1
+        """Version of the header before a request of this version."""
+        return self.request.__message__.header_version(version)
 
     def response_header_version(self, version: int) -> int:
-        """Version of the header before a response of this version: 1 where it is flexible, else 0.
+        """Version of the header before a response of this version."""
+        return self.response.__message__.header_version(version)
 
-        ApiVersions always has 0: the client that reads it doesn't know yet which versions the broker speaks.
-        """
-        return 1 if version >= self.flexible_since and self.key != _API_VERSIONS else 0
-
-
-_API_VERSIONS: Final = 18
 
 API_NAMES: Final[dict[int, str]] = {
     0: "Produce",

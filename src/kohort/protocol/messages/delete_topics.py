@@ -42,7 +42,7 @@ class DeleteTopicsResponse(Response, key=20, versions="1-6", flexible=4):
         """What became of one topic."""
 
         name: str | None = string(
-            "Name of the topic; null if asked by an id that is unknown or hidden.", nullable=6, default=""
+            "Name of the topic; null if asked by an id that is unknown or hidden.", nullable_since=6, default=""
         )
         topic_id: UUID = uuid_("The topic's id.", since=6, ignorable=True)
         error_code: int = int16("0, or why this topic was not deleted.")

@@ -75,7 +75,7 @@ class JoinGroupResponse(Response, key=11, versions="0-9", flexible=6):
         "Kind of group, such as consumer; null on an error.", since=7, nullable=True, ignorable=True
     )
     protocol_name: str | None = string(
-        "The assignor every member has to use; null (formerly empty) on an error.", nullable=7, default=""
+        "The assignor every member has to use; null (formerly empty) on an error.", nullable_since=7, default=""
     )
     leader: str = string("Member id of the one who computes the assignment.")
     skip_assignment: bool = boolean(

@@ -30,10 +30,15 @@ class MetadataRequest(Request, key=3, versions="0-13", flexible=9):
         """One topic to look up, by name or by id."""
 
         topic_id: UUID = uuid_("The topic's id.", since=10, ignorable=True)
-        name: str | None = string("Name of the topic to look up; null when asking by id.", nullable=10, default="")
+        name: str | None = string(
+            "Name of the topic to look up; null when asking by id.", nullable_since=10, default=""
+        )
 
     topics: list[Topic] | None = array(
-        Topic, "Topics to tell about; null for all, empty for none (in version 0: for all).", nullable=1, default=[]
+        Topic,
+        "Topics to tell about; null for all, empty for none (in version 0: for all).",
+        nullable_since=1,
+        default=[],
     )
     allow_auto_topic_creation: bool = boolean(
         "Missing topics may be created, if the broker's config permits that.", since=4, default=True
@@ -90,7 +95,9 @@ class MetadataResponse(Response, key=3, versions="0-13", flexible=9):
             )
 
         error_code: int = int16("0, or why this topic failed.")
-        name: str | None = string("Name of the topic; null if an id asked for is unknown.", nullable=12, default="")
+        name: str | None = string(
+            "Name of the topic; null if an id asked for is unknown.", nullable_since=12, default=""
+        )
         topic_id: UUID = uuid_("The topic's id; zero if a name asked for is unknown.", since=10, ignorable=True)
         is_internal: bool = boolean(
             "Kafka keeps its own state here, as in __consumer_offsets.", since=1, ignorable=True

@@ -57,7 +57,7 @@ class OffsetFetchRequest(Request, key=9, versions="1-10", flexible=6):
 
     group_id: str = string("The group whose offsets are wanted.", until=7)
     topics: list[Topic] | None = array(
-        Topic, "Where offsets are wanted; null for everywhere.", until=7, nullable=2, default=[]
+        Topic, "Where offsets are wanted; null for everywhere.", until=7, nullable_since=2, default=[]
     )
     groups: list[Group] = array(Group, "The groups whose offsets are wanted.", since=8)
     require_stable: bool = boolean(

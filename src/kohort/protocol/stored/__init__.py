@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import Final
 
-from kohort.protocol.errors import ProtocolError
+from kohort.protocol.errors import ProtocolError, UnsupportedVersionError
 from kohort.protocol.message import Data
 from kohort.protocol.messages import module_name
 
@@ -70,24 +70,39 @@ class RecordType:
     value: type[Data]
 
     def encode_key(self, key: Data) -> bytes:
-        """The record's key: its type, then the fields."""
+        """The record's key: its type, then the fields.
+
+        Raises:
+            TypeError: it is another type's key.
+            ProtocolError: a value doesn't fit its field.
+        """
+        if not isinstance(key, self.key):
+            raise TypeError(f"{self.key.__name__} wanted, not {type(key).__name__}")
         return _INT16.pack(self.number) + key.encode(0)
 
     def encode_value(self, value: Data, version: int | None = None) -> bytes:
-        """The record's value: its version (the newest unless given), then the fields."""
+        """The record's value: its version (the newest unless given), then the fields.
+
+        Raises:
+            TypeError: it is another type's value.
+            ProtocolError: a value doesn't fit its field, or the version has no such field.
+        """
+        if not isinstance(value, self.value):
+            raise TypeError(f"{self.value.__name__} wanted, not {type(value).__name__}")
         if version is None:
             version = self.value.__message__.versions[-1]
         return _INT16.pack(version) + value.encode(version)
 
     def decode_value(self, raw: bytes) -> tuple[Data, int]:
-        """The value that `raw` holds, and its version.
+        """The value that `raw` holds, and its version. (A tombstone has no value: there `raw` would be None.)
 
         Raises:
             ProtocolError: not such a value, or of a version that isn't known.
         """
-        if len(raw) < _INT16.size:
-            raise ProtocolError(self.value.__message__.name, -1, "", 0, "too short for the version that opens a value")
-        (version,) = _INT16.unpack_from(raw)
+        name = self.value.__message__.name
+        version = _int16(raw, name, "version that opens a value")
+        if version not in self.value.__message__.versions:
+            raise UnsupportedVersionError(name, version, "", 0, f"no such version of a value in {self.topic}")
         return _body(self.value, version, raw), version
 
 
@@ -95,24 +110,32 @@ def decode_key(topic: str, raw: bytes) -> tuple[RecordType, Data]:
     """The type and the key of a record in a coordinator's topic.
 
     Raises:
+        KeyError: no coordinator keeps its records in that topic.
         ProtocolError: not a key, or of a type that isn't known.
     """
-    if len(raw) < _INT16.size:
-        raise ProtocolError(f"key in {topic}", -1, "", 0, "too short for the record type that opens a key")
-    (number,) = _INT16.unpack_from(raw)
-    if number not in RECORD_NAMES[topic]:
-        raise ProtocolError(f"key in {topic}", -1, "", 0, f"unknown record type {number}")
+    numbers = RECORD_NAMES[topic]
+    name = f"key in {topic}"
+    number = _int16(raw, name, "record type that opens a key")
+    if number not in numbers:
+        raise ProtocolError(name, 0, "", 0, f"unknown record type {number}")
     kind = record_type(topic, number)
     return kind, _body(kind.key, 0, raw)
 
 
+def _int16(raw: bytes, name: str, what: str) -> int:
+    if len(raw) < _INT16.size:
+        raise ProtocolError(name, 0, "", 0, f"{len(raw)} bytes are too short for the {what}")
+    number: int = _INT16.unpack_from(raw)[0]
+    return number
+
+
 def _body(cls: type[Data], version: int, raw: bytes) -> Data:
-    """What follows the int16 at the start of `raw`."""
-    message, end = cls.read(bytes(raw), _INT16.size, version)
-    if end != len(raw):
-        reason = f"{len(raw) - end} bytes left over after the message"
-        raise ProtocolError(cls.__message__.name, version, "", end - _INT16.size, reason)
-    return message
+    """What follows the int16 at the start of `raw`; a fault's offset counts from the start of `raw`."""
+    try:
+        return cls.decode(memoryview(raw)[_INT16.size :], version)
+    except ProtocolError as error:
+        offset = None if error.offset is None else error.offset + _INT16.size
+        raise ProtocolError(error.message, version, error.path, offset, error.reason) from None
 
 
 @cache
