@@ -45,6 +45,8 @@ _CRC_FROM: Final = 21
 MIN_RECORD_SIZE: Final = 7
 """Length, attributes, two deltas, null key, null value, no headers: a byte each."""
 
+MAX_OFFSET: Final = 2**63 - 1
+
 _MAX_INT32: Final = 2**31 - 1
 
 Buffer = bytes | bytearray | memoryview
@@ -204,6 +206,8 @@ def check_batch(data: Buffer, position: int = 0) -> BatchHeader:
         raise corrupt(f"unknown compression {header.compression}")
     if header.base_offset < 0:
         raise corrupt("negative base offset")
+    if header.last_offset > MAX_OFFSET:
+        raise corrupt(f"last offset {header.last_offset} is over {MAX_OFFSET}")
     if header.record_count < 0:
         raise corrupt(f"{header.record_count} records")
     # Compaction may leave fewer records than offsets, down to none, but never more.
@@ -242,17 +246,25 @@ def assign_offsets(data: bytearray | memoryview, header: BatchHeader, base_offse
     """Write base offset and leader epoch into a batch, in place, and return the offset after it.
 
     The checksum doesn't cover these two, so it stays right.
+
+    Raises:
+        ValueError: offsets that aren't from 0 to 2^63 - 1.
     """
+    if not 0 <= base_offset <= MAX_OFFSET - header.last_offset_delta:
+        raise ValueError(f"base offset {base_offset} with {header.last_offset_delta} more is out of range")
     _OFFSET.pack_into(data, header.position, base_offset)
     _EPOCH.pack_into(data, header.position + _EPOCH_AT, leader_epoch)
     return base_offset + header.last_offset_delta + 1
 
 
 def write_header(data: bytearray | memoryview, header: BatchHeader) -> None:
-    """Write `header` at its position, with the length and the checksum that the bytes after it call for.
+    """Write `header` at its position, but for the checksum, which is made of the bytes that are there.
 
-    The batch must end where `data` ends or where `header.size` says, whichever comes first.
+    Raises:
+        ValueError: the batch doesn't end within `data`.
     """
+    if header.batch_length < HEADER_SIZE - LENGTH_END or header.end > len(data):
+        raise ValueError(f"a batch of {header.size} bytes at {header.position} in {len(data)} bytes")
     position = header.position
     _HEADER.pack_into(data, position, *header[:-1])
     _CRC.pack_into(data, position + _CRC_AT, checksum(data, header))

@@ -12,17 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kohort.protocol.errors import CorruptRecordError
+from kohort.protocol.primitives import as_bytes
 from kohort.protocol.records import kernels
+from kohort.protocol.records.arrow import BytesColumn, bytes_column, cast_column
 from kohort.protocol.records.batch import (
     HEADER_SIZE,
     LENGTH_END,
     MAGIC,
+    MAX_OFFSET,
     MIN_RECORD_SIZE,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -36,7 +40,7 @@ from kohort.protocol.records.batch import (
     scan_batches,
     write_header,
 )
-from kohort.protocol.records.compression import CompressionError, compress, decompress
+from kohort.protocol.records.compression import CompressionError, ExpansionError, compress, decompress
 
 __all__ = ["DEFAULT_LIMIT", "RECORD_SCHEMA", "DecodedRecords", "decode_columns", "encode_columns"]
 
@@ -53,11 +57,10 @@ RECORD_SCHEMA: Final = pa.schema(
 )
 """The columns that records are decoded into. A timestamp of -1 ms means that the record has none."""
 
-DEFAULT_LIMIT: Final = 256 * 1024 * 1024
-"""Bytes that one batch may expand to."""
+DEFAULT_LIMIT: Final = 128 * 1024 * 1024
+"""Bytes that the compressed batches of one call may expand to."""
 
 _MAX_COLUMN: Final = 2**31 - 1
-_OWN_TIME: Final = -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,9 @@ class DecodedRecords:
     control_records: pa.RecordBatch
 
 
+_NO_RECORDS: Final = pa.RecordBatch.from_pylist([], schema=RECORD_SCHEMA)
+
+
 def decode_columns(
     data: Buffer, headers: Iterable[BatchHeader] | None = None, *, limit: int = DEFAULT_LIMIT, check: bool = True
 ) -> DecodedRecords:
@@ -87,21 +93,35 @@ def decode_columns(
     Args:
         data: batches, one after another; one cut off at the end is passed over.
         headers: which batches of `data` to decode, as `scan_batches` gave them; all unless given.
-        limit: bytes that a batch may expand to.
+        limit: bytes that compressed batches may expand to, in all.
         check: verify checksum and header of each batch; leave it out only for batches that were checked before.
 
     Raises:
         CorruptRecordError: a batch doesn't add up, doesn't decompress or expands beyond the limit.
     """
+    if not isinstance(data, (bytes, bytearray)):
+        data = as_bytes(data)
     plain: list[BatchHeader] = []
     control: list[BatchHeader] = []
     for header in scan_batches(data) if headers is None else headers:
-        if check:
-            check_batch(data, header.position)
+        _check_place(data, header, check)
         (control if header.control else plain).append(header)
-    records, rows = _decode(data, plain, limit)
-    control_records, _ = _decode(data, control, limit)
+    try:
+        records, rows = _decode(data, plain, limit)
+        control_records = _decode(data, control, limit)[0] if control else _NO_RECORDS
+    except CorruptRecordError as error:
+        # Without the frames below, which hold views: whoever catches it may want to resize the buffer.
+        raise error.with_traceback(None) from None
     return DecodedRecords(records, plain, rows, control, control_records)
+
+
+def _check_place(data: Buffer, header: BatchHeader, check: bool) -> None:
+    """Make sure that the header belongs to bytes of `data`, since the kernels will go where it says."""
+    position = header.position
+    if position < 0 or header.batch_length < HEADER_SIZE - LENGTH_END or header.end > len(data):
+        raise CorruptRecordError(header.base_offset, position, f"batch of {header.size} bytes isn't in the buffer")
+    if check and check_batch(data, position) != header:
+        raise CorruptRecordError(header.base_offset, position, "another batch is there than when its header was read")
 
 
 def _decode(data: Buffer, headers: list[BatchHeader], limit: int) -> tuple[pa.RecordBatch, list[int]]:
@@ -115,7 +135,7 @@ def _decode(data: Buffer, headers: list[BatchHeader], limit: int) -> tuple[pa.Re
     keys, values = np.empty(room, np.uint8), np.empty(room, np.uint8)
     key_valid, value_valid = np.empty(total, np.bool_), np.empty(total, np.bool_)
     header_at = np.empty(total, np.int64)
-    fault, batch, _ = kernels.decode_records(
+    fault, batch, name_bytes, header_bytes = kernels.decode_records(
         payload,
         starts,
         ends,
@@ -123,7 +143,8 @@ def _decode(data: Buffer, headers: list[BatchHeader], limit: int) -> tuple[pa.Re
         _longs(header.base_offset for header in headers),
         _longs(header.last_offset_delta for header in headers),
         _longs(header.base_timestamp for header in headers),
-        _longs(header.max_timestamp if header.log_append_time else _OWN_TIME for header in headers),
+        _longs(header.max_timestamp for header in headers),
+        np.fromiter((header.log_append_time for header in headers), np.bool_),
         offsets,
         timestamps,
         key_ends,
@@ -136,16 +157,19 @@ def _decode(data: Buffer, headers: list[BatchHeader], limit: int) -> tuple[pa.Re
         header_at,
     )
     if fault:
-        header = headers[batch]
-        raise CorruptRecordError(header.base_offset, header.position, kernels.FAULTS[fault])
+        raise _corrupt(headers[batch], kernels.FAULTS[fault])
     columns = [
         pa.array(offsets),
         pa.Array.from_buffers(RECORD_SCHEMA.field("timestamp").type, total, [None, pa.py_buffer(timestamps)]),
         _binary(pa.binary(), key_ends, keys, key_valid),
         _binary(pa.binary(), value_ends, values, value_valid),
-        _headers(payload, header_at, header_ends, headers, rows),
+        _headers(payload, header_at, header_ends, name_bytes, header_bytes, headers, rows),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA), rows
+
+
+def _corrupt(header: BatchHeader, reason: str) -> CorruptRecordError:
+    return CorruptRecordError(header.base_offset, header.position, reason)
 
 
 def _payloads(
@@ -158,55 +182,65 @@ def _payloads(
         ends = _longs(header.end for header in headers)
         payload = np.frombuffer(view, np.uint8)
     else:
-        pieces = [_payload(view, header, limit) for header in headers]
+        pieces: list[Buffer] = []
+        expanded = 0
+        for header in headers:
+            pieces.append(_payload(view, header, limit, expanded))
+            expanded += len(pieces[-1]) if header.compression != Compression.NONE else 0
         sizes = _longs(len(piece) for piece in pieces)
         ends = np.cumsum(sizes)
         starts = ends - sizes
         payload = np.frombuffer(pieces[0] if len(pieces) == 1 else b"".join(pieces), np.uint8)
     room = int((ends - starts).sum())
     if room > _MAX_COLUMN:
-        raise CorruptRecordError(
-            headers[0].base_offset, headers[0].position, f"{room} bytes of records are too many for one column"
-        )
+        raise _corrupt(headers[0], f"{room} bytes of records are too many for one column")
     # A count that the bytes can't hold would take memory that they don't justify.
     for header, size in zip(headers, (ends - starts).tolist(), strict=True):
         if not 0 <= header.record_count * MIN_RECORD_SIZE <= size:
-            reason = f"{header.record_count} records can't lie in {size} bytes"
-            raise CorruptRecordError(header.base_offset, header.position, reason)
+            raise _corrupt(header, f"{header.record_count} records can't lie in {size} bytes")
     return payload, starts, ends
 
 
-def _payload(view: memoryview, header: BatchHeader, limit: int) -> Buffer:
+def _payload(view: memoryview, header: BatchHeader, limit: int, expanded: int) -> Buffer:
+    """A batch's records, where `expanded` of the bytes that `limit` allows are used up."""
+    if header.compression > Compression.ZSTD:
+        raise _corrupt(header, f"unknown compression {header.compression}")
+    codec = Compression(header.compression)
     try:
-        codec = Compression(header.compression)
-        return decompress(codec, view[header.position + HEADER_SIZE : header.end], limit)
-    except ValueError as error:
-        reason = str(error) if isinstance(error, CompressionError) else f"unknown compression {header.compression}"
-        raise CorruptRecordError(header.base_offset, header.position, reason) from None
+        return decompress(codec, view[header.position + HEADER_SIZE : header.end], limit - expanded)
+    except ExpansionError:
+        together = ", with the batches before it," if expanded else ""
+        raise _corrupt(header, f"{codec.name.lower()}{together} expands to more than {limit} bytes") from None
+    except CompressionError as error:
+        raise _corrupt(header, str(error)) from None
 
 
 def _headers(
     payload: kernels.Bytes,
     header_at: kernels.Longs,
     header_ends: kernels.Ints,
+    name_bytes: int,
+    header_bytes: int,
     batches: list[BatchHeader],
     rows: list[int],
 ) -> pa.Array:
+    """The column of headers; names take `name_bytes` in all, values `header_bytes`."""
     total = int(header_ends[-1])
-    room = len(payload) if total else 0
     key_ends, value_ends = np.zeros(total + 1, np.int32), np.zeros(total + 1, np.int32)
-    keys, values = np.empty(room, np.uint8), np.empty(room, np.uint8)
+    keys, values = np.empty(name_bytes, np.uint8), np.empty(header_bytes, np.uint8)
     value_valid = np.empty(total, np.bool_)
-    if total:
-        kernels.decode_headers(payload, header_at, header_ends, key_ends, keys, value_ends, values, value_valid)
+    if total and (
+        fault := kernels.decode_headers(
+            payload, header_at, header_ends, key_ends, keys, value_ends, values, value_valid
+        )
+    ):
+        raise _corrupt(batches[0], f"{kernels.FAULTS[fault]}: the buffer was written to meanwhile")
     names = _binary(pa.string(), key_ends, keys, None)
     try:
         names.validate(full=True)
     except pa.ArrowInvalid:
-        batch = _batch_of_bad_name(names, header_ends, rows)
-        raise CorruptRecordError(
-            batches[batch].base_offset, batches[batch].position, "the name of a header isn't UTF-8"
-        ) from None
+        batch = batches[_batch_of_bad_name(names, header_ends, rows)]
+        raise _corrupt(batch, "the name of a header isn't UTF-8") from None
     entries = pa.StructArray.from_arrays(
         [names, _binary(pa.binary(), value_ends, values, value_valid)], fields=list(HEADER_TYPE)
     )
@@ -258,52 +292,64 @@ def encode_columns(
     """Batches of the records that the columns hold, in order.
 
     Args:
-        columns: any of "key", "value" (binary or string types), "timestamp" (a timestamp, or int64 in ms),
-            "headers" (as in `RECORD_SCHEMA`) and "offset"; a missing column is null, other columns are an error.
+        columns: any of "key", "value" (bytes or strings), "timestamp" (a timestamp of any unit, cut to ms, or
+            integers in ms), "headers" (as in `RECORD_SCHEMA`) and "offset"; a missing column is null, other columns
+            are an error.
         batch_size: bytes of a batch before compression, header included. A record that is larger by itself has a
             batch of its own.
         compression, level: how the records of each batch are compressed.
         base_offset: offset of the first record, the others follow; None takes the column "offset" (ascending).
-        default_timestamp: ms since 1970, for records without one.
-        leader_epoch, producer_id, producer_epoch, base_sequence: for the headers. The sequence advances from batch to
-            batch and starts again after 2^31 - 1.
+        default_timestamp: ms since 1970, for records without one; -1 is none.
+        leader_epoch, producer_id, producer_epoch, base_sequence: for the headers. The sequence advances with the
+            offsets from batch to batch, and starts again after 2^31 - 1.
         transactional, control: bits of the attributes.
 
+    Returns:
+        The batches. Without compression they share one buffer, which lives as long as one of them.
+
     Raises:
-        ValueError: a column that isn't known, of the wrong type, or offsets that don't ascend.
+        ValueError: a column that isn't known, of the wrong type, offsets that don't ascend, a record too large for
+            a batch, or arguments that make no valid batch.
     """
+    attributes = Compression(compression) | transactional << 4 | control << 5
+    template = BatchHeader(
+        base_offset=0, batch_length=0, partition_leader_epoch=leader_epoch, magic=MAGIC, crc=0, attributes=attributes,
+        last_offset_delta=0, base_timestamp=0, max_timestamp=0, producer_id=producer_id, producer_epoch=producer_epoch,
+        base_sequence=base_sequence, record_count=0, position=0,
+    )  # fmt: skip
+    _check_arguments(template, base_offset, default_timestamp, batch_size)
     source = _combine(columns)
     rows = source.num_rows
     if not rows:
         return []
     timestamps = _timestamps(source, default_timestamp)
     offsets = _offsets(source, base_offset)
-    key_ends, keys, key_valid = _bytes_of(source, "key")
-    value_ends, values, value_valid = _bytes_of(source, "value")
+    keys, values = _bytes_of(source, "key"), _bytes_of(source, "value")
     headers = _headers_of(source)
-    header_sizes = np.ones(rows, np.int32)
-    if len(headers[0]):
-        kernels.measure_headers(headers[0], headers[1], headers[3], headers[5], header_sizes)
-    sizes = np.empty(rows, np.int32)
-    firsts, lengths = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    header_sizes = np.ones(rows, np.int64)
+    if len(headers.ends):
+        kernels.measure_headers(
+            headers.ends, headers.names.ends, headers.values.ends, headers.values.valid, header_sizes
+        )
+    sizes, firsts, lengths = (np.empty(rows, np.int64) for _ in range(3))
     number = kernels.plan_batches(
-        timestamps, offsets, key_ends, key_valid, value_ends, value_valid, header_sizes,
+        timestamps, offsets, keys.ends, keys.valid, values.ends, values.valid, header_sizes,
         max(0, batch_size - HEADER_SIZE), sizes, firsts, lengths,
     )  # fmt: skip
     firsts, lengths = firsts[:number], lengths[:number]
+    if int(lengths.max()) + HEADER_SIZE > _MAX_COLUMN:
+        raise ValueError(f"a record of {int(sizes.max())} bytes is too large for a batch")
     ends = np.cumsum(lengths + HEADER_SIZE)
     positions = ends - lengths
     out = np.empty(int(ends[-1]), np.uint8)
     kernels.encode_records(
-        timestamps, offsets, key_ends, keys, key_valid, value_ends, values, value_valid, *headers,
+        timestamps, offsets, *keys, *values, headers.ends, headers.names.ends, headers.names.data, *headers.values,
         sizes, firsts, positions, out,
     )  # fmt: skip
-    attributes = compression | transactional << 4 | control << 5
     lasts = np.append(firsts[1:], rows) - 1
     latest = np.maximum.reduceat(timestamps, firsts)
     view = out.data
     batches = []
-    sequence = base_sequence
     for first, last, start, end, newest in zip(
         firsts.tolist(), lasts.tolist(), (positions - HEADER_SIZE).tolist(), ends.tolist(), latest.tolist(), strict=True
     ):
@@ -313,27 +359,38 @@ def encode_columns(
             whole = memoryview(bytearray(HEADER_SIZE + len(packed)))
             whole[HEADER_SIZE:] = packed
         first_offset = int(offsets[first])
-        header = BatchHeader(
+        header = template._replace(
             base_offset=first_offset,
             batch_length=len(whole) - LENGTH_END,
-            partition_leader_epoch=leader_epoch,
-            magic=MAGIC,
-            crc=0,
-            attributes=attributes,
             last_offset_delta=int(offsets[last]) - first_offset,
             base_timestamp=int(timestamps[first]),
             max_timestamp=newest,
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            base_sequence=sequence,
             record_count=last - first + 1,
-            position=0,
         )
         write_header(whole, header)
         batches.append(whole)
-        if sequence != NO_SEQUENCE:
-            sequence = next_sequence(sequence, header.record_count)
+        if base_sequence != NO_SEQUENCE:
+            advanced = next_sequence(header.base_sequence, header.last_offset_delta + 1)
+            template = template._replace(base_sequence=advanced)
     return batches
+
+
+def _check_arguments(header: BatchHeader, base_offset: int | None, default_timestamp: int, batch_size: int) -> None:
+    """Refuse what `check_batch` would, and what doesn't fit its field."""
+    ranges = {
+        "leader_epoch": (header.partition_leader_epoch, -1, 2**31 - 1),
+        "producer_id": (header.producer_id, NO_PRODUCER_ID, 2**63 - 1),
+        "producer_epoch": (header.producer_epoch, NO_PRODUCER_EPOCH, 2**15 - 1),
+        "base_sequence": (header.base_sequence, NO_SEQUENCE, 2**31 - 1),
+        "base_offset": (base_offset or 0, 0, 2**63 - 1),
+        "default_timestamp": (default_timestamp, -(2**63), 2**63 - 1),
+        "batch_size": (batch_size, 0, _MAX_COLUMN),
+    }
+    for name, (value, low, high) in ranges.items():
+        if not low <= value <= high:
+            raise ValueError(f"{name} is {value}; it goes from {low} to {high}")
+    if header.producer_id == NO_PRODUCER_ID and (header.base_sequence != NO_SEQUENCE or header.transactional):
+        raise ValueError("a sequence or a transaction needs a producer_id")
 
 
 def _combine(columns: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
@@ -341,6 +398,8 @@ def _combine(columns: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
     unknown = set(columns.schema.names) - set(RECORD_SCHEMA.names)
     if unknown:
         raise ValueError(f"columns {', '.join(sorted(unknown))}: a record has {', '.join(RECORD_SCHEMA.names)}")
+    if len(set(columns.schema.names)) < len(columns.schema.names):
+        raise ValueError(f"a column is there twice: {', '.join(columns.schema.names)}")
     if isinstance(columns, pa.RecordBatch):
         return columns
     combined = columns.combine_chunks().to_batches()
@@ -349,66 +408,70 @@ def _combine(columns: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
     return combined[0] if combined else pa.RecordBatch.from_pylist([], schema=columns.schema)
 
 
-def _cast(source: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
-    column = source.column(name)
-    try:
-        return column.cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ValueError(f"column {name} is {column.type}, which can't be made {kind}: {error}") from None
-
-
 def _timestamps(source: pa.RecordBatch, default: int) -> kernels.Longs:
     if "timestamp" not in source.schema.names:
         return np.full(source.num_rows, default, np.int64)
     column = source.column("timestamp")
-    if pa.types.is_timestamp(column.type):
-        column = _cast(source, "timestamp", pa.timestamp("ms", tz=column.type.tz))
-    longs = column.cast(pa.int64()).fill_null(default) if column.null_count else column.cast(pa.int64())
-    return longs.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        finer = {"us": 1000, "ns": 1_000_000}.get(kind.unit, 1)
+        column = column if finer > 1 else cast_column(column, pa.timestamp("ms", tz=kind.tz), "timestamp")
+    elif pa.types.is_integer(kind) or pa.types.is_null(kind):
+        finer = 1
+    else:
+        raise ValueError(f"column timestamp is {kind}, not a timestamp or integers in ms")
+    longs: kernels.Longs = cast_column(column, pa.int64(), "timestamp").fill_null(0).to_numpy(zero_copy_only=False)
+    if finer > 1:
+        longs = longs // finer
+    return np.where(column.is_valid().to_numpy(zero_copy_only=False), longs, default) if column.null_count else longs
 
 
 def _offsets(source: pa.RecordBatch, base_offset: int | None) -> kernels.Longs:
     if base_offset is not None:
-        return np.arange(base_offset, base_offset + source.num_rows, dtype=np.int64)
+        if base_offset + source.num_rows - 1 > MAX_OFFSET:
+            raise ValueError(f"{source.num_rows} offsets from {base_offset} go over {MAX_OFFSET}")
+        return np.arange(source.num_rows, dtype=np.int64) + base_offset
     if "offset" not in source.schema.names:
         raise ValueError("base_offset is None, but there is no column offset")
-    column = _cast(source, "offset", pa.int64())
-    offsets: kernels.Longs = column.to_numpy(zero_copy_only=False)
-    if column.null_count or offsets[0] < 0 or (np.diff(offsets) <= 0).any():
+    column = source.column("offset")
+    offsets: kernels.Longs = cast_column(column, pa.int64(), "offset").to_numpy(zero_copy_only=False)
+    if column.null_count or offsets[0] < 0 or (offsets[1:] <= offsets[:-1]).any():
         raise ValueError("offsets must be there, not negative, and ascend")
     return offsets
 
 
-def _bytes_of(source: pa.RecordBatch, name: str) -> tuple[kernels.Ints, kernels.Bytes, kernels.Flags]:
-    if name not in source.schema.names or pa.types.is_null(source.column(name).type):
-        return np.zeros(source.num_rows + 1, np.int32), np.empty(0, np.uint8), np.zeros(source.num_rows, np.bool_)
-    return _parts(_cast(source, name, pa.binary()))
+def _bytes_of(source: pa.RecordBatch, name: str) -> BytesColumn:
+    if name in source.schema.names:
+        return bytes_column(source.column(name), name)
+    rows = source.num_rows
+    return BytesColumn(np.zeros(rows + 1, np.int32), np.empty(0, np.uint8), np.zeros(rows, np.bool_))
 
 
-def _parts(column: pa.Array) -> tuple[kernels.Ints, kernels.Bytes, kernels.Flags]:
-    """Ends, bytes and validity of a binary column, without a copy of the bytes."""
-    _, ends, data = column.buffers()
-    size = len(column)
-    bounds = np.frombuffer(ends, np.int32)[column.offset : column.offset + size + 1] if ends else np.zeros(1, np.int32)
-    content = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
-    valid = column.is_valid().to_numpy(zero_copy_only=False) if column.null_count else np.ones(size, np.bool_)
-    return bounds, content, valid
+class _HeaderColumns(NamedTuple):
+    """Where each record's headers end among `names` and `values`; nothing at all where no record has any."""
+
+    ends: kernels.Longs
+    names: BytesColumn
+    values: BytesColumn
 
 
-def _headers_of(source: pa.RecordBatch) -> tuple[Any, ...]:
-    """Ends of each record's headers, then ends, bytes and validity of their names and values; empty without headers."""
-    none = np.empty(0, np.int32)
+_NO_HEADERS: Final = _HeaderColumns(np.empty(0, np.int64), *[bytes_column(pa.array([], pa.binary()), "headers")] * 2)
+
+
+def _headers_of(source: pa.RecordBatch) -> _HeaderColumns:
     if "headers" not in source.schema.names or pa.types.is_null(source.column("headers").type):
-        empty = np.zeros(1, np.int32), np.empty(0, np.uint8)
-        return none, *empty, *empty, np.empty(0, np.bool_)
-    column = _cast(source, "headers", pa.list_(HEADER_TYPE))
-    if column.null_count:
-        column = column.fill_null([])
-    ends = np.frombuffer(column.buffers()[1], np.int32)[column.offset : column.offset + len(column) + 1]
-    entries = column.values
-    names, values = (entries.field(index) for index in range(2))
+        return _NO_HEADERS
+    column = source.column("headers")
+    try:
+        # What a slice or a null list hides doesn't count.
+        entries = column.flatten()
+        lengths = pc.list_value_length(column).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+        names, values = (pc.struct_field(entries, indices=[index]) for index in range(2))
+    except (pa.ArrowException, AttributeError) as error:
+        raise ValueError(f"column headers is {column.type}, not lists of (key, value): {error}") from None
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    if ends[-1] != len(entries):
+        raise ValueError("column headers is no valid Arrow array: its lists don't cover its values")
     if entries.null_count or names.null_count:
         raise ValueError("column headers: a header must have a name")
-    key_ends, keys, _ = _parts(names.cast(pa.binary()))
-    value_ends, data, valid = _parts(values)
-    return ends, key_ends, keys, value_ends, data, valid
+    return _HeaderColumns(ends, bytes_column(names, "headers.key"), bytes_column(values, "headers.value"))

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kohort.protocol.records.batch import Buffer, Compression
 
-__all__ = ["CompressionError", "compress", "decompress"]
+__all__ = ["CompressionError", "ExpansionError", "compress", "decompress"]
 
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\0"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -31,18 +31,24 @@ _INT32: Final = struct.Struct(">i")
 _LITTLE_UINT32: Final = struct.Struct("<I")
 
 _STREAMS: Final = {Compression.GZIP: "gzip", Compression.LZ4: "lz4", Compression.ZSTD: "zstd"}
+_LEVELS: Final = {Compression.GZIP: range(1, 10), Compression.ZSTD: range(1, 23)}
 _FIRST_READ: Final = 64 * 1024
 
 
 class CompressionError(ValueError):
-    """Bytes that don't decompress, or into more than allowed."""
+    """Bytes that don't decompress."""
+
+
+class ExpansionError(CompressionError):
+    """Bytes that decompress into more than allowed."""
 
 
 def decompress(codec: Compression, data: Buffer, limit: int) -> Buffer:
     """The bytes that were compressed.
 
     Raises:
-        CompressionError: not such compressed data, or more than `limit` bytes come out of it.
+        CompressionError: not such compressed data.
+        ExpansionError: more than `limit` bytes come out of it.
     """
     if codec is Compression.NONE:
         return data
@@ -58,7 +64,7 @@ def decompress(codec: Compression, data: Buffer, limit: int) -> Buffer:
                 pieces.append(piece)
                 size += len(piece)
                 if size > limit:
-                    raise CompressionError(f"{codec.name.lower()} expands to more than {limit} bytes")
+                    raise ExpansionError(f"{codec.name.lower()} expands to more than {limit} bytes")
                 wanted *= 2
     except (OSError, pa.ArrowInvalid) as error:
         raise CompressionError(f"{codec.name.lower()} doesn't decompress: {error}") from None
@@ -90,14 +96,20 @@ def _snappy_block(data: bytes, limit: int, done: int) -> bytes:
     """One bare block, when `done` of the bytes that `limit` allows are used up."""
     try:
         if done + cramjam.snappy.decompress_raw_len(data) > limit:
-            raise CompressionError(f"snappy expands to more than {limit} bytes")
+            raise ExpansionError(f"snappy expands to more than {limit} bytes")
         return bytes(cramjam.snappy.decompress_raw(data))
     except cramjam.DecompressionError as error:
         raise CompressionError(f"snappy doesn't decompress: {error}") from None
 
 
 def compress(codec: Compression, data: Buffer, level: int | None = None) -> Buffer:
-    """`data`, compressed; `level` is the codec's own (gzip 1 to 9, zstd 1 to 22; others have none)."""
+    """`data`, compressed; `level` is the codec's own (gzip 1 to 9, zstd 1 to 22; others have none).
+
+    Raises:
+        ValueError: the codec has no such level.
+    """
+    if level is not None and level not in _LEVELS.get(codec, ()):
+        raise ValueError(f"{codec.name.lower()} has no level {level}")
     match codec:
         case Compression.NONE:
             return data

@@ -13,7 +13,9 @@ import numpy as np
 
 from kohort.protocol.records.jit import kernel
 
-__all__ = ["FAULTS", "decode_headers", "decode_records", "encode_records", "murmur2_rows", "plan_batches"]
+__all__ = [
+    "FAULTS", "decode_headers", "decode_records", "encode_records", "measure_headers", "murmur2_rows", "plan_batches",
+]  # fmt: skip
 
 OK: Final = 0
 TRUNCATED: Final = 1
@@ -52,6 +54,8 @@ def read_varint(data: Bytes, pos: int, end: int) -> tuple[int, int]:
     while pos < end and shift < 70:
         unit = np.uint64(data[pos])
         pos += 1
+        if shift == np.uint64(63) and unit > 1:
+            return np.int64(0), -1
         value |= (unit & np.uint64(127)) << shift
         if unit < 128:
             return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), pos
@@ -69,6 +73,7 @@ def decode_records(
     last_deltas: Longs,
     base_timestamps: Longs,
     append_times: Longs,
+    appended: Flags,
     offsets: Longs,
     timestamps: Longs,
     key_ends: Ints,
@@ -79,25 +84,27 @@ def decode_records(
     value_valid: Flags,
     header_ends: Ints,
     header_at: Longs,
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, int]:
     """Take batches apart into columns.
 
     Args:
         data: the records of all batches, uncompressed; batch i lies from `starts[i]` to `ends[i]`.
         counts, base_offsets, last_deltas, base_timestamps: of each batch.
-        append_times: the time of all its records, or -2 where each record has its own.
+        append_times, appended: the time of all records of a batch, where `appended`; elsewhere each has its own.
         offsets, timestamps, key_valid, value_valid: out, an entry a record.
         key_ends, value_ends, header_ends: out, an entry a record and one more; where each ends in its column.
         keys, values: out, the bytes.
         header_at: out, an entry a record: where its headers begin in `data`.
 
     Returns:
-        (0, 0, 0), or the fault, the batch and the position in `data` where it was met.
+        The fault or 0, the batch where it was met, and the bytes that all headers' names and values take.
     """
     row = 0
     key_end = 0
     value_end = 0
     header_end = 0
+    name_bytes = 0
+    header_bytes = 0
     for batch in range(len(starts)):
         pos = starts[batch]
         batch_end = ends[batch]
@@ -107,28 +114,27 @@ def decode_records(
         last_delta = last_deltas[batch]
         previous = np.int64(-1)
         for _ in range(counts[batch]):
-            record = pos
             length, pos = read_varint(data, pos, batch_end)
             if pos < 0:
-                return TRUNCATED, batch, record
+                return TRUNCATED, batch, 0, 0
             if length < 0 or length > batch_end - pos:
-                return TRUNCATED, batch, record
+                return TRUNCATED, batch, 0, 0
             end = pos + length
             timestamp_delta, pos = read_varint(data, pos + 1, end)
             if pos < 0:
-                return BAD_LENGTH, batch, record
+                return BAD_LENGTH, batch, 0, 0
             offset_delta, pos = read_varint(data, pos, end)
             if pos < 0:
-                return BAD_LENGTH, batch, record
+                return BAD_LENGTH, batch, 0, 0
             if offset_delta <= previous or offset_delta > last_delta:
-                return BAD_OFFSET, batch, record
+                return BAD_OFFSET, batch, 0, 0
             previous = offset_delta
             offsets[row] = base_offset + offset_delta
-            timestamps[row] = base_timestamp + timestamp_delta if append_time == -2 else append_time
+            timestamps[row] = append_time if appended[batch] else base_timestamp + timestamp_delta
 
             size, pos = read_varint(data, pos, end)
             if pos < 0 or size < -1 or size > end - pos:
-                return BAD_KEY, batch, record
+                return BAD_KEY, batch, 0, 0
             key_valid[row] = size >= 0
             if size > 0:
                 for i in range(size):
@@ -139,7 +145,7 @@ def decode_records(
 
             size, pos = read_varint(data, pos, end)
             if pos < 0 or size < -1 or size > end - pos:
-                return BAD_VALUE, batch, record
+                return BAD_VALUE, batch, 0, 0
             value_valid[row] = size >= 0
             if size > 0:
                 for i in range(size):
@@ -150,29 +156,32 @@ def decode_records(
 
             number, pos = read_varint(data, pos, end)
             if pos < 0 or number < 0 or number > end - pos:
-                return BAD_HEADERS, batch, record
+                return BAD_HEADERS, batch, 0, 0
             header_at[row] = pos
             header_end += number
             header_ends[row + 1] = header_end
             if number == 0:
                 if pos != end:
-                    return BAD_LENGTH, batch, record
+                    return BAD_LENGTH, batch, 0, 0
             else:
                 for _ in range(number):
                     size, pos = read_varint(data, pos, end)
                     if pos < 0 or size < 0 or size > end - pos:
-                        return BAD_HEADERS, batch, record
+                        return BAD_HEADERS, batch, 0, 0
                     pos += size
+                    name_bytes += size
                     size, pos = read_varint(data, pos, end)
                     if pos < 0 or size < -1 or size > end - pos:
-                        return BAD_HEADERS, batch, record
-                    pos += max(size, 0)
+                        return BAD_HEADERS, batch, 0, 0
+                    size = max(size, 0)
+                    pos += size
+                    header_bytes += size
                 if pos != end:
-                    return BAD_HEADERS, batch, record
+                    return BAD_HEADERS, batch, 0, 0
             row += 1
         if pos != batch_end:
-            return LEFT_OVER, batch, pos
-    return OK, 0, 0
+            return LEFT_OVER, batch, 0, 0
+    return OK, 0, name_bytes, header_bytes
 
 
 @kernel
@@ -185,8 +194,12 @@ def decode_headers(
     value_ends: Ints,
     values: Bytes,
     value_valid: Flags,
-) -> None:
-    """Take the headers of records apart that `decode_records` has found and checked."""
+) -> int:
+    """Take the headers of records apart that `decode_records` has found and measured.
+
+    Returns:
+        0, or a fault: they aren't what they were, so somebody is writing into `data`.
+    """
     row = 0
     key_end = 0
     value_end = 0
@@ -194,12 +207,16 @@ def decode_headers(
         pos = header_at[record]
         for _ in range(header_ends[record + 1] - header_ends[record]):
             size, pos = read_varint(data, pos, len(data))
+            if pos < 0 or size < 0 or size > len(data) - pos or size > len(keys) - key_end:
+                return BAD_HEADERS
             for i in range(size):
                 keys[key_end + i] = data[pos + i]
             key_end += size
             pos += size
             key_ends[row + 1] = key_end
             size, pos = read_varint(data, pos, len(data))
+            if pos < 0 or size < -1 or size > len(data) - pos or size > len(values) - value_end:
+                return BAD_HEADERS
             value_valid[row] = size >= 0
             for i in range(size):
                 values[value_end + i] = data[pos + i]
@@ -208,6 +225,7 @@ def decode_headers(
                 pos += size
             value_ends[row + 1] = value_end
             row += 1
+    return OK
 
 
 @kernel
@@ -241,9 +259,9 @@ def plan_batches(
     key_valid: Flags,
     value_ends: Ints,
     value_valid: Flags,
-    header_sizes: Ints,
+    header_sizes: Longs,
     wanted: int,
-    sizes: Ints,
+    sizes: Longs,
     firsts: Longs,
     lengths: Longs,
 ) -> int:
@@ -303,13 +321,13 @@ def encode_records(
     value_ends: Ints,
     values: Bytes,
     value_valid: Flags,
-    header_ends: Ints,
+    header_ends: Longs,
     header_key_ends: Ints,
     header_keys: Bytes,
     header_value_ends: Ints,
     header_values: Bytes,
     header_value_valid: Flags,
-    sizes: Ints,
+    sizes: Longs,
     firsts: Longs,
     positions: Longs,
     data: Bytes,
@@ -369,7 +387,7 @@ def encode_records(
 
 
 @kernel
-def measure_headers(header_ends: Ints, key_ends: Ints, value_ends: Ints, value_valid: Flags, sizes: Ints) -> None:
+def measure_headers(header_ends: Longs, key_ends: Ints, value_ends: Ints, value_valid: Flags, sizes: Longs) -> None:
     """The bytes that each record's headers take, with their count, into `sizes`."""
     for row in range(len(sizes)):
         size = np.int64(varint_size(np.int64(header_ends[row + 1]) - header_ends[row]))

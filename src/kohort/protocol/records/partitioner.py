@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from kohort.protocol.records import kernels
-from kohort.protocol.records.columns import _parts
+from kohort.protocol.records.arrow import bytes_column
 
 __all__ = ["murmur2", "partitions_of"]
 
@@ -23,23 +23,22 @@ def murmur2(key: bytes) -> int:
     return int(hashes[0])
 
 
-def partitions_of(keys: pa.Array, partitions: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+def partitions_of(keys: pa.Array | pa.ChunkedArray, partitions: int) -> np.ndarray[Any, np.dtype[np.int32]]:
     """The partition of each key (binary or string) of a topic; -1 for a null key, which the sender may put anywhere.
 
     Equal to `(murmur2(key) & 0x7fffffff) % partitions`.
 
     Raises:
-        ValueError: the topic has no partitions, or the keys are neither bytes nor strings.
+        ValueError: a number of partitions that no topic has, or keys that are neither bytes nor strings.
     """
-    if partitions < 1:
-        raise ValueError(f"a topic has at least 1 partition, not {partitions}")
-    try:
-        ends, data, valid = _parts(keys.cast(pa.binary()))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise ValueError(f"keys are {keys.type}, not bytes or strings") from None
+    if not 1 <= partitions <= _POSITIVE:
+        raise ValueError(f"a topic has 1 to {_POSITIVE} partitions, not {partitions}")
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.combine_chunks()
+    column = bytes_column(keys, "keys")
     hashes = np.empty(len(keys), np.int32)
-    kernels.murmur2_rows(ends, data, hashes)
+    kernels.murmur2_rows(column.ends, column.data, hashes)
     hashes &= _POSITIVE
     hashes %= partitions
-    hashes[~valid] = -1
+    hashes[~column.valid] = -1
     return hashes

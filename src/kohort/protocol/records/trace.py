@@ -64,8 +64,10 @@ class TracedBatch:
     payload_spans: list[Span]
 
 
-def trace_batch(data: Buffer, position: int, limit: int) -> TracedBatch:
+def trace_batch(data: Buffer, position: int, limit: int, *, label: bool = True) -> TracedBatch:
     """Take the batch at `position` apart; its records may expand to `limit` bytes.
+
+    Without `label` there are no spans, which take many times the memory of the records.
 
     Raises:
         CorruptRecordError: it is cut off, doesn't decompress, or a record in it doesn't add up.
@@ -81,10 +83,12 @@ def trace_batch(data: Buffer, position: int, limit: int) -> TracedBatch:
         spans.append(Span(at, at + size, name, "value", kind, value))
         at += size
     raw = bytes(memoryview(data)[position + HEADER_SIZE : header.end])
+    if header.compression > Compression.ZSTD:
+        raise CorruptRecordError(header.base_offset, position, f"unknown compression {header.compression}")
+    codec = Compression(header.compression)
     try:
-        codec = Compression(header.compression)
         payload = bytes(decompress(codec, raw, limit))
-        reader = _RecordReader(header, payload)
+        reader = _RecordReader(header, payload, label)
         records = list(reader.records())
     except ValueError as error:
         raise CorruptRecordError(header.base_offset, position, str(error)) from None
@@ -101,9 +105,11 @@ def trace_batch(data: Buffer, position: int, limit: int) -> TracedBatch:
 class _RecordReader:
     """A position in a batch's records. Faults are `ValueError`."""
 
-    def __init__(self, header: BatchHeader, data: bytes) -> None:
+    def __init__(self, header: BatchHeader, data: bytes, label: bool) -> None:
         self.header = header
         self.data = data
+        self.label = label
+        self.last_delta = -1
         self.pos = 0
         self.path = ""
         self.spans: list[Span] = []
@@ -121,12 +127,19 @@ class _RecordReader:
         if length < 0 or end > len(self.data):
             raise ValueError(f"{self.path}: {length} bytes announced, {len(self.data) - self.pos} left")
         self.take(1, "Attributes", "int8")
-        timestamp = self.header.base_timestamp + self.varint("TimestampDelta")
-        offset = self.header.base_offset + self.varint("OffsetDelta")
+        timestamp = _int64(self.header.base_timestamp + self.varint("TimestampDelta"))
+        delta = self.varint("OffsetDelta")
+        if not self.last_delta < delta <= self.header.last_offset_delta:
+            raise ValueError(f"{self.path}: offset delta {delta} is outside its batch or out of order")
+        self.last_delta = delta
+        offset = _int64(self.header.base_offset + delta)
         key = self.blob("Key")
         value = self.blob("Value")
         headers = []
-        for index in range(self.varint("HeaderCount")):
+        count = self.varint("HeaderCount")
+        if count < 0:
+            raise ValueError(f"{self.path}: {count} headers")
+        for index in range(count):
             name = self.blob(f"Headers[{index}].Key")
             if name is None:
                 raise ValueError(f"{self.path}: header {index} has no name")
@@ -138,7 +151,8 @@ class _RecordReader:
         return TracedRecord(offset, timestamp, key, value, tuple(headers))
 
     def span(self, start: int, name: str, role: str, kind: str, value: Any) -> None:
-        self.spans.append(Span(start, self.pos, f"{self.path}.{name}", role, kind, value))
+        if self.label:
+            self.spans.append(Span(start, self.pos, f"{self.path}.{name}", role, kind, value))
 
     def varint(self, name: str, role: str = "value") -> int:
         start = self.pos
@@ -147,6 +161,8 @@ class _RecordReader:
             if self.pos >= len(self.data) or shift > 63:
                 raise ValueError(f"{self.path}.{name}: a varint that doesn't end")
             byte = self.data[self.pos]
+            if shift == 63 and byte > 1:
+                raise ValueError(f"{self.path}.{name}: a varint of more than 64 bits")
             self.pos += 1
             value |= (byte & 127) << shift
             shift += 7
@@ -169,3 +185,8 @@ class _RecordReader:
         if size:
             self.span(start, name, "value", kind, raw if kind == "bytes" else raw[0])
         return raw
+
+
+def _int64(value: int) -> int:
+    """`value` as 64 bits hold it."""
+    return (value + 2**63) % 2**64 - 2**63
