@@ -6,12 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-
-from kohort.protocol.message import Request
-from kohort.protocol.records.columns import encode_columns
-from kohort.protocol.schema import int32, string
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "docs/protocol.md"]
@@ -19,17 +14,7 @@ PAGES = ["README.md", "docs/protocol.md"]
 
 @pytest.mark.parametrize("page", PAGES)
 def test_examples_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
-    batches = b"".join(encode_columns(pa.table({"value": [b"a", b"b"]})))
-    scope: dict[str, Any] = {
-        "produced": batches,
-        "fetched": batches,
-        "log_end_offset": 10,
-        "leader_epoch": 3,
-        "Request": Request,
-        "string": string,
-        "int32": int32,
-        "__name__": "example",
-    }
+    scope: dict[str, Any] = {"__name__": "example"}
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     for block in blocks:
