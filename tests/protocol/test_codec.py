@@ -192,6 +192,12 @@ def test_a_field_that_the_version_lacks_must_be_left_alone() -> None:
     assert caught.value.offset is None
 
 
+def test_unknown_tags_need_a_version_that_has_tags() -> None:
+    with pytest.raises(UnsupportedVersionError, match=r"unknown_tags: set to .*, but this version has no such"):
+        HeartbeatRequest(unknown_tags={5: b"x"}).encode(3)
+    assert HeartbeatRequest(unknown_tags={}).encode(3) == HeartbeatRequest().encode(3)
+
+
 def test_an_ignorable_field_is_dropped_by_a_version_without_it() -> None:
     from kohort.protocol.messages.heartbeat import HeartbeatResponse
 

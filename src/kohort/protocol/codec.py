@@ -452,6 +452,9 @@ class _Encoder(_Emitter):
             self.value(field, field.type, f"{source}.{field.attr}", field.nullable_in(self.version))
         if self.flexible:
             self.tags(source, tagged)
+        else:
+            self.line(f"if {source}.unknown_tags:")
+            self.line("    absent('unknown_tags')")
 
     def differs(self, field: Field, expression: str) -> str:
         """Source of "the field has another value than its default"."""

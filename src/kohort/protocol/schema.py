@@ -251,7 +251,7 @@ class Struct(msgspec.Struct, metaclass=StructMeta):
     """Base of all structs and messages: slotted, comparable, and with a `repr` that leaves out defaults.
 
     Arguments are keywords. `unknown_tags` holds tagged fields that the declaration doesn't know, by tag, as they
-    came; they are written back as they are (in versions that have tagged fields at all).
+    came; they are written back as they are. Versions without tagged fields refuse them.
     """
 
     __wire_fields__: ClassVar[tuple[Field, ...]] = ()

@@ -308,16 +308,21 @@ class _Checker:
             if field.in_version(self.version):
                 self.value(field, field.type, inner, field.nullable_in(self.version))
             elif not field.ignorable and not _same(inner, field.default):
-                raise UnsupportedVersionError(
-                    self.spec.name, self.version, _join(self.path), None,
-                    f"set to {shown(inner)}, but this version has no such field",
-                )  # fmt: skip
+                raise self.absent(inner)
             self.path.pop()
-        if self.flexible and value.unknown_tags is not None:
-            self.tags(value.unknown_tags, fields_of(cls, self.version, True)[1])
+        if value.unknown_tags is not None:
+            self.path.append("unknown_tags")
+            if self.flexible:
+                self.tags(value.unknown_tags, fields_of(cls, self.version, True)[1])
+            elif value.unknown_tags:
+                raise self.absent(value.unknown_tags)
+            self.path.pop()
+
+    def absent(self, value: Any) -> UnsupportedVersionError:
+        reason = f"set to {shown(value)}, but this version has no such field"
+        return UnsupportedVersionError(self.spec.name, self.version, _join(self.path), None, reason)
 
     def tags(self, tags: Any, known: dict[int, Field]) -> None:
-        self.path.append("unknown_tags")
         if not isinstance(tags, dict):
             raise self.fault(f"dict wanted, not {shown(tags)}")
         for tag, raw in tags.items():
@@ -326,7 +331,6 @@ class _Checker:
             if tag in known:
                 raise self.fault(f"tag {tag} is known, as {known[tag].name}")
             self.buffer(raw, f" for tag {tag}")
-        self.path.pop()
 
     def buffer(self, value: Any, what: str = "") -> None:
         try:
