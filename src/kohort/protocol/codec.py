@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -77,7 +78,7 @@ def source_of(cls: type[Message], version: int) -> str:
     return f"{encoder.source()}\n\n{decoder.source()}"
 
 
-class _Emitter:
+class _Emitter(ABC):
     """Source under construction: indented lines, fresh names, and the objects that the source refers to."""
 
     def __init__(self, cls: type[Message], version: int) -> None:
@@ -118,8 +119,9 @@ class _Emitter:
         exec(code, scope)
         return scope
 
+    @abstractmethod
     def source(self) -> str:
-        raise NotImplementedError
+        """Write the source of the functions."""
 
 
 class _Decoder(_Emitter):

@@ -8,25 +8,30 @@ from typing import Any
 
 import numba
 
-__all__ = ["kernel"]
+__all__ = ["inlined", "kernel"]
 
 _told = False
 
 
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+def kernel(function: Callable[..., Any], *, inline: str = "never") -> Callable[..., Any]:
     """Compile `function` on its first call, without the GIL, and cache the code on disk.
 
     Where there is no place to cache (neither beside the source nor in the user's cache directory can be written), it
     is compiled anew in every process, and a warning says so, once.
     """
     try:
-        compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True)(function)
+        compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, inline=inline)(function)
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
         _tell()
-        compiled = numba.njit(nogil=True)(function)
+        compiled = numba.njit(nogil=True, inline=inline)(function)
     return compiled
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile `function` into every kernel that calls it."""
+    return kernel(function, inline="always")
 
 
 def _tell() -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kohort.protocol.records.jit import kernel
+from kohort.protocol.records.jit import inlined, kernel
 
 __all__ = [
     "FAULTS", "decode_headers", "decode_records", "encode_records", "measure_headers", "murmur2_rows", "plan_batches",
@@ -61,6 +61,24 @@ def read_varint(data: Bytes, pos: int, end: int) -> tuple[int, int]:
             return np.int64(value >> np.uint64(1)) ^ -np.int64(value & np.uint64(1)), pos
         shift += np.uint64(7)
     return np.int64(0), -1
+
+
+@inlined
+def copy_blob(data: Bytes, pos: int, end: int, target: Bytes, at: int) -> tuple[int, int]:
+    """Copy the bytes at `pos`, which their length comes before, to `target` at `at`.
+
+    Returns:
+        Their number, or -1 for null, and the position after them; that is -1 if they don't lie before `end` or don't
+        fit into `target`.
+    """
+    size, pos = read_varint(data, pos, end)
+    if pos < 0 or size < -1 or size > end - pos or size > len(target) - at:
+        return size, -1
+    if size <= 0:
+        return size, pos
+    for i in range(size):
+        target[at + i] = data[pos + i]
+    return size, pos + size
 
 
 @kernel
@@ -132,26 +150,18 @@ def decode_records(
             offsets[row] = base_offset + offset_delta
             timestamps[row] = append_time if appended[batch] else base_timestamp + timestamp_delta
 
-            size, pos = read_varint(data, pos, end)
-            if pos < 0 or size < -1 or size > end - pos:
+            size, pos = copy_blob(data, pos, end, keys, key_end)
+            if pos < 0:
                 return BAD_KEY, batch, 0, 0
             key_valid[row] = size >= 0
-            if size > 0:
-                for i in range(size):
-                    keys[key_end + i] = data[pos + i]
-                key_end += size
-                pos += size
+            key_end += max(size, 0)
             key_ends[row + 1] = key_end
 
-            size, pos = read_varint(data, pos, end)
-            if pos < 0 or size < -1 or size > end - pos:
+            size, pos = copy_blob(data, pos, end, values, value_end)
+            if pos < 0:
                 return BAD_VALUE, batch, 0, 0
             value_valid[row] = size >= 0
-            if size > 0:
-                for i in range(size):
-                    values[value_end + i] = data[pos + i]
-                value_end += size
-                pos += size
+            value_end += max(size, 0)
             value_ends[row + 1] = value_end
 
             number, pos = read_varint(data, pos, end)
@@ -206,23 +216,16 @@ def decode_headers(
     for record in range(len(header_at)):
         pos = header_at[record]
         for _ in range(header_ends[record + 1] - header_ends[record]):
-            size, pos = read_varint(data, pos, len(data))
-            if pos < 0 or size < 0 or size > len(data) - pos or size > len(keys) - key_end:
+            size, pos = copy_blob(data, pos, len(data), keys, key_end)
+            if pos < 0 or size < 0:
                 return BAD_HEADERS
-            for i in range(size):
-                keys[key_end + i] = data[pos + i]
             key_end += size
-            pos += size
             key_ends[row + 1] = key_end
-            size, pos = read_varint(data, pos, len(data))
-            if pos < 0 or size < -1 or size > len(data) - pos or size > len(values) - value_end:
+            size, pos = copy_blob(data, pos, len(data), values, value_end)
+            if pos < 0:
                 return BAD_HEADERS
             value_valid[row] = size >= 0
-            for i in range(size):
-                values[value_end + i] = data[pos + i]
-            if size > 0:
-                value_end += size
-                pos += size
+            value_end += max(size, 0)
             value_ends[row + 1] = value_end
             row += 1
     return OK
@@ -249,6 +252,29 @@ def write_varint(data: Bytes, pos: int, value: int) -> int:
         pos += 1
     data[pos] = np.uint8(zigzag)
     return pos + 1
+
+
+@inlined
+def write_blob(data: Bytes, pos: int, ends: Ints, source: Bytes, valid: bool, row: int) -> int:
+    """Write value `row` of a column with its length before it, or null, and return the position after it."""
+    if not valid:
+        data[pos] = 1  # -1
+        return pos + 1
+    start = np.int64(ends[row])
+    size = np.int64(ends[row + 1]) - start
+    pos = write_varint(data, pos, size)
+    for i in range(size):
+        data[pos + i] = source[start + i]
+    return pos + size
+
+
+@kernel
+def blob_size(ends: Ints, valid: bool, row: int) -> int:
+    """Bytes that `write_blob` writes."""
+    if not valid:
+        return 1
+    size: int = np.int64(ends[row + 1]) - ends[row]
+    return size + int(varint_size(size))
 
 
 @kernel
@@ -283,16 +309,7 @@ def plan_batches(
     first = 0
     for row in range(len(timestamps)):
         fixed = 1 + np.int64(header_sizes[row])
-        if key_valid[row]:
-            size = np.int64(key_ends[row + 1]) - key_ends[row]
-            fixed += varint_size(size) + size
-        else:
-            fixed += 1
-        if value_valid[row]:
-            size = np.int64(value_ends[row + 1]) - value_ends[row]
-            fixed += varint_size(size) + size
-        else:
-            fixed += 1
+        fixed += blob_size(key_ends, key_valid[row], row) + blob_size(value_ends, value_valid[row], row)
         body = fixed + varint_size(timestamps[row] - timestamps[first]) + varint_size(offsets[row] - offsets[first])
         whole = body + varint_size(body)
         if row == 0 or total + whole > wanted or offsets[row] - offsets[first] > 2147483647:
@@ -342,48 +359,16 @@ def encode_records(
             data[pos] = 0
             pos = write_varint(data, pos + 1, timestamps[row] - timestamps[first])
             pos = write_varint(data, pos, offsets[row] - offsets[first])
-            if key_valid[row]:
-                start = np.int64(key_ends[row])
-                size = np.int64(key_ends[row + 1]) - start
-                pos = write_varint(data, pos, size)
-                for i in range(size):
-                    data[pos + i] = keys[start + i]
-                pos += size
-            else:
-                data[pos] = 1  # -1
-                pos += 1
-            if value_valid[row]:
-                start = np.int64(value_ends[row])
-                size = np.int64(value_ends[row + 1]) - start
-                pos = write_varint(data, pos, size)
-                for i in range(size):
-                    data[pos + i] = values[start + i]
-                pos += size
-            else:
-                data[pos] = 1
-                pos += 1
+            pos = write_blob(data, pos, key_ends, keys, key_valid[row], row)
+            pos = write_blob(data, pos, value_ends, values, value_valid[row], row)
             if len(header_ends) == 0:
                 data[pos] = 0
                 pos += 1
                 continue
             pos = write_varint(data, pos, np.int64(header_ends[row + 1]) - header_ends[row])
             for header in range(header_ends[row], header_ends[row + 1]):
-                start = np.int64(header_key_ends[header])
-                size = np.int64(header_key_ends[header + 1]) - start
-                pos = write_varint(data, pos, size)
-                for i in range(size):
-                    data[pos + i] = header_keys[start + i]
-                pos += size
-                if header_value_valid[header]:
-                    start = np.int64(header_value_ends[header])
-                    size = np.int64(header_value_ends[header + 1]) - start
-                    pos = write_varint(data, pos, size)
-                    for i in range(size):
-                        data[pos + i] = header_values[start + i]
-                    pos += size
-                else:
-                    data[pos] = 1
-                    pos += 1
+                pos = write_blob(data, pos, header_key_ends, header_keys, True, header)
+                pos = write_blob(data, pos, header_value_ends, header_values, header_value_valid[header], header)
 
 
 @kernel
@@ -392,13 +377,7 @@ def measure_headers(header_ends: Longs, key_ends: Ints, value_ends: Ints, value_
     for row in range(len(sizes)):
         size = np.int64(varint_size(np.int64(header_ends[row + 1]) - header_ends[row]))
         for header in range(header_ends[row], header_ends[row + 1]):
-            length = np.int64(key_ends[header + 1]) - key_ends[header]
-            size += varint_size(length) + length
-            if value_valid[header]:
-                length = np.int64(value_ends[header + 1]) - value_ends[header]
-                size += varint_size(length) + length
-            else:
-                size += 1
+            size += blob_size(key_ends, True, header) + blob_size(value_ends, value_valid[header], header)
         sizes[row] = size
 
 
