@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numba
 
@@ -13,7 +13,7 @@ __all__ = ["inlined", "kernel"]
 _told = False
 
 
-def kernel(function: Callable[..., Any], *, inline: str = "never") -> Callable[..., Any]:
+def kernel(function: Callable[..., Any], *, inline: Literal["never", "always"] = "never") -> Callable[..., Any]:
     """Compile `function` on its first call, without the GIL, and cache the code on disk.
 
     Where there is no place to cache (neither beside the source nor in the user's cache directory can be written), it

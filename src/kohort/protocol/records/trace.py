@@ -15,7 +15,7 @@ from kohort.protocol.records.batch import HEADER_SIZE, BatchHeader, Buffer, Comp
 from kohort.protocol.records.compression import decompress
 from kohort.protocol.trace import Span
 
-__all__ = ["TracedBatch", "TracedRecord", "trace_batch"]
+__all__ = ["TracedBatch", "TracedRecord", "header_spans", "trace_batch"]
 
 _HEADER_FIELDS: Final = [
     ("BaseOffset", "q", "int64"),
@@ -76,13 +76,7 @@ def trace_batch(data: Buffer, position: int, limit: int, *, label: bool = True) 
     if header.end > len(data):
         left = len(data) - position
         raise CorruptRecordError(header.base_offset, position, f"batch of {header.size} bytes, {left} left")
-    spans: list[Span] = []
-    at = 0
-    for (name, code, kind), value in zip(_HEADER_FIELDS, header[:-1], strict=True):
-        size = struct.calcsize(f">{code}")
-        spans.append(Span(at, at + size, name, "value", kind, value))
-        at += size
-    raw = bytes(memoryview(data)[position + HEADER_SIZE : header.end])
+    spans = header_spans(header)
     if header.compression > Compression.ZSTD:
         raise CorruptRecordError(header.base_offset, position, f"unknown compression {header.compression}")
     codec = Compression(header.compression)
@@ -100,6 +94,17 @@ def trace_batch(data: Buffer, position: int, limit: int, *, label: bool = True) 
         return TracedBatch(header, spans, records, payload, [])
     spans.append(Span(HEADER_SIZE, header.size, "Records", "value", codec.name.lower(), raw))
     return TracedBatch(header, spans, records, payload, reader.spans)
+
+
+def header_spans(header: BatchHeader) -> list[Span]:
+    """What the first bytes of a batch are, from its start."""
+    spans = []
+    at = 0
+    for (name, code, kind), value in zip(_HEADER_FIELDS, header[:-1], strict=True):
+        size = struct.calcsize(f">{code}")
+        spans.append(Span(at, at + size, name, "value", kind, value))
+        at += size
+    return spans
 
 
 class _RecordReader:
