@@ -77,6 +77,7 @@ def trace_batch(data: Buffer, position: int, limit: int, *, label: bool = True) 
         left = len(data) - position
         raise CorruptRecordError(header.base_offset, position, f"batch of {header.size} bytes, {left} left")
     spans = header_spans(header)
+    raw = bytes(memoryview(data)[position + HEADER_SIZE : header.end])
     if header.compression > Compression.ZSTD:
         raise CorruptRecordError(header.base_offset, position, f"unknown compression {header.compression}")
     codec = Compression(header.compression)
