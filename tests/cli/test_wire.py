@@ -91,6 +91,54 @@ def test_a_closed_pipe_is_no_error_worth_a_traceback() -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_examples_of_decode_run() -> None:
+    docs = [info.callback.__doc__ or "" for info in app.registered_commands if info.callback]
+    examples = [row.strip() for doc in docs for row in doc.splitlines() if row.strip().startswith("kohort wire decode")]
+    assert examples
+    for example in examples:
+        done = run(*example.split()[2:])
+        assert done.exit_code == 0, done.stderr
+
+
+@pytest.mark.parametrize("arguments", ["--help", "--version", "wire list", "wire list --json", "wire show Heartbeat"])
+@pytest.mark.parametrize(
+    ("redirection", "reason"),
+    [
+        ("> /dev/full", "error: can't write the output: No space left on device\n"),
+        (">&-", "error: standard output is closed\n"),
+        ("| true", ""),
+    ],
+)
+def test_output_that_cannot_be_written(arguments: str, redirection: str, reason: str) -> None:
+    script = f"set -o pipefail; {sys.executable} -m kohort.cli {arguments} {redirection}"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert done.stderr == reason
+    assert done.returncode == 1 or (not reason and not done.returncode)  # it may have been faster than `true`
+
+
+def test_streams_that_are_closed() -> None:
+    for rest, code in (("wire encode --api Heartbeat <&-", 1), ("wire show nope 2>&-", 2)):
+        script = f"{sys.executable} -m kohort.cli {rest}"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+        assert done.returncode == code
+        assert done.stderr == ("error: standard input is closed\n" if code == 1 else "")
+
+
+def test_a_terminal_without_the_characters() -> None:
+    done = command("wire", "show", "Heartbeat", env=os.environ | {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\xb7 API 12" in done.stdout
+
+
+def test_tables_are_as_wide_as_columns_says_and_keep_names_whole() -> None:
+    narrow = command("wire", "show", "StreamsGroupHeartbeat", "--response", env=os.environ | {"COLUMNS": "60"})
+    table = narrow.stdout.partition("Schema")[0]
+    assert max(map(len, table.splitlines())) <= 60
+    assert "…" not in table
+    wide = command("wire", "list", env=os.environ | {"COLUMNS": "30"})
+    assert "…" not in wide.stdout
+
+
 # list
 
 
@@ -114,8 +162,9 @@ def test_list_data_has_what_is_no_api() -> None:
 
 
 def test_show_draws_header_fields_sizes_nesting_and_nullability() -> None:
-    done = run("show", "StreamsGroupHeartbeat", "--response", "--version", "0")
-    assert done.exit_code == 0
+    wide = os.environ | {"COLUMNS": "160"}
+    done = command("wire", "show", "StreamsGroupHeartbeat", "--response", "--version", "0", env=wide)
+    assert done.returncode == 0
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     for wanted in (
         "StreamsGroupHeartbeatResponse v0 · API 88 · version 0 · flexible",
@@ -167,6 +216,7 @@ def test_show_writes_pages(form: str, tmp_path: Path) -> None:
     path = tmp_path / "page"
     assert run("show", "metadata", "--response", "-v", "12", "--format", form, "-o", str(path)).exit_code == 0
     assert path.read_text() == printed.stdout
+    assert run("show", "metadata", "--response", "-v", "12", "--format", form, "-o", "-").stdout == printed.stdout
     assert "LeaderEpoch" in printed.stdout
     if form == "json":
         page = json.loads(printed.stdout)
@@ -190,6 +240,17 @@ def test_show_writes_pages(form: str, tmp_path: Path) -> None:
         (["decode", "--api", "Heartbeat", "0a1"], "the argument has 3 hex digits, an odd number"),
         (["decode", "00"], "say which message it is: --api Heartbeat"),
         (["decode", "--api", "EndTxnMarker", "--response", "--header", "00"], "EndTxnMarker has no header before it"),
+        (["decode", "--api", "Heartbeat", ""], "the argument is empty: a file, - for standard input, or hex digits"),
+        (["decode", "--api", "Heartbeat", "/"], "/ is a directory"),
+        (["decode", "--api", "Hartbeat", "--header", "000c0004"], "did you mean Heartbeat?"),
+        (
+            ["decode", "--api", "HeartbeatResponse", "--request", "00"],
+            "HeartbeatResponse is a response: leave out --req",
+        ),
+        (["show", "HeartbeatRequest", "--response"], "HeartbeatRequest is a request: leave out --response"),
+        (["show", "99"], "there is no message '99' ('kohort wire list' and 'kohort wire list --data' have them all)"),
+        (["encode", "--api", "Heartbeat", ""], "the name of the file is empty"),
+        (["encode", "--api", "Heartbeat", "\x1b[2J\u202e"], "can't read \\x1b[2J\\u202e: No such file"),
         (["encode", "--api", "Heartbeat", "/nowhere/x"], "can't read /nowhere/x: No such file"),
         (["roundtrip", "/nowhere/x"], "can't read /nowhere/x: No such file"),
         (["batch", "/nowhere/x"], "'/nowhere/x' is neither a file nor hex digits"),
@@ -219,10 +280,24 @@ def test_decode_takes_files_and_standard_input_binary_or_hex(tmp_path: Path) -> 
     expected = json.loads(run("decode", "--api", "Heartbeat", raw.hex()).stdout)
     assert expected["GroupId"] == "orders"
     spaced = raw.hex(":", 2) + "\n"
-    for content in (raw, raw.hex().encode(), spaced.encode()):
+    prefixed = "0x" + raw.hex()
+    assert json.loads(run("decode", "--api", "Heartbeat", prefixed).stdout) == expected
+    for content in (raw, raw.hex().encode(), spaced.encode(), prefixed.encode(), b"\xef\xbb\xbf" + spaced.encode()):
         (tmp_path / "message").write_bytes(content)
         assert json.loads(run("decode", "--api", "Heartbeat", str(tmp_path / "message")).stdout) == expected
         assert json.loads(run("decode", "--api", "Heartbeat", "-", stdin=content).stdout) == expected
+
+
+def test_decode_reads_pipes_and_never_takes_a_path_for_hex(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen([sys.executable, "-c", f"open({str(pipe)!r}, 'w').write({HEARTBEAT.encode(4).hex()!r})"]):
+        assert json.loads(run("decode", "--api", "Heartbeat", str(pipe)).stdout)["GroupId"] == "orders"
+    (tmp_path / "00").mkdir()
+    done = command("wire", "decode", "--api", "Heartbeat", "00", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "error: 00 is a directory\n")
+    odd = run("decode", "--api", "Heartbeat", "-", stdin="0a1")
+    assert (odd.exit_code, odd.stderr) == (1, "error: standard input has 3 hex digits, an odd number\n")
 
 
 def test_decode_with_header_and_frame() -> None:
@@ -245,7 +320,10 @@ def test_decode_with_header_and_frame() -> None:
         (["--header", "--api", "Metadata", "000c0004"], "the header says Heartbeat (API 12), not Metadata"),
         (["--header", "--version", "3", "000c0004"], "the header says version 4, not 3"),
         (["--header", "7fff0004"], "the header names API 32767, which is none"),
-        (["--frame", "00000009" + "00"], "the frame says that 9 bytes follow, but 1 do"),
+        (["--frame", "00000009" + "00"], "the frame says that 9 bytes follow, but 1 do: 8 missing"),
+        (["--frame", "0000"], "the size of the frame needs 4 bytes, 2 are there"),
+        (["--header", "000c"], "the header needs 8 bytes, 2 are there"),
+        (["--header", "000c00ff00000000"], "the header asks for Heartbeat v255; known are 0 to 4"),
         (["--api", "Heartbeat", "-v", "4", "0741"], "HeartbeatRequest v4, field GroupId, byte 1: string of length 6"),
     ],
 )
@@ -282,6 +360,43 @@ def test_annotate_shows_what_comes_before_the_fault() -> None:
     assert "MemberId" in done.stderr
 
 
+def test_a_frame_of_another_size_is_shown_as_far_as_it_goes() -> None:
+    header = RequestHeader(request_api_key=12, request_api_version=4, correlation_id=1, client_id="me")
+    raw = header.encode(2) + HEARTBEAT.encode(4)
+    over = run("decode", "--frame", (len(raw).to_bytes(4, "big") + raw + b"ab").hex())
+    assert over.exit_code == 1
+    assert json.loads(over.stdout)["message"]["GroupId"] == "orders"
+    assert "2 left over" in over.stderr
+    cut = run("decode", "--frame", "--annotate", (len(raw).to_bytes(4, "big") + raw[:-3]).hex())
+    assert cut.exit_code == 1
+    assert "GenerationId" in cut.stdout
+    assert cut.stderr.index("^^") < cut.stderr.index("3 missing")
+
+
+def test_a_name_or_a_key_says_which_message_it_is() -> None:
+    assert run("show", "12").stdout == run("show", "Heartbeat").stdout == run("show", "HeartbeatRequest").stdout
+    response = HeartbeatResponse(error_code=27).encode(4).hex()
+    for options in (["HeartbeatResponse"], ["heartbeatresponse", "--response"], ["12", "--response"]):
+        assert json.loads(run("decode", "--api", *options, response).stdout)["ErrorCode"] == 27
+    answer = ResponseHeader(correlation_id=42).encode(1).hex() + response
+    done = run("decode", "--api", "HeartbeatResponse", "--header", answer)
+    assert json.loads(done.stdout)["header"] == {"CorrelationId": 42}
+
+
+def test_json_does_not_turn_the_terminal_round() -> None:
+    text = "a\u202eb\x9b\x7fc é"
+    done = run("decode", "--api", "Heartbeat", HeartbeatRequest(group_id=text).encode(4).hex())
+    assert json.loads(done.stdout)["GroupId"] == text
+    assert '"a\\u202eb\\u009b\\u007fc é"' in done.stdout
+
+
+def test_encode_shows_the_surroundings_of_a_syntax_error() -> None:
+    done = run("encode", "--api", "Heartbeat", stdin='{"GroupId": "' + "x" * 500 + '" \x1b oops' + " " * 500)
+    shown, mark = done.stderr.splitlines()[1:]
+    assert len(shown) < 70
+    assert shown[mark.index("^") :].startswith("\\x1b oops")
+
+
 def test_encode_fills_in_defaults() -> None:
     done = run("encode", "--api", "Heartbeat", "-v", "4", stdin='{"groupId": "orders"}')
     assert done.stdout == HeartbeatRequest(group_id="orders").encode(4).hex() + "\n"
@@ -301,7 +416,8 @@ def test_encode_fills_in_defaults() -> None:
         ('{"UnknownTags": {"5": "q"}}', "UnknownTags.5: bytes as hex digits wanted"),
         ("[]", "the message: a JSON object wanted, not []"),
         ('{"Groups":', "not JSON: line 1, column 11"),
-        ("", "not JSON: line 1, column 1"),
+        ("\ufeff{", "not JSON: line 1, column 2"),
+        ("", "not JSON: standard input is empty"),
         ("[" * 100_000, "not a message"),
         ("9" * 5000, "not a message"),
     ],
@@ -323,7 +439,7 @@ def test_encode_says_when_a_version_lacks_the_field() -> None:
 
 def test_encode_refuses_text_that_is_not_utf_8() -> None:
     done = run("encode", "--api", "Heartbeat", stdin=b'{"GroupId": "\xff"}')
-    assert done.exit_code == 2
+    assert done.exit_code == 1
     assert "standard input isn't UTF-8: byte 13 is wrong" in done.stderr
 
 
@@ -357,6 +473,7 @@ def test_roundtrip_names_what_fails_and_why() -> None:
         line("Heartbeat", "request", 5, b""),
         line("NoSuchApi", "request", 0, b""),
         line("Heartbeat", "data", 0, b""),
+        line("Heartbeat", "Request", 0, b""),
     ]
     done = run("roundtrip", "-", stdin="\n".join(lines))
     assert done.exit_code == 1
@@ -368,10 +485,18 @@ def test_roundtrip_names_what_fails_and_why() -> None:
         'line 6: failed: not a message: "version" should be a number',
         'line 7: failed: not a message: "kind" is missing',
         "line 8: failed: not a message: Expecting value: line 1 column 1 (char 0)",
-        "1 ok, 7 failed, 3 unknown",
+        'line 12: failed: not a message: "kind" should be request, response, header or data',
+        "1 ok, 8 failed, 3 unknown",
     ]
     verbose = run("roundtrip", "-", "--verbose", stdin="\n".join(lines))
     assert "line 10: NoSuchApi request v0: unknown: no such message" in verbose.stdout
+
+
+def test_roundtrip_takes_lines_as_they_end_in_a_file() -> None:
+    text = '{"api": "Heartbeat", "note": "\u2028\x85", "kind": "request", "version": 99, "hex": ""}\r\n'
+    done = run("roundtrip", "-", stdin=text)
+    assert (done.exit_code, done.stdout) == (0, "0 ok, 0 failed, 1 unknown\n")
+    assert run("roundtrip", "-", stdin=b"\xff").exit_code == 1
 
 
 def test_roundtrip_with_unknown_messages_only_succeeds() -> None:
@@ -437,9 +562,47 @@ def test_batch_points_at_the_batch_that_is_corrupt() -> None:
     assert len(json.loads(done.stdout)) == 2  # what came before is there, and well-formed
     assert "the batch with base offset 6 at byte" in done.stderr
     assert "checksum is 0x" in done.stderr
-    cut = run("batch", "-", "--annotate", stdin=batches()[:-5])
-    assert cut.exit_code == 1
-    assert "left" in cut.stderr
+
+
+def test_batch_passes_over_a_batch_that_is_cut_off_and_over_zeros() -> None:
+    whole = batches()
+    last = json.loads(run("batch", "-", stdin=whole).stdout)[-1]["Position"]
+    for left in (1, 12, 17, 60, len(whole) - last - 1):
+        cut = run("batch", "-", stdin=whole[: last + left])
+        assert (cut.exit_code, len(json.loads(cut.stdout))) == (0, 2)
+        assert cut.stderr.startswith(f"note: the last batch is cut off: {left} ")
+        assert f"at byte {last}" in cut.stderr
+    for annotate in ([], ["--annotate"]):
+        padded = run("batch", "-", *annotate, stdin=whole + bytes(5000))
+        assert padded.exit_code == 0
+        assert f"note: 5000 bytes of zeros at byte {len(whole)}" in padded.stderr
+
+
+@pytest.mark.parametrize(("at", "field"), [(16, 16), (17, 17), (60, 17), (11, 8)])
+def test_batch_points_at_the_field_at_fault(at: int, field: int) -> None:
+    data = bytearray(encode_columns(pa.table({"value": [b"x"]}))[0])
+    data[at] = data[at] ^ 1 if at != 11 else 0
+    done = run("batch", "-", "--annotate", stdin=bytes(data))
+    assert done.exit_code == 1
+    assert f"^^ byte {field}: " in done.stderr
+    shown = "".join(row[8:32].replace(" ", "") for row in done.stdout.splitlines()[1:])
+    assert shown == data[:61].hex()  # the header all the same
+
+
+def test_batch_headers_are_shown_without_decompressing() -> None:
+    data = b"".join(encode_columns(pa.table({"value": [bytes(100_000)]}), compression=Compression.ZSTD))
+    for annotate in ([], ["--annotate"]):
+        done = run("batch", "-", "--headers", "--limit", "1", *annotate, stdin=data)
+        assert done.exit_code == 0
+        assert "RecordCount" in done.stdout
+
+
+def test_batch_takes_several_lines_for_text() -> None:
+    data = encode_columns(pa.table({"key": [b"a\x1b"], "value": ["two\nlines\t\u202e".encode()]}))[0]
+    done = run("batch", "-", stdin=data)
+    assert "\u202e" not in done.stdout
+    (record,) = json.loads(done.stdout)[0]["Records"]
+    assert (record["KeyHex"], record["Value"]) == ("611b", "two\nlines\t\u202e")
 
 
 def test_batch_refuses_a_bomb() -> None:

@@ -6,9 +6,10 @@ sub-command loads its own module.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn, TextIO
 
 from kohort import __version__
 
@@ -23,7 +24,22 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 
 def main() -> None:
     """Run the command line."""
-    arguments = sys.argv[1:]
+    _prepare_streams()
+    stdout = sys.stdout
+    try:
+        try:
+            _run(sys.argv[1:])
+        finally:
+            stdout.flush()  # here, where a failure can still be told
+    except BrokenPipeError:  # the reader has seen enough: `kohort wire list | head`
+        _abandon(stdout)
+        sys.exit(1)
+    except OSError as error:
+        _abandon(stdout)
+        _end(f"can't write the output: {error.strerror or error}")
+
+
+def _run(arguments: list[str]) -> None:
     completing = "_KOHORT_COMPLETE" in os.environ
     if not completing and arguments == ["--version"]:
         sys.stdout.write(f"kohort {__version__}\n")
@@ -31,11 +47,32 @@ def main() -> None:
         sys.stdout.write(_help(sys.stdout.isatty() and "NO_COLOR" not in os.environ))
     else:
         wanted = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS and not completing else list(COMMANDS)
-        try:
-            _application(wanted)(prog_name="kohort")
-        except BrokenPipeError:  # the reader has seen enough: `kohort wire list | head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(1)
+        _application(wanted)(prog_name="kohort")
+
+
+def _prepare_streams() -> None:
+    """Make output that never fails for a character; a stream that was closed is None in Python."""
+    if sys.stderr is None:
+        sys.stderr = io.TextIOWrapper(io.FileIO(os.devnull, "w"), "utf-8")
+    if sys.stdout is None:
+        _end("standard output is closed")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _abandon(stream: TextIO) -> None:
+    """Let what couldn't be written go nowhere, so that the interpreter doesn't try again when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _end(message: str) -> NoReturn:
+    try:
+        sys.stderr.write(f"error: {message}\n")
+        sys.stderr.flush()
+    except OSError:
+        _abandon(sys.stderr)
+    sys.exit(1)
 
 
 def _help(colour: bool) -> str:

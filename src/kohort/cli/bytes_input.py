@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import codecs
+import errno
 import re
 import sys
 from pathlib import Path
+from typing import Final
 
-from kohort.cli.terminal import fail
+from kohort.cli.terminal import fail, printable
 
-__all__ = ["read_bytes", "read_text"]
+__all__ = ["input_name", "read_bytes", "read_text"]
 
-_HEX_LINE = re.compile(rb"\A[0-9a-fA-F\s:]*\Z")
+_HEX: Final = re.compile(rb"\A\s*(?:0[xX])?([0-9a-fA-F\s:]*)\Z")
+
+_NO_SUCH_FILE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+"""Hex digits fail so, when they are tried as a path."""
 
 
 def read_bytes(source: str) -> bytes:
@@ -18,37 +24,70 @@ def read_bytes(source: str) -> bytes:
 
     A file or input that holds nothing but hex digits, spaces and colons is taken as hex; anything else as it is.
     """
-    if source == "-":
-        return _plain_or_hex(sys.stdin.buffer.read(), "standard input")
-    path = Path(source)
-    try:
-        if path.is_file():
-            return _plain_or_hex(path.read_bytes(), source)
-    except OSError as error:
-        if not _HEX_LINE.match(source.encode()):
-            fail(f"can't read {source}: {error.strerror}")
-    if not _HEX_LINE.match(source.encode(errors="replace")):
+    if source == "-" or _exists(source):
+        return _plain_or_hex(_raw(source), input_name(source))
+    digits = _hex_digits(source.encode(errors="replace"))
+    if digits is None:
         fail(f"{source!r} is neither a file nor hex digits; use - for standard input")
-    return _from_hex(source.encode(), "the argument")
-
-
-def _plain_or_hex(raw: bytes, name: str) -> bytes:
-    return _from_hex(raw, name) if raw.strip() and _HEX_LINE.match(raw) else raw
-
-
-def _from_hex(raw: bytes, name: str) -> bytes:
-    digits = re.sub(rb"[\s:]", b"", raw).decode()
-    if len(digits) % 2:
-        fail(f"{name} has {len(digits)} hex digits, an odd number")
-    return bytes.fromhex(digits)
+    return _from_hex(digits, "the argument", 2)
 
 
 def read_text(source: str) -> str:
     """The text of a file, or of standard input ("-")."""
     try:
-        raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-        return raw.decode()
-    except OSError as error:
-        fail(f"can't read {source}: {error.strerror}")
+        return _raw(source).removeprefix(codecs.BOM_UTF8).decode()
     except UnicodeDecodeError as error:
-        fail(f"{'standard input' if source == '-' else source} isn't UTF-8: byte {error.start} is wrong")
+        fail(f"{input_name(source)} isn't UTF-8: byte {error.start} is wrong", 1)
+
+
+def input_name(source: str) -> str:
+    """How error messages call the input."""
+    return "standard input" if source == "-" else printable(source)
+
+
+def _raw(source: str) -> bytes:
+    name = input_name(source)
+    if not source:
+        fail("the name of the file is empty")
+    try:
+        if source != "-":
+            return Path(source).read_bytes()  # a pipe or a device as well
+        if sys.stdin is None:
+            fail("standard input is closed", 1)
+        return sys.stdin.buffer.read()
+    except IsADirectoryError:
+        fail(f"{name} is a directory")
+    except OSError as error:
+        fail(f"can't read {name}: {error.strerror or error}")
+    except ValueError as error:  # a null character in the name
+        fail(f"can't read {name}: {error}")
+
+
+def _exists(source: str) -> bool:
+    """Whether `source` names something, if only something that can't be read."""
+    if not source:
+        fail("the argument is empty: a file, - for standard input, or hex digits wanted")
+    try:
+        Path(source).lstat()
+    except OSError as error:
+        return error.errno not in _NO_SUCH_FILE
+    except ValueError:
+        return False
+    return True
+
+
+def _plain_or_hex(raw: bytes, name: str) -> bytes:
+    digits = _hex_digits(raw.removeprefix(codecs.BOM_UTF8))
+    return _from_hex(digits, name, 1) if digits else raw
+
+
+def _hex_digits(text: bytes) -> bytes | None:
+    """The hex digits that `text` consists of, or None if there is anything else."""
+    match = _HEX.match(text)
+    return re.sub(rb"[\s:]", b"", match[1]) if match else None
+
+
+def _from_hex(digits: bytes, name: str, code: int) -> bytes:
+    if len(digits) % 2:
+        fail(f"{name} has {len(digits)} hex digits, an odd number", code)
+    return bytes.fromhex(digits.decode())

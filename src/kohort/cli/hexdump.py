@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rich.text import Text
-
+from kohort.cli.terminal import Line, printable
 from kohort.protocol.trace import Span
 
 __all__ = ["labelled", "pointed"]
@@ -20,7 +19,7 @@ _LONGEST_BLOB = 4
 _COLOURS = ("cyan", "green", "magenta", "blue", "yellow")
 
 
-def labelled(data: bytes, spans: Sequence[Span], base: int = 0) -> Iterator[Text]:
+def labelled(data: bytes, spans: Sequence[Span], base: int = 0) -> Iterator[Line]:
     """A line for each span: offset, bytes, field, type, value; long values go on in lines of bytes alone.
 
     `base` is added to the offsets shown.
@@ -32,28 +31,31 @@ def labelled(data: bytes, spans: Sequence[Span], base: int = 0) -> Iterator[Text
         lines = [raw[at : at + _BYTES_A_LINE] for at in range(0, len(raw), _BYTES_A_LINE)] or [b""]
         cut = len(lines) > _LONGEST_BLOB + 1
         for index, line in enumerate(lines[:_LONGEST_BLOB] if cut else lines):
-            text = Text(f"{base + span.start + index * _BYTES_A_LINE:06x}  ", style="dim")
-            text.append(line.hex(" ").ljust(3 * _BYTES_A_LINE), style=colour)
-            if index == 0:
-                text.append(f" {_shortened(span.path, width).ljust(width)}  ", style=f"bold {colour}")
-                text.append(f"{_label(span):<12} ", style="dim")
-                text.append(_shown(span.value))
-            text.rstrip()
-            yield text
+            offset = f"{base + span.start + index * _BYTES_A_LINE:06x}  "
+            if index:
+                yield [(offset, "dim"), (line.hex(" "), colour)]
+                continue
+            yield [
+                (offset, "dim"),
+                (line.hex(" ").ljust(3 * _BYTES_A_LINE), colour),
+                (f" {_shortened(span.path, width).ljust(width)}  ", f"bold {colour}"),
+                (f"{_label(span):<12} ", "dim"),
+                (printable(_shown(span.value)), ""),
+            ]
         if cut:
-            yield Text(f"        … {len(raw) - _LONGEST_BLOB * _BYTES_A_LINE} bytes more", style="dim")
+            yield [(f"        … {len(raw) - _LONGEST_BLOB * _BYTES_A_LINE} bytes more", "dim")]
 
 
-def pointed(data: bytes, offset: int, message: str, base: int = 0) -> Iterator[Text]:
+def pointed(data: bytes, offset: int, message: str, base: int = 0) -> Iterator[Line]:
     """The bytes around an offset, and a mark under it."""
     start = max(0, offset // 16 * 16 - 16)
     for at in range(start, max(start, offset) + 17, 16):
         line = data[at : at + 16]
         if line or at <= offset < at + 16:
-            yield Text.assemble((f"{base + at:06x}  ", "dim"), line.hex(" "))
+            yield [(f"{base + at:06x}  ", "dim"), (line.hex(" "), "")]
         if at <= offset < at + 16:
             space = " " * (8 + 3 * (offset - at))
-            yield Text.assemble(space, (f"^^ byte {base + offset}: {message}", "bold red"))
+            yield [(space, ""), (f"^^ byte {base + offset}: {printable(message)}", "bold red")]
 
 
 def _depth(path: str) -> int:
@@ -80,8 +82,3 @@ def _shown(value: Any) -> str:
         return str(value)
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}…'"
-
-
-def joined(lines: Iterable[Text]) -> Text:
-    """The lines as one text, for printing at once."""
-    return Text("\n").join(lines)

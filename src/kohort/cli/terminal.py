@@ -2,24 +2,84 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import sys
-from typing import NoReturn
+from collections.abc import Iterable
+from typing import Any, Final, NoReturn, TextIO
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-__all__ = ["err", "fail", "out"]
+__all__ = ["Line", "complain", "err", "fail", "json_text", "out", "print_json", "print_lines", "printable"]
 
-_WIDE = 160
+_WIDE: Final = 160
 
-out = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+_UNSAFE_IN_JSON: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""What JSON may hold raw, but a terminal obeys: DEL, C1 controls, line separators, and marks that turn text round."""
+
+Line = list[tuple[str, str]]
+"""A line of output: pieces of text, each with its style."""
+
+
+def _width(stream: TextIO | None) -> int | None:
+    """The width to write in; None leaves it to the terminal."""
+    if stream is not None and stream.isatty():
+        return None
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if re.fullmatch("[1-9][0-9]{0,5}", columns) else _WIDE
+
+
+out = Console(highlight=False, width=_width(sys.stdout))
 """Standard output; wide and without colour where it isn't a terminal."""
 
-err = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else _WIDE)
+err = Console(stderr=True, highlight=False, width=_width(sys.stderr))
+
+
+def printable(text: str) -> str:
+    """`text` with escapes for whatever a terminal would obey instead of showing it."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def complain(message: str) -> None:
+    """Say what is wrong; the lines of `message` stay lines."""
+    shown = "\n".join(map(printable, message.split("\n")))
+    err.print(Text.assemble(("error: ", "bold red"), shown), soft_wrap=True)
 
 
 def fail(message: str, code: int = 2) -> NoReturn:
     """Say what is wrong and exit: with 2 for a call that can't be taken, with 1 for data that isn't right."""
-    err.print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
+    complain(message)
     raise typer.Exit(code)
+
+
+def print_lines(lines: Iterable[Line], console: Console | None = None) -> None:
+    """Print lines as they are; in plain text where nobody sees the colours, which is much faster for long dumps."""
+    console = out if console is None else console
+    for line in lines:
+        if console.is_terminal:
+            console.print(Text.assemble(*line), soft_wrap=True)
+        else:
+            console.file.write("".join([text for text, _ in line]).rstrip() + "\n")
+
+
+def json_text(value: Any) -> str:
+    """`value` as JSON that standard output can show and a terminal won't obey."""
+    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    text = json.dumps(value, indent=2, ensure_ascii=not unicode)
+    return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def print_json(value: Any) -> None:
+    """Print `value` as JSON, coloured in a terminal; lines are left to the terminal to wrap."""
+    text = json_text(value)
+    if out.is_terminal:
+        from rich.highlighter import JSONHighlighter
+
+        out.print(JSONHighlighter()(text), soft_wrap=True)
+    else:
+        typer.echo(text)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Annotated, Any
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
 from kohort.cli.bytes_input import read_bytes
-from kohort.cli.terminal import err, fail, out
+from kohort.cli.terminal import err, fail, json_text, print_lines
 
 if TYPE_CHECKING:
+    from kohort.protocol.errors import CorruptRecordError
     from kohort.protocol.records.batch import BatchHeader
-    from kohort.protocol.records.trace import TracedBatch, TracedRecord
+    from kohort.protocol.records.trace import TracedRecord
+
+_LENGTH_AT: Final = 8
+_MAGIC_AT: Final = 16
+_CRC_AT: Final = 17
+_NO_TEXT: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""Control characters but tab and the ends of lines: a value that has them is no text."""
 
 
 def batch(
@@ -23,7 +30,7 @@ def batch(
     headers_only: Annotated[bool, typer.Option("--headers", help="Leave the records out.")] = False,
     limit: Annotated[
         int, typer.Option("--limit", min=1, help="Bytes that one batch may expand to when it is decompressed.")
-    ] = 256 * 1024 * 1024,
+    ] = 64 * 1024 * 1024,
 ) -> None:
     """Show record batches: headers and records, checked, as JSON or as labelled hexdumps.
 
@@ -34,22 +41,47 @@ def batch(
 
     data = read_bytes(source)
     position = 0
-    first = True
+    between = "["
+    tail = None
+    fault = None
     try:
-        while position < len(data):
+        while position < len(data) and (tail := _tail(data, position)) is None:
             header = check_batch(data, position)
             if annotate:
                 _print_dump(data, header, headers_only, limit)
             else:
-                typer.echo(("[" if first else ",") + "\n" + _as_json(data, header, headers_only, limit), nl=False)
-            first = False
+                typer.echo(f"{between}\n{_as_json(data, header, headers_only, limit)}", nl=False)
+            between = ","
             position = header.end
     except CorruptRecordError as error:
-        if not annotate:
-            typer.echo("[]" if first else "\n]")
-        _refuse(error, data)
+        fault = error
     if not annotate:
-        typer.echo("[]" if first else "\n]")
+        typer.echo("[]" if between == "[" else "\n]")
+    if fault is not None:
+        _refuse(fault, data, annotate)
+    if tail is not None:
+        err.print(f"note: {tail}", soft_wrap=True)
+
+
+def _tail(data: bytes, position: int) -> str | None:
+    """What is there if no batch begins at `position` or it isn't whole, yet nothing is wrong; None if one is.
+
+    Brokers cut the last batch of a fetch response off where its size is reached, and fill a new segment with zeros.
+    """
+    from kohort.protocol.records.batch import HEADER_SIZE, LENGTH_END, MAGIC
+
+    left = len(data) - position
+    zeros = left >= LENGTH_END and not any(data[position : position + HEADER_SIZE])
+    if zeros and data.count(0, position) == left:
+        return f"{left} bytes of zeros at byte {position}: room that the segment has left"
+    start = data[position : position + _MAGIC_AT + 1]
+    if len(start) <= _MAGIC_AT:
+        # Too short to tell: a batch is cut off if another is before it.
+        return f"the last batch is cut off: {left} bytes at byte {position}" if position else None
+    size = LENGTH_END + int.from_bytes(start[8:LENGTH_END], "big", signed=True)
+    if start[_MAGIC_AT] != MAGIC or size < HEADER_SIZE or size <= left:
+        return None
+    return f"the last batch is cut off: {left} of its {size} bytes at byte {position}"
 
 
 def _as_json(data: bytes, header: BatchHeader, headers_only: bool, limit: int) -> str:
@@ -77,9 +109,9 @@ def _as_json(data: bytes, header: BatchHeader, headers_only: bool, limit: int) -
         "RecordCount": header.record_count,
     }
     if not headers_only:
-        traced = trace_batch(data, header.position, limit)
+        traced = trace_batch(data, header.position, limit, label=False)
         shown["Records"] = [_record(record, header.control) for record in traced.records]
-    return json.dumps(shown, indent=2, ensure_ascii=False)
+    return json_text(shown)
 
 
 def _record(record: TracedRecord, control: bool) -> dict[str, Any]:
@@ -105,29 +137,58 @@ def _blob(name: str, raw: bytes | None) -> dict[str, Any]:
         text = raw.decode()
     except UnicodeDecodeError:
         return {f"{name}Hex": raw.hex()}
-    return {name: text} if text.isprintable() else {f"{name}Hex": raw.hex()}
+    return {f"{name}Hex": raw.hex()} if _NO_TEXT.search(text) else {name: text}
 
 
 def _print_dump(data: bytes, header: BatchHeader, headers_only: bool, limit: int) -> None:
-    from kohort.cli.hexdump import joined, labelled
-    from kohort.protocol.records.batch import HEADER_SIZE, Compression
+    from kohort.cli.hexdump import labelled
+    from kohort.protocol.records.batch import Compression
     from kohort.protocol.records.trace import trace_batch
 
-    traced: TracedBatch = trace_batch(data, header.position, limit)
     compression = Compression(header.compression).name.lower()
-    out.print(f"Batch at byte {header.position}: {header.record_count} records, {compression}", style="bold")
-    raw = data[header.position : header.end]
-    spans = [span for span in traced.spans if span.end <= HEADER_SIZE] if headers_only else traced.spans
-    out.print(joined(labelled(raw, spans, header.position)), soft_wrap=True)
-    if traced.payload_spans and not headers_only:
-        out.print(f"Its records, decompressed: {len(traced.payload)} bytes", style="bold")
-        out.print(joined(labelled(traced.payload, traced.payload_spans)), soft_wrap=True)
+    title = f"Batch at byte {header.position}: {header.record_count} records, {compression}"
+    if headers_only:
+        _print_header(data, header, title)
+        return
+    traced = trace_batch(data, header.position, limit)
+    print_lines([[(title, "bold")]])
+    print_lines(labelled(data[header.position : header.end], traced.spans, header.position))
+    if traced.payload_spans:
+        print_lines([[(f"Its records, decompressed: {len(traced.payload)} bytes", "bold")]])
+        print_lines(labelled(traced.payload, traced.payload_spans))
 
 
-def _refuse(error: Exception, data: bytes) -> None:
-    from kohort.cli.hexdump import joined, pointed
-    from kohort.protocol.errors import CorruptRecordError
+def _print_header(data: bytes, header: BatchHeader, title: str) -> None:
+    from kohort.cli.hexdump import labelled
+    from kohort.protocol.records.batch import HEADER_SIZE
+    from kohort.protocol.records.trace import header_spans
 
-    assert isinstance(error, CorruptRecordError)
-    err.print(joined(pointed(data, error.position, error.reason)), soft_wrap=True)
+    raw = data[header.position : header.position + HEADER_SIZE]
+    print_lines([[(title, "bold")]])
+    print_lines(labelled(raw, header_spans(header), header.position))
+
+
+def _refuse(error: CorruptRecordError, data: bytes, annotate: bool) -> NoReturn:
+    """Show where the batch is wrong, and exit."""
+    from kohort.cli.hexdump import pointed
+    from kohort.protocol.records.batch import HEADER_SIZE, read_header
+
+    at = error.position
+    if len(data) - at >= HEADER_SIZE:
+        header = read_header(data, at)
+        if annotate:
+            _print_header(data, header, f"Batch at byte {at}: its header")
+        at += _fault_at(data, header)
+    print_lines(pointed(data, at, error.reason), err)
     fail(str(error), 1)
+
+
+def _fault_at(data: bytes, header: BatchHeader) -> int:
+    """Which byte of a batch is the first of the field at fault, where that is known; else its first."""
+    from kohort.protocol.records.batch import HEADER_SIZE, MAGIC, checksum
+
+    if header.magic != MAGIC:
+        return _MAGIC_AT
+    if header.size < HEADER_SIZE or header.end > len(data):
+        return _LENGTH_AT
+    return _CRC_AT if checksum(data, header) != header.crc else 0

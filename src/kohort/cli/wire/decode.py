@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from kohort.cli.bytes_input import read_bytes
-from kohort.cli.terminal import err, fail, out
+from kohort.cli.terminal import err, fail, print_json, print_lines
 from kohort.cli.wire.options import API_HELP, DirectionOption, VersionOption, choose_message, choose_version
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 def decode(
     source: Annotated[str, typer.Argument(metavar="FILE|-|HEX", help="A file, standard input, or hex digits.")],
     api: Annotated[str | None, typer.Option("--api", help=API_HELP)] = None,
-    response: DirectionOption = False,
+    response: DirectionOption = None,
     version: VersionOption = None,
     header: Annotated[
         bool, typer.Option("--header", help="The bytes begin with the request or response header.")
@@ -29,83 +28,120 @@ def decode(
 ) -> None:
     """Decode a message, and print it as JSON with Kafka's field names.
 
-    kohort wire decode --api Heartbeat --version 4 076f726465727300000007016d00
+    kohort wire decode --api Heartbeat --version 4 076f726465727300000007026d0000
     """
-    from kohort.protocol.json_form import to_json
-
+    header = header or frame
+    message = _named(api, response, version, header)
     data = read_bytes(source)
-    start = _frame_size(data) if frame else 0
-    if (header or frame) and not response:
-        api, version = _from_header(data[start:], api, version)
+    if not frame:
+        _decode(data, 0, message, version, header, annotate)
+        return
+    size = _frame_size(data)
+    try:
+        _decode(data[: 4 + size], 4, message, version, header, annotate)
+    finally:  # said last: it may be the reason for what was said before
+        _check_frame(size, len(data) - 4)
+
+
+def _named(api: str | None, response: bool | None, version: int | None, header: bool) -> type[Message] | None:
+    """The message that the options name; None if it is left to the header of a request."""
+    from kohort.protocol.message import Kind
+
     if api is None:
-        fail("say which message it is: --api Heartbeat (a request with --header or --frame says it itself)")
+        if response or not header:
+            fail("say which message it is: --api Heartbeat (a request with --header or --frame says it itself)")
+        return None
     message = choose_message(api, response)
-    number = choose_version(message, version)
+    choose_version(message, version)
+    if header and message.__message__.kind not in (Kind.REQUEST, Kind.RESPONSE):
+        fail(f"{message.__name__} has no header before it: leave out --header and --frame")
+    return message
+
+
+def _decode(
+    data: bytes, start: int, message: type[Message] | None, version: int | None, header: bool, annotate: bool
+) -> None:
+    """Print the message at `start`, with its header if there is one."""
+    from kohort.protocol.json_form import to_json
+    from kohort.protocol.message import Kind
+
+    if header and (message is None or message.__message__.kind is Kind.REQUEST):
+        message, version = _from_header(data[start:], message, version)
+    assert message is not None
     shown: dict[str, Any] = {}
     pos = start
-    sections = _sections(message, number, header or frame)
-    for name, part, part_version, last in sections:
+    for name, part, part_version, last in _sections(message, choose_version(message, version), header):
         pos, value = _section(data, pos, part, part_version, last, annotate)
         shown[name] = to_json(value, part_version)
     if not annotate:
-        _print_json(shown if len(sections) > 1 else shown["message"])
+        print_json(shown if header else shown["message"])
 
 
 def _frame_size(data: bytes) -> int:
-    """Check the size that a frame begins with, and return how many bytes it takes."""
-    size = int.from_bytes(data[:4], "big")
-    if len(data) < 4 or size != len(data) - 4:
-        fail(f"the frame says that {size} bytes follow, but {max(0, len(data) - 4)} do", 1)
-    return 4
+    """The size that a frame begins with."""
+    if len(data) < 4:
+        fail(f"the size of the frame needs 4 bytes, {_there(len(data))}", 1)
+    return int.from_bytes(data[:4], "big")
 
 
-def _from_header(data: bytes, api: str | None, version: int | None) -> tuple[str | None, int | None]:
-    """API and version of a request as its header says; the options may say the same, or nothing."""
+def _check_frame(size: int, actual: int) -> None:
+    if size != actual:
+        what = "missing" if actual < size else "left over"
+        fail(f"the frame says that {size} bytes follow, but {actual} do: {abs(size - actual)} {what}", 1)
+
+
+def _from_header(data: bytes, message: type[Message] | None, version: int | None) -> tuple[type[Message], int]:
+    """Message and version of a request as its header says; the options may say the same, or nothing."""
     from kohort.protocol.messages import API_NAMES
+    from kohort.protocol.messages import api as find_api
 
     if len(data) < 4:
-        return api, version
+        fail(f"the header needs 8 bytes, {_there(len(data))}", 1)
     key, number = int.from_bytes(data[:2], "big", signed=True), int.from_bytes(data[2:4], "big", signed=True)
     said = API_NAMES.get(key)
     if said is None:
         fail(f"the header names API {key}, which is none", 1)
-    if api is not None and api.lower().removesuffix("request") != said.lower():
-        fail(f"the header says {said} (API {key}), not {api}", 1)
+    if message is not None and message.__message__.key != key:
+        fail(f"the header says {said} (API {key}), not {message.__message__.api}", 1)
     if version is not None and version != number:
         fail(f"the header says version {number}, not {version}", 1)
-    return said, number
+    found = find_api(key).request
+    versions = found.__message__.versions
+    if number not in versions:
+        fail(f"the header asks for {said} v{number}; known are {versions[0]} to {versions[-1]}", 1)
+    return found, number
+
+
+def _there(count: int) -> str:
+    return "1 is there" if count == 1 else f"{count} are there"
 
 
 def _sections(message: type[Message], version: int, header: bool) -> list[tuple[str, type[Message], int, bool]]:
     """What lies in the bytes, in order: name, message, version, and whether it ends them."""
     from kohort.protocol.message import Kind
-    from kohort.protocol.messages import api
     from kohort.protocol.messages.headers import RequestHeader, ResponseHeader
 
-    spec = message.__message__
     own = ("message", message, version, True)
     if not header:
         return [own]
-    if spec.kind is Kind.REQUEST:
-        return [("header", RequestHeader, api(spec.key).request_header_version(version), False), own]
-    if spec.kind is Kind.RESPONSE:
-        return [("header", ResponseHeader, api(spec.key).response_header_version(version), False), own]
-    fail(f"{spec.name} has no header before it: leave out --header and --frame")
+    spec = message.__message__
+    before = RequestHeader if spec.kind is Kind.REQUEST else ResponseHeader
+    return [("header", before, spec.header_version(version), False), own]
 
 
 def _section(
     data: bytes, pos: int, message: type[Message], version: int, last: bool, annotate: bool
 ) -> tuple[int, Message]:
     """Decode one section, printing its dump if asked, and return where it ends with what it says."""
-    from kohort.cli.hexdump import joined, labelled
+    from kohort.cli.hexdump import labelled
     from kohort.protocol.errors import ProtocolError
     from kohort.protocol.trace import trace_until_fault
 
     rest = data[pos:]
     if annotate:
         spans, fault = trace_until_fault(message, version, rest, whole=last)
-        out.print(f"{message.__name__} v{version}", style="bold")
-        out.print(joined(labelled(rest, spans, pos)), soft_wrap=True)
+        print_lines([[(f"{message.__name__} v{version}", "bold")]])
+        print_lines(labelled(rest, spans, pos))
         if fault is not None:
             _refuse(fault, rest, pos)
     try:
@@ -115,24 +151,13 @@ def _section(
         return pos + size, value
     except ProtocolError as error:
         _refuse(error, rest, pos)
-        raise
 
 
-def _refuse(error: ProtocolError, data: bytes, base: int) -> None:
+def _refuse(error: ProtocolError, data: bytes, base: int) -> NoReturn:
     """Show where the bytes are wrong, and exit."""
-    from kohort.cli.hexdump import joined, pointed
+    from kohort.cli.hexdump import pointed
 
     if error.offset is not None:
-        err.print(joined(pointed(data, error.offset, error.reason, base)), soft_wrap=True)
+        print_lines(pointed(data, error.offset, error.reason, base), err)
     where = f" (byte {base + error.offset} of the input)" if base and error.offset is not None else ""
     fail(f"{error}{where}", 1)
-
-
-def _print_json(value: Any) -> None:
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    if out.is_terminal:
-        from rich.json import JSON
-
-        out.print(JSON(text))
-    else:
-        typer.echo(text)

@@ -6,22 +6,39 @@ import json
 from collections.abc import Iterator
 
 from rich import box
-from rich.console import Group, RenderableType
-from rich.json import JSON
+from rich.highlighter import JSONHighlighter
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from kohort.cli.terminal import out
 from kohort.protocol.describe import Description, Part
 
-__all__ = ["diagram", "rows", "title"]
+__all__ = ["label", "print_diagram", "rows", "title"]
 
 
-def diagram(description: Description) -> RenderableType:
-    """The diagram, the schema and the example, to be printed."""
+def print_diagram(description: Description) -> None:
+    """Print the diagram, the schema and the example."""
+    out.print(title(description), style="bold", markup=False)
+    out.print(description.doc, markup=False)
+    out.print(
+        "\n".join(f"  v{version}: {change}" for version, change in description.history), style="dim", markup=False
+    )
+    out.print(_table(description))
+    out.print("Schema", style="bold")
+    out.print(Padding(Text(description.schema), (0, 0, 1, 2)))
+    out.print("Example", style="bold")
+    example = json.dumps(description.example, indent=2, ensure_ascii=False)
+    for line in JSONHighlighter()(example).split("\n"):
+        out.print(Text("  ").append_text(line), soft_wrap=True)  # to be copied
+    out.print("\nExample on the wire, without header", style="bold")
+    out.print(f"  {description.example_bytes.hex()}", soft_wrap=True)
+
+
+def _table(description: Description) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("Field", no_wrap=True)
-    table.add_column("Type", no_wrap=True, style="cyan")
+    table.add_column("Field", overflow="fold")
+    table.add_column("Type", overflow="fold", style="cyan")
     table.add_column("Bytes", no_wrap=True, justify="right", style="green")
     table.add_column("Meaning", style="dim")
     if description.header:
@@ -29,19 +46,7 @@ def diagram(description: Description) -> RenderableType:
         _add(table, description.header_parts)
     table.add_row(Text(f"{description.name} v{description.version}", style="bold magenta"))
     _add(table, description.parts)
-    example = json.dumps(description.example, ensure_ascii=False)
-    return Group(
-        Text(title(description), style="bold"),
-        Text(description.doc),
-        Text("\n".join(f"  v{version}: {change}" for version, change in description.history), style="dim"),
-        table,
-        Text("Schema", style="bold"),
-        Padding(Text(description.schema), (0, 0, 1, 2)),
-        Text("Example", style="bold"),
-        Padding(JSON(example), (0, 0, 1, 2)),
-        Text("Example on the wire, without header", style="bold"),
-        Padding(Text(description.example_bytes.hex()), (0, 0, 0, 2)),
-    )
+    return table
 
 
 def title(description: Description) -> str:

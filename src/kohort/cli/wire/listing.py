@@ -40,10 +40,10 @@ def list_messages(
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("Record type" if data else "Key", justify="right", style="dim")
-    table.add_column("Message" if data else "API", style="bold")
-    table.add_column("Versions")
-    table.add_column("Flexible since")
+    table.add_column("Record type" if data else "Key", justify="right", style="dim", overflow="fold")
+    table.add_column("Message" if data else "API", style="bold", overflow="fold")
+    table.add_column("Versions", overflow="fold")
+    table.add_column("Flexible since", overflow="fold")
     for entry in rows:
         first, last = entry["versions"]
         table.add_row(

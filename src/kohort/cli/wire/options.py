@@ -13,21 +13,35 @@ if TYPE_CHECKING:
 
 __all__ = ["API_HELP", "DirectionOption", "VersionOption", "choose_message", "choose_version"]
 
-API_HELP: Final = "API (Heartbeat) or any other message (ConsumerProtocolAssignment)."
-DirectionOption = Annotated[bool, typer.Option("--response/--request", help="Which of an API's two messages.")]
+API_HELP: Final = "API (Heartbeat, or its key 12) or any other message (ConsumerProtocolAssignment)."
+DirectionOption = Annotated[
+    bool | None,
+    typer.Option("--response/--request", help="Which of an API's two messages; the request unless the name says it."),
+]
 VersionOption = Annotated[
     int | None, typer.Option("--version", "-v", help="Version of the message; the newest unless given.")
 ]
 
 
-def choose_message(name: str, response: bool) -> type[Message]:
-    """The message that the options name, or a clear end."""
-    from kohort.protocol.catalogue import find_message
+def choose_message(name: str, response: bool | None) -> type[Message]:
+    """The message that the options name, or a clear end.
 
+    A name that ends in Request or Response says which of the two it is; `response` may say the same, or nothing.
+    """
+    from kohort.protocol.catalogue import find_message
+    from kohort.protocol.message import Kind
+    from kohort.protocol.messages import API_NAMES
+
+    by_key = {str(key): api for key, api in API_NAMES.items()}
     try:
-        return find_message(name, response=response)
+        message = find_message(by_key.get(name, name), response=bool(response))
     except KeyError as error:
-        fail(f"{error.args[0]} ('kohort wire list' has them all)")
+        fail(f"{error.args[0]} ('kohort wire list' and 'kohort wire list --data' have them all)")
+    kind = message.__message__.kind
+    if response is not None and kind is (Kind.REQUEST if response else Kind.RESPONSE):
+        flag = "--response" if response else "--request"
+        fail(f"{message.__name__} is a {kind.value}: leave out {flag}")
+    return message
 
 
 def choose_version(message: type[Message], version: int | None) -> int:

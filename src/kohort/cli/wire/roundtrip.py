@@ -12,13 +12,15 @@ import typer
 from rich.text import Text
 
 from kohort.cli.bytes_input import read_text
-from kohort.cli.terminal import err, out
+from kohort.cli.terminal import err, out, printable
 
 if TYPE_CHECKING:
     from kohort.protocol.message import Message
 
 _LONG = 20_000
 """Lines from which on a progress bar is worth its place."""
+
+_KINDS = ("request", "response", "header", "data")
 
 
 @dataclass(slots=True)
@@ -42,7 +44,7 @@ def roundtrip(
     printed with reason and offset. Exits with 1 if any failed; messages of an unknown API or version don't count.
     """
     tally = Tally()
-    for number, line in _progress(read_text(source).splitlines()):
+    for number, line in _progress(read_text(source).split("\n")):
         if line.strip():
             _check(number, line, tally, verbose)
     out.print(f"{tally.ok} ok, {tally.failed} failed, {tally.unknown} unknown")
@@ -68,7 +70,7 @@ def _check(number: int, line: str, tally: Tally, verbose: bool) -> None:
         tally.failed += 1
         _report(name, f"not a message: {error}")
         return
-    name = f"{name}: {api} {kind} v{version}"
+    name = f"{name}: {printable(api)} {kind} v{version}"
     message = _message(api, kind)
     if message is None or version not in message.__message__.versions:
         tally.unknown += 1
@@ -94,6 +96,8 @@ def _fields(entry: Any) -> tuple[str, str, int, bytes]:
             raise ValueError(f'"{key}" is missing')
         if not isinstance(entry[key], kind) or isinstance(entry[key], bool):
             raise ValueError(f'"{key}" should be {"a number" if kind is int else "a string"}')
+    if entry["kind"] not in _KINDS:
+        raise ValueError(f'"kind" should be {", ".join(_KINDS[:-1])} or {_KINDS[-1]}')
     try:
         data = bytes.fromhex(entry["hex"])
     except ValueError as error:
@@ -132,4 +136,4 @@ def _fault(message: type[Message], version: int, data: bytes) -> str | None:
 
 
 def _report(name: str, reason: str) -> None:
-    out.print(Text.assemble((f"{name}: ", "bold red"), f"failed: {reason}"), soft_wrap=True)
+    out.print(Text.assemble((f"{name}: ", "bold red"), f"failed: {printable(reason)}"), soft_wrap=True)

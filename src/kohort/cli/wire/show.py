@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kohort.cli.terminal import fail, out
+from kohort.cli.terminal import fail, printable
 from kohort.cli.wire.options import DirectionOption, VersionOption, choose_message, choose_version
 
 
@@ -22,11 +22,13 @@ class Format(enum.StrEnum):
 
 
 def show(
-    name: Annotated[str, typer.Argument(metavar="API", help="API, or any other message, in any case.")],
-    response: DirectionOption = False,
+    name: Annotated[str, typer.Argument(metavar="API", help="API or its key, or any other message, in any case.")],
+    response: DirectionOption = None,
     version: VersionOption = None,
     form: Annotated[Format, typer.Option("--format", help="In the terminal, or as a page.")] = Format.TERMINAL,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the page to this file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the page to this file (- for standard output).")
+    ] = None,
 ) -> None:
     """Show a message: its diagram (header, fields, sizes, nesting), its schema, and an example.
 
@@ -39,18 +41,18 @@ def show(
     if form is Format.TERMINAL:
         if output is not None:
             fail("--output wants a page: add --format markdown, html or json")
-        from kohort.cli.wire.diagram import diagram
+        from kohort.cli.wire.diagram import print_diagram
 
-        out.print(diagram(description))
+        print_diagram(description)
         return
 
     from kohort.cli.wire import pages
 
     page = {Format.MARKDOWN: pages.markdown, Format.HTML: pages.html, Format.JSON: pages.as_json}[form](description)
-    if output is None:
+    if output is None or str(output) == "-":
         typer.echo(page)
         return
     try:
         output.write_text(page + "\n", encoding="utf-8")
     except OSError as error:
-        fail(f"can't write {output}: {error.strerror}")
+        fail(f"can't write {printable(str(output))}: {error.strerror}")
