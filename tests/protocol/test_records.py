@@ -125,7 +125,6 @@ PLAIN_SCHEMA = pa.schema([RECORD_SCHEMA.field(n) for n in ("key", "value", "head
 
 
 @given(rows=RECORDS, codec=st.sampled_from(CODECS), batch_size=st.sampled_from([0, 100, 500, 1 << 20]))
-@settings(deadline=None)  # the first example compiles
 def test_records_survive(rows: list[dict[str, Any]], codec: Compression, batch_size: int) -> None:
     source = pa.RecordBatch.from_pylist(rows, schema=PLAIN_SCHEMA)
     batches = encode_columns(source, compression=codec, batch_size=batch_size, base_offset=10)
@@ -590,7 +589,7 @@ def test_records_out_of_order() -> None:
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_flipped_bytes_are_refused_or_decode_to_something(data: st.DataObject) -> None:
     """With the checksum made right again: nothing but `CorruptRecordError`, and no reading outside."""
     codec = data.draw(st.sampled_from(CODECS))
