@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Self
 
 from kohort.protocol.codec import CodecTable
 from kohort.protocol.errors import UnsupportedVersionError
+from kohort.protocol.primitives import Buffer
 from kohort.protocol.schema import NEVER, Struct
 
 __all__ = ["Data", "Header", "Kind", "Message", "MessageSpec", "Request", "Response"]
@@ -113,7 +114,7 @@ class Message(Struct):
         return self.__codecs__[version].encode(self)
 
     @classmethod
-    def decode(cls, data: bytes | bytearray | memoryview, version: int) -> Self:
+    def decode(cls, data: Buffer, version: int) -> Self:
         """The message that `data` holds, all of it.
 
         Raises:
@@ -123,7 +124,7 @@ class Message(Struct):
         return cls.__codecs__[version].decode(data)  # type: ignore[no-any-return]
 
     @classmethod
-    def read(cls, data: bytes | bytearray | memoryview, pos: int, version: int) -> tuple[Self, int]:
+    def read(cls, data: Buffer, pos: int, version: int) -> tuple[Self, int]:
         """The message at `pos`, and the position after it; more may follow, such as a body after its header.
 
         Raises:

@@ -13,9 +13,9 @@ from functools import cache
 from typing import Any, Final, TypeAlias
 
 __all__ = [
-    "BOOLEANS", "LENGTHS", "MAX_STRING", "MAX_UVARINT", "STRING_LENGTHS", "UUIDS", "PackerTable", "UnpackerTable",
-    "UvarintTable", "as_bytes", "check_array", "long_uvarint", "packers", "read_uvarint", "unpackers", "uvarint",
-    "write_tags",
+    "BOOLEANS", "LENGTHS", "MAX_STRING", "MAX_UVARINT", "STRING_LENGTHS", "UUIDS", "Buffer", "PackerTable",
+    "UnpackerTable", "UvarintTable", "as_bytes", "check_array", "long_uvarint", "packers", "read_uvarint",
+    "unpackers", "uvarint", "write_tags",
 ]  # fmt: skip
 
 Buffer: TypeAlias = bytes | bytearray | memoryview

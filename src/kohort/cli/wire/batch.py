@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from kohort.protocol.records.batch import BatchHeader
     from kohort.protocol.records.trace import TracedRecord
 
-_LENGTH_AT: Final = 8
-_MAGIC_AT: Final = 16
-_CRC_AT: Final = 17
 _NO_TEXT: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 """Control characters but tab and the ends of lines: a value that has them is no text."""
 
@@ -68,18 +65,18 @@ def _tail(data: bytes, position: int) -> str | None:
 
     Brokers cut the last batch of a fetch response off where its size is reached, and fill a new segment with zeros.
     """
-    from kohort.protocol.records.batch import HEADER_SIZE, LENGTH_END, MAGIC
+    from kohort.protocol.records.batch import HEADER_SIZE, LENGTH_AT, LENGTH_END, MAGIC, MAGIC_AT
 
     left = len(data) - position
     zeros = left >= LENGTH_END and not any(data[position : position + HEADER_SIZE])
     if zeros and data.count(0, position) == left:
         return f"{left} bytes of zeros at byte {position}: room that the segment has left"
-    start = data[position : position + _MAGIC_AT + 1]
-    if len(start) <= _MAGIC_AT:
+    start = data[position : position + MAGIC_AT + 1]
+    if len(start) <= MAGIC_AT:
         # Too short to tell: a batch is cut off if another is before it.
         return f"the last batch is cut off: {left} bytes at byte {position}" if position else None
-    size = LENGTH_END + int.from_bytes(start[8:LENGTH_END], "big", signed=True)
-    if start[_MAGIC_AT] != MAGIC or size < HEADER_SIZE or size <= left:
+    size = LENGTH_END + int.from_bytes(start[LENGTH_AT:LENGTH_END], "big", signed=True)
+    if start[MAGIC_AT] != MAGIC or size < HEADER_SIZE or size <= left:
         return None
     return f"the last batch is cut off: {left} of its {size} bytes at byte {position}"
 
@@ -185,10 +182,10 @@ def _refuse(error: CorruptRecordError, data: bytes, annotate: bool) -> NoReturn:
 
 def _fault_at(data: bytes, header: BatchHeader) -> int:
     """Which byte of a batch is the first of the field at fault, where that is known; else its first."""
-    from kohort.protocol.records.batch import HEADER_SIZE, MAGIC, checksum
+    from kohort.protocol.records.batch import CRC_AT, HEADER_SIZE, LENGTH_AT, MAGIC, MAGIC_AT, checksum
 
     if header.magic != MAGIC:
-        return _MAGIC_AT
+        return MAGIC_AT
     if header.size < HEADER_SIZE or header.end > len(data):
-        return _LENGTH_AT
-    return _CRC_AT if checksum(data, header) != header.crc else 0
+        return LENGTH_AT
+    return CRC_AT if checksum(data, header) != header.crc else 0

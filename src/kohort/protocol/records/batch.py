@@ -14,11 +14,12 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from kohort.protocol.errors import CorruptRecordError
+from kohort.protocol.primitives import Buffer
 
 __all__ = [
-    "HEADER_SIZE", "MAGIC", "NO_PRODUCER_EPOCH", "NO_PRODUCER_ID", "NO_SEQUENCE", "NO_TIMESTAMP", "BatchHeader",
-    "Compression", "assign_offsets", "check_batch", "check_batches", "checksum", "next_sequence", "read_header",
-    "scan_batches", "write_header",
+    "CRC_AT", "HEADER_SIZE", "LENGTH_AT", "LENGTH_END", "MAGIC", "MAGIC_AT", "NO_PRODUCER_EPOCH", "NO_PRODUCER_ID",
+    "NO_SEQUENCE", "NO_TIMESTAMP", "BatchHeader", "Compression", "assign_offsets", "check_batch", "check_batches",
+    "checksum", "next_sequence", "read_header", "scan_batches", "write_header",
 ]  # fmt: skip
 
 HEADER_SIZE: Final = 61
@@ -38,8 +39,10 @@ _CRC: Final = struct.Struct(">I")
 LENGTH_END: Final = _PREFIX.size
 """Where the part that the length counts begins."""
 
+LENGTH_AT: Final = 8
 _EPOCH_AT: Final = 12
-_CRC_AT: Final = 17
+MAGIC_AT: Final = 16
+CRC_AT: Final = 17
 _CRC_FROM: Final = 21
 
 MIN_RECORD_SIZE: Final = 7
@@ -48,8 +51,6 @@ MIN_RECORD_SIZE: Final = 7
 MAX_OFFSET: Final = 2**63 - 1
 
 _MAX_INT32: Final = 2**31 - 1
-
-Buffer = bytes | bytearray | memoryview
 
 
 class Compression(enum.IntEnum):
@@ -168,8 +169,8 @@ def scan_batches(data: Buffer) -> Iterator[BatchHeader]:
         if length < HEADER_SIZE - LENGTH_END:
             raise CorruptRecordError(base_offset, position, f"length {length} is too small for a batch")
         end = position + LENGTH_END + length
-        if size - position > _EPOCH_AT + 4 and data[position + 16] != MAGIC:
-            raise CorruptRecordError(base_offset, position, f"magic {data[position + 16]} where 2 is expected")
+        if size - position > MAGIC_AT and (magic := data[position + MAGIC_AT]) != MAGIC:
+            raise CorruptRecordError(base_offset, position, f"magic {magic} where 2 is expected")
         if end > size:
             return
         yield read_header(data, position)
@@ -267,7 +268,7 @@ def write_header(data: bytearray | memoryview, header: BatchHeader) -> None:
         raise ValueError(f"a batch of {header.size} bytes at {header.position} in {len(data)} bytes")
     position = header.position
     _HEADER.pack_into(data, position, *header[:-1])
-    _CRC.pack_into(data, position + _CRC_AT, checksum(data, header))
+    _CRC.pack_into(data, position + CRC_AT, checksum(data, header))
 
 
 def next_sequence(sequence: int, count: int) -> int:

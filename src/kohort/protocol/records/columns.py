@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.protocol.errors import CorruptRecordError
-from kohort.protocol.primitives import as_bytes
+from kohort.protocol.primitives import Buffer, as_bytes
 from kohort.protocol.records import kernels
 from kohort.protocol.records.arrow import BytesColumn, bytes_column, cast_column
 from kohort.protocol.records.batch import (
@@ -33,7 +33,6 @@ from kohort.protocol.records.batch import (
     NO_SEQUENCE,
     NO_TIMESTAMP,
     BatchHeader,
-    Buffer,
     Compression,
     check_batch,
     next_sequence,

@@ -13,7 +13,8 @@ from typing import Final
 import cramjam
 import pyarrow as pa
 
-from kohort.protocol.records.batch import Buffer, Compression
+from kohort.protocol.primitives import Buffer
+from kohort.protocol.records.batch import Compression
 
 __all__ = ["CompressionError", "ExpansionError", "compress", "decompress"]
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kohort.protocol.errors import CorruptRecordError
-from kohort.protocol.records.batch import HEADER_SIZE, BatchHeader, Buffer, Compression, read_header
+from kohort.protocol.primitives import Buffer
+from kohort.protocol.records.batch import HEADER_SIZE, BatchHeader, Compression, read_header
 from kohort.protocol.records.compression import decompress
 from kohort.protocol.trace import Span
 

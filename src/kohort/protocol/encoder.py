@@ -1,0 +1,257 @@
+"""Writes the source of an encoder out of a declaration; `codec` says what such source looks like."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from kohort.protocol import primitives, trace
+from kohort.protocol.emitter import Emitter
+from kohort.protocol.schema import NO_UUID, Array, Field, Scalar, Struct, StructType, fields_of
+
+if TYPE_CHECKING:
+    from kohort.protocol.message import Message
+
+__all__ = ["Encoder"]
+
+FAULTS = (struct.error, IndexError, ValueError, OverflowError, TypeError, AttributeError, KeyError)
+"""What values of a wrong kind make an encoder run into."""
+
+
+class Encoder(Emitter):
+    """Writes `encode`.
+
+    The output is a list of byte strings, joined at the end. Between two loops it grows by one tuple
+    (`self.parts`), whose fixed-size members gather in a run (`self.run`) that one `struct` call packs.
+    """
+
+    def __init__(self, cls: type[Message], version: int) -> None:
+        super().__init__(cls, version)
+        self.run: list[tuple[str, str]] = []
+        self.parts: list[str] = []
+        self.names |= {
+            "FAULTS": FAULTS,
+            "BOOLEANS": primitives.BOOLEANS,
+            "LENGTHS": primitives.LENGTHS,
+            "STRING_LENGTHS": primitives.STRING_LENGTHS,
+            "absent": _absent,
+            "as_bytes": primitives.as_bytes,
+            "check_array": primitives.check_array,
+            "write_tags": primitives.write_tags,
+        }
+
+    def source(self) -> str:
+        """Write the function."""
+        self.lines.clear()
+        self.counter = 0
+        self.names["explain"] = trace.explain_value
+        self.depth = 2
+        self.struct(self.cls, "message")
+        self.flush()
+        body = "\n".join(self.lines)
+        return (
+            f"def encode(message):\n"
+            f"    try:\n"
+            f"        out = []\n"
+            f"{body}\n"
+            f'        return b"".join(out)\n'
+            f"    except FAULTS as fault:\n"
+            f"        raise explain(MESSAGE, VERSION, message) from fault\n"
+        )
+
+    # Parts of the output.
+
+    def fixed(self, code: str, expression: str) -> None:
+        """Add a value of a fixed size."""
+        self.run.append((code, expression))
+
+    def part(self, expression: str) -> None:
+        """Add an expression that gives bytes."""
+        self.pack_run()
+        self.parts.append(expression)
+
+    def pack_run(self) -> None:
+        """Make one part of the run."""
+        if self.run:
+            codes = "".join(code for code, _ in self.run)
+            pack = self.global_(f"pack_{codes.replace('?', 'o')}", struct.Struct(f">{codes}").pack)
+            self.parts.append(f"{pack}({', '.join(value for _, value in self.run)})")
+            self.run.clear()
+
+    def flush(self) -> None:
+        """Write what has gathered; called before anything that branches or loops."""
+        self.pack_run()
+        if len(self.parts) == 1:
+            self.line(f"out.append({self.parts[0]})")
+        elif self.parts:
+            self.line(f"out += ({', '.join(self.parts)})")
+        self.parts.clear()
+
+    # Structs.
+
+    def struct(self, cls: type[Struct], source: str) -> None:
+        """Write the struct that the expression `source` gives."""
+        plain, tagged = fields_of(cls, self.version, self.flexible)
+        for field in cls.__wire_fields__:
+            if not field.in_version(self.version) and not field.ignorable:
+                self.line(f"if {self.differs(field, f'{source}.{field.attr}')}:")
+                self.line(f"    absent({field.name!r})")
+        for field in plain:
+            self.value(field, field.type, f"{source}.{field.attr}", field.nullable_in(self.version))
+        if self.flexible:
+            self.tags(source, tagged)
+        else:
+            self.line(f"if {source}.unknown_tags:")
+            self.line("    absent('unknown_tags')")
+
+    def differs(self, field: Field, expression: str) -> str:
+        """Source of "the field has another value than its default"."""
+        default = field.default
+        if default is None:
+            return f"{expression} is not None"
+        if isinstance(default, (list, tuple)):
+            return f"{expression} is None or len({expression})"
+        if isinstance(default, Struct):
+            return f"{expression} != {self.class_(type(default))}()"
+        if default == NO_UUID:
+            return f"{expression} != {self.global_('NO_UUID', NO_UUID)}"
+        return f"{expression} != {default!r}"
+
+    def tags(self, source: str, tagged: dict[int, Field]) -> None:
+        """Write a struct's tagged fields, known and unknown, by tag."""
+        unknown = self.fresh("unknown")
+        self.line(f"{unknown} = {source}.unknown_tags")
+        if not tagged:
+            self.part(f'b"\\0" if {unknown} is None else write_tags({unknown})')
+            return
+        self.flush()
+        tags, outer = self.fresh("tags"), self.fresh("outer")
+        self.line(f"{tags} = {{}} if {unknown} is None else dict({unknown})")
+        known = self.global_(f"TAGS_{'_'.join(map(str, tagged))}", frozenset(tagged))
+        self.line(f"if {tags} and not {known}.isdisjoint({tags}):")
+        self.line("    raise ValueError('unknown_tags has a known tag')")
+        for number, field in tagged.items():
+            expression = f"{source}.{field.attr}"
+            self.line(f"if {self.differs(field, expression)}:")
+            self.depth += 1
+            self.line(f"{outer} = out")
+            self.line("out = []")
+            self.value(field, field.type, expression, field.nullable_in(self.version))
+            self.flush()
+            self.line(f'{tags}[{number}] = b"".join(out)')
+            self.line(f"out = {outer}")
+            self.depth -= 1
+        self.part(f'write_tags({tags}) if {tags} else b"\\0"')
+
+    # Fields.
+
+    def value(self, field: Field, kind: Any, source: str, nullable: bool) -> None:
+        """Write one field, or one array element, that the expression `source` gives."""
+        if isinstance(kind, StructType):
+            self.nested(field, kind, source, nullable)
+        elif isinstance(kind, Array):
+            self.array(field, kind, source, nullable)
+        elif kind.name == "uuid":
+            self.fixed("16s", f"{source}.int.to_bytes(16, 'big')")
+        elif kind.name == "bool":
+            self.fixed("B", f"BOOLEANS[{source}]")
+        elif kind.code:
+            self.fixed(kind.code, source)
+        else:
+            self.blob(field, kind, source, nullable)
+
+    def nested(self, field: Field, kind: StructType, source: str, nullable: bool) -> None:
+        """Write a struct within a struct, or null."""
+        name = self.fresh(field.attr)
+        self.line(f"{name} = {source}")
+        if not nullable:
+            self.struct(kind.cls, name)
+            return
+        self.flush()
+        self.line(f"if {name} is None:")
+        null = field.null_marker(self.version).to_bytes(1, "big", signed=True)
+        self.line(f"    out.append({null!r})")
+        self.line("else:")
+        self.depth += 1
+        self.fixed("b", "1")
+        self.struct(kind.cls, name)
+        self.flush()
+        self.depth -= 1
+
+    def blob(self, field: Field, kind: Scalar, source: str, nullable: bool) -> None:
+        """Write a string, bytes or records."""
+        compact = self.compact(field)
+        raw = self.fresh(field.attr)
+        text = kind.name == "string"
+        code = "h" if text else "i"
+        table = "STRING_LENGTHS" if text else "LENGTHS"
+        if not nullable:
+            self.line(f"{raw} = {source}")
+            self.as_bytes(raw, text)
+            if compact:
+                self.part(f"{table}[len({raw}) + 1]")
+            else:
+                self.fixed(code, f"len({raw})")
+        else:
+            head = self.fresh("head")
+            pack = self.global_(f"pack_{code}", struct.Struct(f">{code}").pack)
+            self.line(f"{raw} = {source}")
+            self.line(f"if {raw} is None:")
+            self.line(f"    {head} = " + (r'b"\0"' if compact else f"{pack}(-1)"))
+            self.line(f'    {raw} = b""')
+            self.line("else:")
+            self.depth += 1
+            self.as_bytes(raw, text)
+            self.line(f"{head} = " + (f"{table}[len({raw}) + 1]" if compact else f"{pack}(len({raw}))"))
+            self.depth -= 1
+            self.part(head)
+        self.part(raw)
+
+    def as_bytes(self, raw: str, text: bool) -> None:
+        """Make bytes of what the variable `raw` holds."""
+        if text:
+            self.line(f"{raw} = {raw}.encode()")
+        else:
+            self.line(f"if type({raw}) is not bytes:")
+            self.line(f"    {raw} = as_bytes({raw})")
+
+    def array(self, field: Field, kind: Array, source: str, nullable: bool) -> None:
+        """Write an array, or null."""
+        compact = self.compact(field)
+        items = self.fresh(field.attr)
+        self.line(f"{items} = {source}")
+        if nullable:
+            self.flush()
+            null = r'b"\0"' if compact else r'b"\xff\xff\xff\xff"'
+            self.line(f"if {items} is None:")
+            self.line(f"    out.append({null})")
+            self.line("else:")
+            self.depth += 1
+        self.line(f"if type({items}) is not list and type({items}) is not tuple:")
+        self.line(f"    check_array({items})")
+        if compact:
+            self.part(f"LENGTHS[len({items}) + 1]")
+        else:
+            self.fixed("i", f"len({items})")
+        element = kind.element
+        if isinstance(element, Scalar) and element.code and element.name != "uuid":
+            table = self.global_(f"pack_many_{element.code}", primitives.packers(element.code))
+            self.part(f"{table}[len({items})](*{items})")
+        else:
+            self.flush()
+            item = self.fresh("item")
+            self.line(f"for {item} in {items}:")
+            self.depth += 1
+            mark = len(self.lines)
+            self.value(field, element, item, False)
+            self.flush()
+            if len(self.lines) == mark:
+                self.line("pass")
+            self.depth -= 1
+        if nullable:
+            self.flush()
+            self.depth -= 1
+
+
+def _absent(name: str) -> None:
+    raise ValueError(f"{name} is set, but the version has no such field")
