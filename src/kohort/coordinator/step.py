@@ -1,0 +1,65 @@
+"""What an operation of a coordinator comes to: records to persist, then answers.
+
+A coordinator decides and does nothing else. Whoever drives it appends the records of a step to the coordinator's log
+as one batch, replays each into the coordinator's state, and then gives the answers; where the append fails, the step
+says how to go on instead. So the state never differs from what a restart would make of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.message import Data
+
+__all__ = ["Answer", "Client", "Record", "Reply", "Step"]
+
+Reply = Callable[[Any], None]
+"""Takes the response to a request; called exactly once."""
+
+
+class Client(NamedTuple):
+    """Who sent a request.
+
+    Attributes:
+        client_id: the name that the client gives itself.
+        host: the address it came from.
+        version: version of the API that the request was sent in.
+    """
+
+    client_id: str = ""
+    host: str = ""
+    version: int = 0
+
+
+class Record(NamedTuple):
+    """A record of a coordinator's topic; without a value it is a tombstone."""
+
+    key: Data
+    value: Data | None
+
+
+class Answer(NamedTuple):
+    """A response, and where it goes."""
+
+    reply: Reply
+    response: Any
+
+
+@dataclass(slots=True)
+class Step:
+    """What an operation comes to.
+
+    Attributes:
+        records: to be appended atomically, then replayed, in this order.
+        answers: to be given when the records are safe.
+        failed: what the operation comes to when the append failed with an error; None where no answer depends on it.
+        producer: producer id and epoch, if the records belong to a transaction: they are appended as its batch.
+    """
+
+    records: list[Record] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
+    failed: Callable[[ErrorCode], Step] | None = None
+    producer: tuple[int, int] | None = None
