@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Compiled kernels and tool caches live here, so that a clone stays clean.
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 
-.PHONY: help setup demo test lint types format bench bench-wire bench-startup clean
+.PHONY: help setup demo test lint types format bench bench-wire bench-startup bench-broker simulate clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -35,13 +35,19 @@ format: $(READY) ## Format and sort imports
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-bench: bench-wire bench-startup ## All benchmarks
+simulate: $(READY) ## More seeds of the simulation: make simulate FIRST=1000 SEEDS=5000
+	@$(BIN)/python -m tests.simulation $(FIRST) $(SEEDS)
+
+bench: bench-wire bench-startup bench-broker ## All benchmarks
 
 bench-wire: $(READY) ## Messages and record batches, beside kio
 	@$(BIN)/python benchmarks/wire.py
 
 bench-startup: $(READY) ## How long the command takes to start
 	@$(BIN)/python benchmarks/startup.py
+
+bench-broker: $(READY) ## The broker beside Apache Kafka (needs Java and Maven)
+	@$(BIN)/python benchmarks/broker.py
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

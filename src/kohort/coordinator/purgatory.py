@@ -17,14 +17,12 @@ __all__ = ["DelayedOperation", "Purgatory"]
 class DelayedOperation(ABC):
     """Something to be completed once: when its condition holds, or at its deadline, in ms since 1970."""
 
-    __slots__ = ("__weakref__", "_keys", "_purgatory", "_timer", "completed", "deadline")
+    __slots__ = ("_watch", "completed", "deadline")
 
     def __init__(self, deadline: int) -> None:
         self.deadline = deadline
         self.completed = False
-        self._purgatory: Purgatory | None = None
-        self._keys: tuple[Hashable, ...] = ()
-        self._timer: Timer | None = None
+        self._watch: tuple[Purgatory, tuple[Hashable, ...], Timer] | None = None
 
     @abstractmethod
     def try_complete(self) -> bool:
@@ -41,8 +39,8 @@ class DelayedOperation(ABC):
         if self.completed:
             return False
         self.completed = True
-        if self._purgatory is not None:
-            self._purgatory._release(self)
+        if self._watch is not None:
+            self._watch[0]._release(self)
         self.on_complete()
         return True
 
@@ -77,20 +75,19 @@ class Purgatory:
         return self._delayed
 
     def try_complete_else_watch(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> bool:
-        """Complete the operation if it can be, else have it wait under the keys; whether it is complete."""
+        """Complete the operation if it can be, else have it wait under the keys, each named once; whether it is complete."""
         if operation.try_complete() or operation.completed:
             return True
-        operation._purgatory = self
-        operation._keys = keys = tuple(dict.fromkeys(keys))
+        keys = tuple(keys)
+        all_watchers = self._watchers
         for key in keys:
-            watchers = self._watchers.get(key)
-            if watchers is None:
-                self._watchers[key] = {operation: None}
+            if (watchers := all_watchers.get(key)) is None:
+                all_watchers[key] = {operation: None}
             else:
                 watchers[operation] = None
         self._watched += len(keys)
         self._delayed += 1
-        operation._timer = self._wheel.add(operation.deadline, operation._expire)
+        operation._watch = self, keys, self._wheel.add(operation.deadline, operation._expire)
         return False
 
     def check_and_complete(self, key: Hashable) -> int:
@@ -98,8 +95,12 @@ class Purgatory:
         watchers = self._watchers.get(key)
         if watchers is None:
             return 0
-        # A copy, since completed ones leave. What completing one does may complete others: they are counted there.
-        return sum(1 for operation in tuple(watchers) if not operation.completed and operation.try_complete())
+        completed = 0
+        for operation in tuple(watchers):  # a copy, since completed ones leave
+            # What completing one does may complete others: they were counted there.
+            if not operation.completed and operation.try_complete():
+                completed += 1
+        return completed
 
     def cancel(self, key: Hashable) -> list[DelayedOperation]:
         """Take the operations under a key out, under their other keys too, without completing them."""
@@ -110,15 +111,15 @@ class Purgatory:
 
     def _release(self, operation: DelayedOperation) -> None:
         """Forget an operation: its timer and all keys, so that nothing piles up."""
-        if operation._timer is not None:
-            operation._timer.cancel()
-            operation._timer = None
-        for key in operation._keys:
+        assert operation._watch is not None
+        _, keys, timer = operation._watch
+        operation._watch = None
+        timer.cancel()
+        for key in keys:
             watchers = self._watchers[key]
-            del watchers[operation]
-            if not watchers:
+            if len(watchers) > 1:
+                del watchers[operation]
+            else:
                 del self._watchers[key]
-        self._watched -= len(operation._keys)
+        self._watched -= len(keys)
         self._delayed -= 1
-        operation._keys = ()
-        operation._purgatory = None

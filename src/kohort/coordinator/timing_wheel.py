@@ -159,11 +159,15 @@ class TimingWheel:
 
     def _place(self, timer: Timer) -> None:
         """Put a timer where the wheel's time says it belongs."""
-        tick = max(-(-timer.deadline // self._tick_ms), self._tick)
-        number = max((tick ^ self._tick).bit_length() - 1, 0) // self._bits
-        while number >= len(self._levels):
-            self._levels.append(_Level(self._size, len(self._levels) * self._bits))
-        level = self._levels[number]
+        tick = -(-timer.deadline // self._tick_ms)
+        if (distance := tick ^ self._tick) >= self._size and tick > self._tick:
+            number = (distance.bit_length() - 1) // self._bits
+            while number >= len(self._levels):
+                self._levels.append(_Level(self._size, len(self._levels) * self._bits))
+            level = self._levels[number]
+        else:
+            level = self._levels[0]
+            tick = max(tick, self._tick)
         bucket = level.buckets[(tick >> level.shift) & (self._size - 1)]
         timer._bucket = bucket
         level.mask |= bucket.bit

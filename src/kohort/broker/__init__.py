@@ -1,0 +1,1 @@
+"""The server: where sockets, logs and coordinators meet."""

@@ -1,0 +1,1 @@
+"""What handlers of the admin APIs have in common."""

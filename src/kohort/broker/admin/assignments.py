@@ -1,0 +1,24 @@
+"""Replicas that a client chose by hand. With one node there is one choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kohort.protocol.errors import ErrorCode, KafkaError
+
+__all__ = ["check_replicas"]
+
+
+def check_replicas(replicas: Sequence[int], node_id: int) -> None:
+    """Raise INVALID_REPLICA_ASSIGNMENT unless `replicas` are the one node, once."""
+    if not replicas:
+        raise _invalid("has no replicas")
+    for replica in sorted(replicas):
+        if replica != node_id:
+            raise _invalid(f"includes broker {replica}, but no such broker is registered")
+    if len(replicas) > 1:
+        raise _invalid(f"includes broker {node_id} more than once")
+
+
+def _invalid(what: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"The manual partition assignment {what}.")

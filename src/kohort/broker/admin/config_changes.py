@@ -1,0 +1,137 @@
+"""Changing a resource's configuration: what the old and the new API for it have in common."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.config import (
+    check_broker_changes,
+    check_client_metrics,
+    check_group_configs,
+    check_topic_configs,
+)
+from kohort.broker.security import Operation, ResourceType
+from kohort.broker.topics import ConfigResource, check_topic_name
+from kohort.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kohort.broker.context import Context
+
+__all__ = ["Changes", "alter_resource", "check_distinct", "check_given", "config_resource", "own_id"]
+
+Changes = dict[str, str | None]
+"""New values by key; None for the default."""
+
+
+def config_resource(number: int) -> ConfigResource:
+    """The type of resource with a number.
+
+    Raises:
+        KafkaError: INVALID_REQUEST, there is none that can be configured.
+    """
+    try:
+        return ConfigResource(number)
+    except ValueError:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {number}") from None
+
+
+def check_distinct(counts: Counter[tuple[int, str]], kind: int, name: str) -> None:
+    """Raise INVALID_REQUEST for a resource that a request names more than once."""
+    if counts[kind, name] > 1:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+
+
+def check_given(given: Iterable[tuple[str, bool]]) -> None:
+    """Raise INVALID_REQUEST for a key that is given twice, or without the value that it needs.
+
+    Args:
+        given: each key, and whether it lacks a value.
+    """
+    given = list(given)
+    if len({name for name, _ in given}) < len(given):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    lacking = [name for name, lacks in given if lacks]
+    if lacking:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(lacking)}")
+
+
+def alter_resource(
+    context: Context,
+    kind: ConfigResource,
+    name: str,
+    decide: Callable[[Mapping[str, str]], Changes],
+    validate_only: bool,
+) -> None:
+    """Change what is set for a resource, or only check the change.
+
+    Args:
+        context: the request's.
+        kind, name: the resource.
+        decide: gives the changes, from what is set now.
+        validate_only: whether to leave everything as it is.
+
+    Raises:
+        KafkaError: why it can't be.
+    """
+    _authorize(context, kind, name)
+    _check_name(context, kind, name)
+    topics = context.broker.topics
+    current = topics.configs(kind, name)
+    decided = decide(current)
+    merged = {key: value for key, value in {**current, **decided}.items() if value is not None}
+    match kind:
+        case ConfigResource.TOPIC:
+            check_topic_configs(merged)
+            if topics.get(name) is None:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        case ConfigResource.BROKER:
+            check_broker_changes(decided, all_brokers=not name)
+        case ConfigResource.GROUP:
+            check_group_configs(merged, context.broker.config.int)
+        case ConfigResource.CLIENT_METRICS:
+            check_client_metrics(merged)
+    if not validate_only:
+        topics.set_configs(kind, name, {key: value for key, value in decided.items() if current.get(key) != value})
+
+
+def own_id(context: Context, name: str) -> None:
+    """Raise INVALID_REQUEST unless `name` is this node's id."""
+    try:
+        number = int(name)
+    except ValueError:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}") from None
+    if number != context.broker.node_id:
+        detail = f"Unexpected broker id, expected {context.broker.node_id}, but received {name}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, detail)
+
+
+def _authorize(context: Context, kind: ConfigResource, name: str) -> None:
+    match kind:
+        case ConfigResource.TOPIC:
+            allowed = context.allowed(Operation.ALTER_CONFIGS, ResourceType.TOPIC, name)
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        case ConfigResource.GROUP:
+            allowed = context.allowed(Operation.ALTER_CONFIGS, ResourceType.GROUP, name)
+            code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        case _:
+            allowed = cluster_allowed(context, Operation.ALTER_CONFIGS)
+            code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    if not allowed:
+        raise KafkaError(code)
+
+
+def _check_name(context: Context, kind: ConfigResource, name: str) -> None:
+    match kind:
+        case ConfigResource.TOPIC if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        case ConfigResource.TOPIC:
+            check_topic_name(name)
+        case ConfigResource.BROKER if name:
+            own_id(context, name)
+        case ConfigResource.GROUP if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        case ConfigResource.CLIENT_METRICS if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")

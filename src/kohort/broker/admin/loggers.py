@@ -1,0 +1,66 @@
+"""The server's loggers as resources of type BROKER_LOGGER (KIP-412).
+
+Their levels are those of the process: nothing is kept over a restart.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from kohort.protocol.errors import ErrorCode, KafkaError
+
+__all__ = ["LOGGERS", "changes_for_loggers", "logger_levels", "set_levels"]
+
+LOGGERS: Final = 8
+"""The resource type, as Kafka numbers it."""
+
+_ROOT: Final = "kohort"
+_LEVELS: Final = {
+    "FATAL": logging.CRITICAL, "ERROR": logging.ERROR, "WARN": logging.WARNING, "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG, "TRACE": logging.DEBUG,
+}  # fmt: skip
+"""Kafka's levels, and ours. There is nothing below DEBUG."""
+
+
+def logger_levels() -> dict[str, str]:
+    """The level in force of each logger that there is."""
+    names = sorted(
+        name
+        for name, logger in logging.root.manager.loggerDict.items()
+        if isinstance(logger, logging.Logger) and (name == _ROOT or name.startswith(f"{_ROOT}."))
+    )
+    return {name: _shown(logging.getLogger(name).getEffectiveLevel()) for name in names}
+
+
+def changes_for_loggers(changes: dict[str, str | None]) -> dict[str, int]:
+    """The level to set for each logger; None, "as the one above", is 0.
+
+    Raises:
+        KafkaError: INVALID_CONFIG for a logger or a level that there isn't, INVALID_REQUEST where the topmost one is
+            left without a level.
+    """
+    known = logger_levels()
+    levels = {}
+    for name, level in changes.items():
+        if name not in known:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
+        if level is not None and level.upper() not in _LEVELS:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"Cannot set the log level of {name} to {level}: it is none of {', '.join(_LEVELS)}.",
+            )
+        if level is None and name == _ROOT:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"The level of {_ROOT}, the topmost logger, can't be deleted.")
+        levels[name] = logging.NOTSET if level is None else _LEVELS[level.upper()]
+    return levels
+
+
+def set_levels(levels: dict[str, int]) -> None:
+    """Let loggers log from a level on."""
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+
+
+def _shown(level: int) -> str:
+    return next((name for name, ours in _LEVELS.items() if level >= ours), "DEBUG")

@@ -1,0 +1,26 @@
+"""What a client's request tells of it, for metrics subscriptions to select it by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from kohort.log.directory import uuid_text
+from kohort.protocol.schema import NO_UUID
+
+if TYPE_CHECKING:
+    from kohort.broker.context import Context
+
+__all__ = ["RESERVED_IDS", "selectors"]
+
+RESERVED_IDS: Final = frozenset({NO_UUID, UUID(int=1)})
+"""Ids that Kafka never gives to anybody."""
+
+
+def selectors(client: UUID, context: Context) -> dict[str, str]:
+    """What is known of a client, by the names that subscriptions use."""
+    return {
+        "client_instance_id": uuid_text(client),
+        "client_id": context.client_id,
+        "client_source_address": context.client_host,
+    }

@@ -1,0 +1,196 @@
+"""The broker: everything but the sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+import uuid
+from pathlib import Path
+
+from kohort.broker.commits import Commits
+from kohort.broker.config import Settings
+from kohort.broker.fetch_sessions import FetchSessions
+from kohort.broker.groups import GroupRuntime
+from kohort.broker.maintenance import Maintenance
+from kohort.broker.metadata_log import MetadataLog
+from kohort.broker.metrics import Metrics
+from kohort.broker.security import AllowAll, Authorizer
+from kohort.broker.storage import Storage
+from kohort.broker.telemetry import Telemetry
+from kohort.broker.timers import LoopWheel
+from kohort.broker.topics import ConfigResource, Partition, Topic, Topics
+from kohort.broker.transactions import TransactionRuntime
+from kohort.coordinator.purgatory import Purgatory
+from kohort.log.log import Log
+from kohort.protocol.errors import KafkaError
+from kohort.protocol.stored import OFFSETS_TOPIC, TRANSACTION_TOPIC
+
+__all__ = ["Broker", "now_ms"]
+
+log = logging.getLogger("kohort.broker")
+
+
+def now_ms() -> int:
+    """Ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class Broker:
+    """One node that is leader of every partition and coordinator of every group.
+
+    Args:
+        settings: the configuration.
+        data_dir: where everything is kept; made if it isn't there.
+        durable: whether to sync to the disk before anything is acknowledged.
+        authorizer: who may do what.
+
+    Raises:
+        OSError: the directory can't be used, or another server uses it.
+        ConfigError: it is another node's.
+    """
+
+    def __init__(
+        self, settings: Settings, *, data_dir: Path, durable: bool = False, authorizer: Authorizer | None = None
+    ) -> None:
+        self._base = settings
+        self.config = settings
+        self.durable = durable
+        self.authorizer: Authorizer = authorizer or AllowAll()
+        self.node_id = settings.int("node.id")
+        self.rack = settings.text("broker.rack") or None
+        self.host = ""
+        self.port = 0
+        self.now = now_ms
+        self._random = random.SystemRandom()
+        self.metrics = Metrics(self)
+        self.storage = Storage(data_dir, self.node_id, durable=durable, settings=lambda: self.config, clock=now_ms)
+        self.cluster_id = self.storage.cluster_id
+        self.wheel = LoopWheel(now_ms, self._timers_ran)
+        self.fetches = Purgatory("fetch", self.wheel)
+        self.commits = Commits(durable, self._advanced)
+        self._metadata = MetadataLog(self.storage.open_metadata(), now_ms, durable)
+        self.topics = Topics(self.node_id, self.storage, self._metadata.append, uuid.uuid4, self._configured)
+        self.topics.on_deleted.append(self._topic_deleted)
+        self.fetch_sessions = FetchSessions(
+            settings.int("max.incremental.fetch.session.cache.slots"), lambda: self._random.randrange(1, 2**31)
+        )
+        self.telemetry = Telemetry(self._subscriptions, settings.int("telemetry.max.bytes"), uuid.uuid4)
+        self.groups = GroupRuntime(self)
+        self.transactions = TransactionRuntime(self)
+        self._maintenance = Maintenance(self)
+
+    def new_member_id(self, client_id: str) -> str:
+        """An id for a member of a group, as Kafka makes them: the client's name for itself, and a random UUID."""
+        return f"{client_id}-{uuid.uuid4()}"
+
+    @property
+    def fetch_max_bytes(self) -> int:
+        """Bytes that a fetch response may have."""
+        return self._fetch_max_bytes
+
+    def create_topic(self, name: str) -> Topic:
+        """Create a topic because somebody asked for it (auto.create.topics.enable), with the defaults.
+
+        Raises:
+            KafkaError: as `Topics.create`.
+        """
+        if name == OFFSETS_TOPIC:
+            self.groups.start()
+        elif name == TRANSACTION_TOPIC:
+            self.transactions.start()
+        else:
+            self.topics.create(name, self.config.int("num.partitions"))
+            log.info("topic created on demand topic=%s", name)
+        topic = self.topics.get(name)
+        assert topic is not None
+        return topic
+
+    def end_transaction(
+        self,
+        partition: Partition,
+        producer_id: int,
+        producer_epoch: int,
+        *,
+        commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int,
+        now: int,
+    ) -> None:
+        """Write the marker that ends a producer's transaction in a partition; offsets in it count from then on.
+
+        Raises:
+            KafkaError: the partition's log refuses it.
+        """
+        appended = partition.log.append_marker(
+            producer_id,
+            producer_epoch,
+            commit=commit,
+            coordinator_epoch=coordinator_epoch,
+            now=now,
+            transaction_version=transaction_version,
+        )
+        self.commits.after(partition.log, appended.last_offset + 1, _nothing, _ignored)
+        if partition.topic.name == OFFSETS_TOPIC:
+            self.groups.transaction_ended(partition.index, producer_id, producer_epoch, commit)
+
+    # Life
+
+    async def start(self) -> None:
+        """Read what is on the disk, and begin to coordinate."""
+        for record in self._metadata.records():
+            self.topics.replay(record)
+        self._configured(ConfigResource.BROKER, "")
+        self.topics.open_all()
+        self.storage.put_strays_aside(self.topics)
+        self.wheel.start(asyncio.get_running_loop())
+        self.transactions.resume()
+        self.groups.resume()
+        self._maintenance.start()
+
+    async def stop(self) -> None:
+        """Make everything safe and close it. Connections have to be closed by now."""
+        await self._maintenance.stop()
+        await self.groups.stop()
+        await self.transactions.stop()
+        self.wheel.stop()
+        await self.commits.close()
+        self.storage.close(self.topics)
+
+    # What happens
+
+    def _timers_ran(self) -> None:
+        self.groups.drain()
+        self.transactions.drain()
+
+    def _advanced(self, logged: Log) -> None:
+        self.fetches.check_and_complete(logged)
+
+    def _topic_deleted(self, topic: Topic) -> None:
+        for partition in topic.partitions:
+            self.fetches.check_and_complete(partition.log)
+        self.groups.topic_deleted(topic.name)
+
+    def _subscriptions(self) -> list[dict[str, str]]:
+        kind = ConfigResource.CLIENT_METRICS
+        return [self.topics.configs(kind, name) for name in self.topics.config_names(kind)]
+
+    def _configured(self, kind: ConfigResource, name: str) -> None:
+        if kind is not ConfigResource.BROKER:
+            return
+        self.config = self._base.with_dynamic(
+            self.topics.configs(ConfigResource.BROKER, ""),
+            self.topics.configs(ConfigResource.BROKER, str(self.node_id)),
+        )
+        self._fetch_max_bytes = self.config.int("fetch.max.bytes")
+        for topic in self.topics:
+            self.storage.configure(topic)
+
+
+def _nothing() -> None:
+    """Nobody waits for it."""
+
+
+def _ignored(error: KafkaError) -> None:
+    """The log has told of it, and is offline."""

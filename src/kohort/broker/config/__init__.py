@@ -1,0 +1,24 @@
+"""The broker's configuration, by Kafka's keys: declared, read, checked, described."""
+
+from kohort.broker.config.checks import (
+    check_broker_changes,
+    check_client_metrics,
+    check_group_configs,
+    check_topic_configs,
+)
+from kohort.broker.config.derive import group_settings, log_config, topic_value, transaction_settings
+from kohort.broker.config.errors import ConfigError
+from kohort.broker.config.settings import Settings
+
+__all__ = [
+    "ConfigError",
+    "Settings",
+    "check_broker_changes",
+    "check_client_metrics",
+    "check_group_configs",
+    "check_topic_configs",
+    "group_settings",
+    "log_config",
+    "topic_value",
+    "transaction_settings",
+]

@@ -1,0 +1,105 @@
+"""The broker's keys about the server itself, topics, groups' offsets and transactions."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kohort.broker.config.group_keys import GROUP_DEFAULT_KEYS
+from kohort.broker.config.keys import BOOLEAN, INT, LIST, LONG, STRING, Change, Key, Value, table
+from kohort.broker.config.log_keys import LOG_KEYS
+
+__all__ = ["BROKER_KEYS"]
+
+_MAX_INT: Final = 2**31 - 1
+_DAY_MS: Final = 86_400_000
+_PROTOCOLS: Final = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
+_ENDPOINT: Final = re.compile(r"[A-Za-z0-9_-]+://(\[[0-9A-Fa-f:.%]+\]|[^\[\]:/@]*):[0-9]{1,5}")
+
+
+def _endpoints(value: Value) -> str | None:
+    assert isinstance(value, tuple)
+    for part in value:
+        if not _ENDPOINT.fullmatch(part) or int(part.rsplit(":", 1)[1]) > 65_535:
+            return f"{part!r} isn't NAME://HOST:PORT"
+    return None
+
+
+def _no_codec(value: Value) -> str | None:
+    return None if value in (0, 1, 2, 3, 4) else "0 to 4 is needed: none, gzip, snappy, lz4 or zstd"
+
+
+# fmt: off
+_SERVER: Final = (
+    Key("node.id", INT, 1, "Id of this node.", 0),
+    Key("broker.id", INT, -1, "As node.id, by its old name; the two stand in for each other.", 0),
+    Key("broker.rack", STRING, None, "Rack of this node, told to clients."),
+    Key("listeners", LIST, ("PLAINTEXT://:9092",),
+        "Where connections are accepted, as NAME://HOST:PORT; an empty host is every address.", check=_endpoints,
+        change=Change.BROKER),
+    Key("advertised.listeners", LIST, None,
+        "The address told to clients, where it differs from the one listened on.", check=_endpoints),
+    Key("listener.security.protocol.map", STRING, _PROTOCOLS,
+        "The security protocol of each listener's name.", change=Change.BROKER),
+    Key("controller.listener.names", LIST, (),
+        "Listeners that would be a controller's; they are left out, as the node needs none."),
+    Key("socket.listen.backlog.size", INT, 50, "Connections that may wait to be accepted.", 1),
+    Key("socket.request.max.bytes", INT, 104_857_600, "Size of the largest request, in bytes.", 1),
+    Key("connections.max.idle.ms", LONG, 600_000,
+        "Time after which a silent connection is closed, in ms; below 0 never."),
+    Key("max.connections", INT, _MAX_INT, "Connections open at once.", 0, change=Change.CLUSTER),
+    Key("max.connections.per.ip", INT, _MAX_INT,
+        "Connections open at once from one address.", 0, change=Change.CLUSTER),
+    Key("fetch.max.bytes", INT, 57_671_680, "Size of the largest response to a fetch, in bytes.", 1024),
+    Key("max.incremental.fetch.session.cache.slots", INT, 1000, "Fetch sessions kept at once.", 0),
+    Key("max.request.partition.size.limit", INT, 2000, "Partitions in one response to DescribeTopicPartitions.", 1),
+    Key("telemetry.max.bytes", INT, 1 << 20, "Size of the largest metrics push of a client, in bytes.", 1),
+    Key("server.max.startup.time.ms", LONG, 2**63 - 1,
+        "Time that loading may take at the start, in ms.", 0, internal=True),
+)
+
+_TOPICS: Final = (
+    Key("num.partitions", INT, 1, "Partitions of a topic created without saying how many.", 1),
+    Key("default.replication.factor", INT, 1,
+        "Replicas of a topic created without saying how many; one is all there is."),
+    Key("auto.create.topics.enable", BOOLEAN, True, "Whether a topic that is asked for and not there is created."),
+    Key("delete.topic.enable", BOOLEAN, True, "Whether topics can be deleted."),
+)
+
+_OFFSETS: Final = (
+    Key("offset.metadata.max.bytes", INT, 4096, "Size of the text that goes with a committed offset, in bytes."),
+    Key("offsets.retention.minutes", INT, 10_080,
+        "How long a group's offsets are kept after its last member left, in minutes.", 1),
+    Key("offsets.retention.check.interval.ms", LONG, 600_000, "Time between two looks for expired offsets, in ms.", 1),
+    Key("offsets.topic.num.partitions", INT, 50, "Partitions of __consumer_offsets; for good, once it is there.", 1),
+    Key("offsets.topic.segment.bytes", INT, 100 << 20, "Size of a segment of __consumer_offsets, in bytes.", 1),
+    Key("offsets.topic.compression.codec", INT, 0,
+        "Number of the codec that __consumer_offsets is written with.", check=_no_codec),
+)
+
+_TRANSACTIONS: Final = (
+    Key("transaction.max.timeout.ms", INT, 900_000,
+        "The longest time a producer may ask for its transactions, in ms.", 1),
+    Key("transactional.id.expiration.ms", INT, 7 * _DAY_MS,
+        "How long an unused transactional id is remembered, in ms.", 1),
+    Key("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10_000,
+        "Time between two looks for transactions that took too long, in ms.", 1),
+    Key("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3_600_000,
+        "Time between two looks for expired transactional ids, in ms.", 1),
+    Key("transaction.state.log.num.partitions", INT, 50,
+        "Partitions of __transaction_state; for good, once it is there.", 1),
+    Key("transaction.state.log.segment.bytes", INT, 100 << 20,
+        "Size of a segment of __transaction_state, in bytes.", 1),
+    Key("transaction.partition.verification.enable", BOOLEAN, True,
+        "Whether a transactional batch is refused whose partition isn't in the transaction.", change=Change.CLUSTER),
+    Key("transaction.two.phase.commit.enable", BOOLEAN, False,
+        "Whether producers may leave a transaction prepared without a timeout."),
+    Key("producer.id.expiration.ms", INT, _DAY_MS,
+        "How long a silent producer's sequence numbers are remembered, in ms.", 1, change=Change.CLUSTER),
+    Key("producer.id.expiration.check.interval.ms", INT, 600_000,
+        "Time between two looks for producers to forget, in ms.", 1, internal=True),
+)
+# fmt: on
+
+BROKER_KEYS: Final = table(_SERVER, _TOPICS, _OFFSETS, _TRANSACTIONS, LOG_KEYS.values(), GROUP_DEFAULT_KEYS.values())
+"""What the broker acts on: Kafka 4.2's keys, and its defaults where they make sense on a single node."""

@@ -1,0 +1,167 @@
+"""A configuration as clients are told it (DescribeConfigs): every key with its value, and where that comes from."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from kohort.broker.config.broker_keys import BROKER_KEYS
+from kohort.broker.config.client_metrics_keys import CLIENT_METRICS_KEYS
+from kohort.broker.config.group_keys import GROUP_KEYS
+from kohort.broker.config.inert_keys import INERT_KEYS
+from kohort.broker.config.keys import Change, Key, Type, show
+from kohort.broker.config.settings import Settings
+from kohort.broker.config.topic_keys import BROKER_KEY_OF, TOPIC_KEYS
+
+__all__ = [
+    "ConfigSource", "Described", "Synonym", "describe_all_brokers", "describe_broker", "describe_client_metrics",
+    "describe_group", "describe_topic",
+]  # fmt: skip
+
+
+class ConfigSource(enum.IntEnum):
+    """Where a value was set, with Kafka's numbers."""
+
+    TOPIC = 1
+    BROKER = 2
+    ALL_BROKERS = 3
+    STATIC = 4
+    DEFAULT = 5
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+class Synonym(NamedTuple):
+    """A key that was, or would have been, asked for the value; the value is None where it is secret."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class Described(NamedTuple):
+    """A key as clients see it.
+
+    Attributes:
+        name, value, source: the value that counts and where it was set; the value is None where it is secret.
+        read_only: whether it can't be changed at run time.
+        sensitive: whether it is secret.
+        synonyms: all values that there are for it, the one that counts first.
+        type: what the value is.
+        doc: what it is for.
+    """
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    read_only: bool
+    sensitive: bool
+    synonyms: tuple[Synonym, ...]
+    type: Type
+    doc: str
+
+
+def describe_topic(settings: Settings, configs: Mapping[str, str]) -> list[Described]:
+    """A topic's configuration: what was configured for it, over the broker's defaults."""
+    described = []
+    for name, key in TOPIC_KEYS.items():
+        if key.internal and name not in configs:
+            continue
+        broker_key = BROKER_KEY_OF.get(name)
+        if name in configs:
+            value = show(key.parse(configs[name]))
+        else:
+            value = show(settings.value(broker_key) if broker_key else key.default)
+        synonyms = _broker_synonyms(settings, broker_key) if broker_key else ()
+        if name in configs:
+            synonyms = (Synonym(name, value, ConfigSource.TOPIC), *synonyms)
+        described.append(_described(key, value, synonyms, read_only=False))
+    return described
+
+
+def describe_broker(settings: Settings) -> list[Described]:
+    """The configuration of this broker: all keys that it acts on, and those that were given to it and mean nothing."""
+    keys = [key for key in BROKER_KEYS.values() if not key.internal or settings.given(key.name)]
+    inert = [key for name, key in INERT_KEYS.items() if name in settings.static]
+    return sorted(
+        _described(
+            key,
+            _own_value(settings, key),
+            _broker_synonyms(settings, key.name),
+            read_only=key.change is Change.NEVER,
+        )
+        for key in (*keys, *inert)
+    )
+
+
+def describe_all_brokers(settings: Settings) -> list[Described]:
+    """What was set at run time for all brokers, and no more."""
+    return [
+        _described(
+            BROKER_KEYS[name], given.text, (Synonym(name, given.text, ConfigSource.ALL_BROKERS),), read_only=False
+        )
+        for name, given in sorted(settings.for_all.items())
+        if name in BROKER_KEYS
+    ]
+
+
+def describe_group(settings: Settings, configs: Mapping[str, str]) -> list[Described]:
+    """A group's configuration: what was configured for it, over the broker's defaults."""
+    described = []
+    for name, key in GROUP_KEYS.items():
+        if name in configs:
+            value, source = show(key.parse(configs[name])), ConfigSource.GROUP
+        else:
+            broker_key = f"group.{name}"
+            default = settings.value(broker_key) if broker_key in BROKER_KEYS else key.default
+            value, source = show(default), ConfigSource.DEFAULT
+        described.append(_described(key, value, (Synonym(name, value, source),), read_only=False))
+    return described
+
+
+def describe_client_metrics(configs: Mapping[str, str]) -> list[Described]:
+    """A client-metrics subscription's configuration."""
+    return [
+        _described(key, configs[name], (Synonym(name, configs[name], ConfigSource.CLIENT_METRICS),), read_only=False)
+        if name in configs
+        else _described(key, show(key.default), (), read_only=False)
+        for name, key in CLIENT_METRICS_KEYS.items()
+    ]
+
+
+def _described(key: Key, value: str | None, synonyms: Iterable[Synonym], *, read_only: bool) -> Described:
+    synonyms = tuple(synonyms)
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+    if key.sensitive:
+        value = None
+        synonyms = tuple(synonym._replace(value=None) for synonym in synonyms)
+    return Described(key.name, value, source, read_only, key.sensitive, synonyms, key.type, key.doc)
+
+
+def _own_value(settings: Settings, key: Key) -> str | None:
+    """The value of this very key, not of one that stands in for it: as Kafka tells it."""
+    given = settings.given(key.name)
+    return show(key.parse(given.text)) if given is not None and given.text.strip() else show(key.default)
+
+
+def _broker_synonyms(settings: Settings, name: str) -> tuple[Synonym, ...]:
+    """The values for a broker's key, best first, beginning with one of its own: so does Kafka."""
+    key = BROKER_KEYS.get(name) or INERT_KEYS[name]
+    names = (name, *(other for other, _ in key.also))
+    synonyms = [
+        Synonym(other, layer[other].text, source)
+        for layer, source in (
+            (settings.for_this, ConfigSource.BROKER),
+            (settings.for_all, ConfigSource.ALL_BROKERS),
+            (settings.static, ConfigSource.STATIC),
+        )
+        for other in names
+        if other in layer
+    ]
+    for other in names:
+        default = show((BROKER_KEYS.get(other) or key).default)
+        if default is not None:
+            synonyms.append(Synonym(other, default, ConfigSource.DEFAULT))
+    own = next((index for index, synonym in enumerate(synonyms) if synonym.name == name), len(synonyms))
+    return tuple(synonyms[own:])

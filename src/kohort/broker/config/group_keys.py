@@ -1,0 +1,130 @@
+"""What can be configured for a group, and the broker's keys about groups."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from kohort.broker.config.keys import INT, LIST, STRING, Key, Value, table
+
+__all__ = ["GROUP_DEFAULT_KEYS", "GROUP_KEYS", "GROUP_LIMITS"]
+
+_MAX_INT: Final = 2**31 - 1
+_DURATION: Final = re.compile(
+    r"by_duration:[+]?P(?=[0-9T])([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+([.,][0-9]{0,9})?S)?)?", re.IGNORECASE
+)
+
+
+def _offset_reset(value: Value) -> str | None:
+    assert isinstance(value, str)
+    fine = value in ("latest", "earliest") or _DURATION.fullmatch(value)
+    return None if fine else "latest, earliest or by_duration:PnDTnHnMn.nS is needed"
+
+
+def _migration_policy(value: Value) -> str | None:
+    fine = isinstance(value, str) and value.lower() in ("disabled", "downgrade", "upgrade", "bidirectional")
+    return None if fine else f"{value!r} is none of disabled, downgrade, upgrade, bidirectional"
+
+
+# fmt: off
+GROUP_KEYS: Final = table(
+    (
+        Key("consumer.heartbeat.interval.ms", INT, 5000,
+            "Time between two heartbeats that a consumer group's members are told, in ms.", 1),
+        Key("consumer.session.timeout.ms", INT, 45_000,
+            "Silence after which a member of a consumer group is expelled, in ms.", 1),
+        Key("share.auto.offset.reset", STRING, "latest",
+            "Where a share group begins in a partition: latest, earliest, or by_duration: and a time back.",
+            check=_offset_reset),
+        Key("share.heartbeat.interval.ms", INT, 5000,
+            "Time between two heartbeats that a share group's members are told, in ms.", 1),
+        Key("share.isolation.level", STRING, "read_uncommitted",
+            "Whether a share group is given records of transactions still open or aborted.",
+            valid=("read_committed", "read_uncommitted")),
+        Key("share.record.lock.duration.ms", INT, 30_000,
+            "How long a record stays with the member it was given to, in ms.", 1000),
+        Key("share.session.timeout.ms", INT, 45_000,
+            "Silence after which a member of a share group is expelled, in ms.", 1),
+        Key("streams.heartbeat.interval.ms", INT, 5000,
+            "Time between two heartbeats that a streams group's members are told, in ms.", 1),
+        Key("streams.initial.rebalance.delay.ms", INT, 3000,
+            "Time that a new streams group waits for more members before it gives out tasks, in ms.", 0),
+        Key("streams.num.standby.replicas", INT, 0, "Standby copies of each stateful task.", 0),
+        Key("streams.session.timeout.ms", INT, 45_000,
+            "Silence after which a member of a streams group is expelled, in ms.", 1),
+    )
+)
+"""Kafka 4.2's group keys. The default of each is the broker's `group.` and its name, where there is such a key."""
+
+_CLASSIC: Final = (
+    Key("group.min.session.timeout.ms", INT, 6000, "The shortest session timeout of a classic member, in ms."),
+    Key("group.max.session.timeout.ms", INT, 1_800_000, "The longest session timeout of a classic member, in ms."),
+    Key("group.initial.rebalance.delay.ms", INT, 3000,
+        "Time that an empty classic group waits for more members, in ms."),
+    Key("group.max.size", INT, _MAX_INT, "Members of a classic group.", 1),
+    Key("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"),
+        "The kinds of group that are offered.", valid=("consumer", "classic", "share", "streams")),
+)
+
+
+def _limits(kind: str) -> tuple[Key, ...]:
+    """The keys that every modern kind of group has."""
+    return (
+        Key(f"group.{kind}.session.timeout.ms", INT, 45_000,
+            f"Silence after which a member of a {kind} group is expelled, in ms.", 1),
+        Key(f"group.{kind}.min.session.timeout.ms", INT, 45_000,
+            f"The shortest session timeout of a {kind} group, in ms.", 1),
+        Key(f"group.{kind}.max.session.timeout.ms", INT, 60_000,
+            f"The longest session timeout of a {kind} group, in ms.", 1),
+        Key(f"group.{kind}.heartbeat.interval.ms", INT, 5000,
+            f"Time between two heartbeats of a {kind} group's members, in ms.", 1),
+        Key(f"group.{kind}.min.heartbeat.interval.ms", INT, 5000,
+            f"The shortest heartbeat interval of a {kind} group, in ms.", 1),
+        Key(f"group.{kind}.max.heartbeat.interval.ms", INT, 15_000,
+            f"The longest heartbeat interval of a {kind} group, in ms.", 1),
+    )
+
+
+_MODERN: Final = (
+    Key("group.consumer.max.size", INT, _MAX_INT, "Members of a consumer group.", 1),
+    Key("group.consumer.assignors", LIST, ("uniform", "range"),
+        "The server's assignors of consumer groups, the default first."),
+    Key("group.consumer.migration.policy", STRING, "bidirectional",
+        "Which way groups may go between the classic and the consumer protocol.", check=_migration_policy),
+    Key("group.consumer.regex.refresh.interval.ms", INT, 600_000,
+        "Time between two looks for topics that match a group's regular expressions, in ms.", 10_000, internal=True),
+    Key("group.streams.max.size", INT, _MAX_INT, "Members of a streams group.", 1),
+    Key("group.streams.num.standby.replicas", INT, 0, "Standby copies of each stateful task.", 0),
+    Key("group.streams.max.standby.replicas", INT, 2, "The most standby copies that a streams group may ask for.", 0),
+    Key("group.streams.initial.rebalance.delay.ms", INT, 3000,
+        "Time that a new streams group waits for more members before it gives out tasks, in ms.", 0),
+    Key("group.share.max.size", INT, 200, "Members of a share group.", 1, 1000),
+    Key("group.share.assignors", LIST, ("simple",), "The server's assignors of share groups, the default first."),
+    Key("group.share.delivery.count.limit", INT, 5, "Times a record is delivered before it is given up.", 2, 10),
+    Key("group.share.max.share.sessions", INT, 2000, "Share sessions kept at once.", 1),
+    Key("group.share.partition.max.record.locks", INT, 2000,
+        "Records of a partition that a share group may have in flight.", 100, 10_000),
+    Key("group.share.record.lock.duration.ms", INT, 30_000,
+        "How long a record stays with the member it was given to, in ms.", 1000, 3_600_000),
+    Key("group.share.min.record.lock.duration.ms", INT, 15_000,
+        "The shortest record lock of a share group, in ms.", 1000, 30_000),
+    Key("group.share.max.record.lock.duration.ms", INT, 60_000,
+        "The longest record lock of a share group, in ms.", 30_000, 3_600_000),
+)
+# fmt: on
+
+GROUP_DEFAULT_KEYS: Final = table(_CLASSIC, _limits("consumer"), _limits("streams"), _limits("share"), _MODERN)
+"""The broker's keys about groups."""
+
+GROUP_LIMITS: Final = {
+    f"{kind}.{key}": (f"group.{kind}.min.{key}", f"group.{kind}.max.{key}")
+    for kind in ("consumer", "streams", "share")
+    for key in ("session.timeout.ms", "heartbeat.interval.ms")
+} | {
+    "share.record.lock.duration.ms": (
+        "group.share.min.record.lock.duration.ms",
+        "group.share.max.record.lock.duration.ms",
+    ),
+    "streams.num.standby.replicas": (None, "group.streams.max.standby.replicas"),
+}
+"""The broker's keys that are the lower and the upper bound of a group's key; None for no bound."""

@@ -1,0 +1,231 @@
+"""A client's connection: frames in, responses out, one request at a time and so in order.
+
+As in Kafka, a connection's next request isn't begun before the one before is answered; what a client sends meanwhile
+waits in the buffer, and when that is full, in the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import struct
+import time
+from typing import TYPE_CHECKING, Final, cast
+
+from kohort.broker.dispatch import BadRequestError
+
+if TYPE_CHECKING:
+    from kohort.broker.server import Server
+
+__all__ = ["Connection"]
+
+log = logging.getLogger("kohort.broker.connection")
+
+_SIZE: Final = struct.Struct(">i")
+
+FRAMES_AT_ONCE: Final = 256
+"""Requests handled before other connections get a turn."""
+
+_JOINED: Final = 64 * 1024
+"""Responses up to this many bytes are sent together, as one piece."""
+
+WRITE_LIMIT: Final = 1024 * 1024
+"""Bytes of responses that may wait for a client to read them before its requests wait too."""
+
+
+class Connection(asyncio.Protocol):
+    """One client.
+
+    Attributes:
+        peer: its address, as "HOST:PORT".
+        host: its address.
+        last_active: when bytes last came or went, in seconds of the monotonic clock.
+        busy: whether a request waits for its answer (a long poll, a join).
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._dispatch = server.dispatcher.dispatch
+        self._max_frame = server.max_frame
+        self._transport: asyncio.Transport | None = None
+        self._buffer = b""
+        self._chunks: list[bytes] = []  # of a frame that is still coming, its beginning in _buffer
+        self._missing = 0  # bytes until that frame is there
+        self._out: list[bytes] = []
+        self._out_size = 0
+        self._in_turn = False
+        self._scheduled = False
+        self._blocked = False  # the client doesn't read what it is sent
+        self._reading = True
+        self._finishing = False
+        self.busy = False
+        self.closing = False
+        self.host = ""
+        self.peer = ""
+        self.last_active = 0.0
+
+    # What asyncio calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected."""
+        self._transport = transport = cast(asyncio.Transport, transport)
+        address = transport.get_extra_info("peername") or ("", 0)
+        self.host = str(address[0])
+        self.peer = f"{address[0]}:{address[1]}"
+        self.last_active = time.monotonic()
+        transport.set_write_buffer_limits(WRITE_LIMIT)
+        refusal = self._server.connected(self)
+        if refusal:
+            log.warning("connection refused peer=%s reason=%s", self.peer, refusal)
+            self.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is gone; an answer that comes later goes nowhere."""
+        self.closing = True
+        self._transport = None
+        self._buffer = b""
+        self._chunks.clear()
+        self._server.disconnected(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come."""
+        self.last_active = time.monotonic()
+        if self._missing > len(data):
+            self._chunks.append(data)
+            self._missing -= len(data)
+            return
+        if self._chunks:
+            self._chunks.append(data)
+            self._buffer = b"".join((self._buffer, *self._chunks))
+            self._chunks.clear()
+        else:
+            self._buffer = self._buffer + data if self._buffer else data
+        self._missing = 0
+        if self.busy or self._blocked or self._scheduled:
+            # As much as it takes to go on at once when the answer is out; more stays with the client.
+            self._pause()
+        else:
+            self._take_turn()
+
+    def pause_writing(self) -> None:
+        """The client doesn't read: take no more of its requests."""
+        self._blocked = True
+        self._pause()
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        self.last_active = time.monotonic()
+        self._blocked = False
+        if not self.busy:
+            self._schedule()
+
+    # Requests
+
+    def _take_turn(self) -> None:
+        """Handle what is in the buffer, and send the answers as one piece."""
+        self._scheduled = False
+        buffer, pos, end = self._buffer, 0, len(self._buffer)
+        now = self._server.now()
+        self._in_turn = True
+        frames = 0
+        try:
+            while not self.closing and not self.busy and not self._blocked:
+                if frames == FRAMES_AT_ONCE:
+                    self._schedule()
+                    break
+                if end - pos < 4:
+                    self._missing = 0
+                    break
+                (size,) = _SIZE.unpack_from(buffer, pos)
+                if not 0 <= size <= self._max_frame:
+                    raise BadRequestError(f"a request of {size} bytes; socket.request.max.bytes is {self._max_frame}")
+                after = pos + 4 + size
+                if after > end:
+                    self._missing = after - end
+                    break
+                frames += 1
+                # A large request fills the buffer by itself and isn't copied.
+                frame, start = (buffer, 4) if pos == 0 and after == end else (buffer[pos + 4 : after], 0)
+                pos = after
+                self.busy = True
+                if self._dispatch(frame, start, self.host, self._server.principal, now, self._send, self._answered):
+                    self.busy = False
+        except BadRequestError as error:
+            self._fail(error)
+        finally:
+            self._in_turn = False
+        self._buffer = buffer[pos:] if pos else buffer
+        self._flush()
+        if self.busy or self._blocked or self._scheduled:
+            return
+        if not self._reading and self._transport is not None:
+            self._reading = True
+            self._transport.resume_reading()
+
+    def _answered(self, error: BadRequestError | None) -> None:
+        """A request that had to wait is answered, or can't be."""
+        self.busy = False
+        if error is not None:
+            self._fail(error)
+        if self._in_turn:  # within its own handler, or that of a request of this very turn
+            return
+        self._flush()
+        if self._buffer or not self._reading:
+            self._schedule()
+        if self._finishing:
+            self.close()
+
+    def _fail(self, error: BadRequestError) -> None:
+        log.warning("connection closed peer=%s reason=%s", self.peer, error)
+        self._flush()
+        self.close()
+
+    def _schedule(self) -> None:
+        if not self._scheduled and not self.closing:
+            self._scheduled = True
+            self._server.loop.call_soon(self._take_turn)
+
+    def _send(self, prefix: bytes, body: bytes) -> None:
+        self._out.append(prefix)
+        self._out.append(body)
+        self._out_size += len(prefix) + len(body)
+        if self._out_size > WRITE_LIMIT:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._out:
+            return
+        out, self._out = self._out, []
+        size, self._out_size = self._out_size, 0
+        if self._transport is None or self._transport.is_closing():
+            return
+        self.last_active = time.monotonic()
+        if size <= _JOINED:
+            self._transport.write(b"".join(out))
+        else:
+            self._transport.writelines(out)
+
+    def _pause(self) -> None:
+        if self._reading and self._transport is not None:
+            self._reading = False
+            self._transport.pause_reading()
+
+    def finish(self) -> None:
+        """Take no more requests, and close when the one under way is answered."""
+        self._pause()
+        if self.busy:
+            self._finishing = True
+        else:
+            self.close()
+
+    def close(self) -> None:
+        """Close the connection when what was written is out."""
+        self.closing = True
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close the connection now."""
+        self.closing = True
+        if self._transport is not None:
+            self._transport.abort()

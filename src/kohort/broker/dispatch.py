@@ -1,0 +1,245 @@
+"""From the bytes of a request to the bytes of its response: header, version check, decoding, handler, encoding."""
+
+from __future__ import annotations
+
+import logging
+import struct
+import time
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.broker.context import Context
+from kohort.broker.reply import Reply
+from kohort.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from kohort.protocol.message import Request, Response
+from kohort.protocol.messages import API_NAMES, Api, api, module_name
+from kohort.protocol.messages.api_versions import ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from kohort.broker.broker import Broker
+
+__all__ = ["API_VERSIONS_KEY", "HANDLED", "BadRequestError", "Dispatcher"]
+
+log = logging.getLogger("kohort.broker.dispatch")
+
+API_VERSIONS_KEY: Final = 18
+
+HANDLED: Final[dict[int, range | None]] = {
+    **dict.fromkeys((*range(4), *range(8, 29), 32, 33, 34, 35, 36, 37, *range(42, 48), 60, 61, 65, 66, 71, 72, 74, 75))
+}
+"""The APIs that have a handler, with the versions it speaks; None for all that are declared."""
+
+MAX_BODY: Final = 16 * 1024 * 1024
+"""Bytes of a request that doesn't carry records. Kafka lets all have socket.request.max.bytes; but a message is many
+objects to Python, some ten times its size."""
+
+_PRODUCE: Final = 0
+_HEADER: Final = struct.Struct(">hhih")
+_PREFIX: Final = struct.Struct(">ii")
+_PREFIX_WITH_TAGS: Final = struct.Struct(">iib")
+
+Send = Callable[[bytes, bytes], None]
+"""Takes the response's prefix (size and header) and its body."""
+
+
+class BadRequestError(Exception):
+    """Bytes that no answer can be given to: the connection has to be closed."""
+
+
+Done = Callable[[BadRequestError | None], None]
+"""Told that a request is dealt with, or why the connection has to be closed."""
+
+
+class Route:
+    """An API in one version: how to read it, what to do, how to write the answer."""
+
+    __slots__ = (
+        "api",
+        "encode",
+        "error_field",
+        "flexible",
+        "handle",
+        "max_size",
+        "prefix",
+        "prefix_size",
+        "read",
+        "version",
+    )
+
+    def __init__(self, which: Api, version: int) -> None:
+        self.api = which
+        self.version = version
+        self.read: Callable[[bytes, int], tuple[Any, int]] = which.request.__codecs__[version].read
+        self.encode: Callable[[Any], bytes] = which.response.__codecs__[version].encode
+        self.handle: Callable[[Any, Context], Any] = import_module(
+            f"kohort.broker.handlers.{module_name(which.name)}"
+        ).handle
+        self.flexible = which.request_header_version(version) == 2
+        with_tags = which.response_header_version(version) == 1
+        self.prefix = _PREFIX_WITH_TAGS if with_tags else _PREFIX
+        self.prefix_size = self.prefix.size - 4
+        self.max_size = None if which.key == _PRODUCE else MAX_BODY
+        self.error_field = "error_code" in which.response.__struct_fields__
+
+    def response(self, correlation_id: int, response: Response) -> tuple[bytes, bytes]:
+        """Size and header, and the body."""
+        body = self.encode(response)
+        size = self.prefix_size + len(body)
+        if self.prefix is _PREFIX:
+            return _PREFIX.pack(size, correlation_id), body
+        return _PREFIX_WITH_TAGS.pack(size, correlation_id, 0), body
+
+
+class Dispatcher:
+    """Takes requests to their handlers."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._routes: dict[int, Route] = {}
+        self._client_ids: dict[bytes, str] = {}
+        self._observe = broker.metrics.observe
+
+    def dispatch(
+        self, frame: bytes, start: int, host: str, principal: str, now: int, send: Send, done: Done
+    ) -> bool:
+        """Handle a request.
+
+        Args:
+            frame: the request, up to its end.
+            start: where in `frame` it begins, after its size.
+            host: address of the client.
+            principal: who it is.
+            now: ms since 1970.
+            send: takes the response, now or later; not called for a request that has none.
+            done: called when a request that had to wait is dealt with, after `send`; with an error, close the connection.
+
+        Returns:
+            Whether the request is dealt with; otherwise `done` will be called.
+
+        Raises:
+            BadRequestError: the connection must be closed.
+        """
+        began = time.perf_counter()
+        try:
+            key, version, correlation_id, length = _HEADER.unpack_from(frame, start)
+        except struct.error:
+            raise BadRequestError(f"a request of {len(frame) - start} bytes is shorter than its header") from None
+        route = self._routes.get(key << 16 | version)
+        if route is None:
+            route = self.route(key, version)
+            if route is None:
+                send(*self._versions_instead(correlation_id))
+                return True
+        pos = start + _HEADER.size
+        size = len(frame) - start
+        client_id = ""
+        if length > 0:
+            raw = frame[pos : pos + length]
+            client_id = self._client_ids.get(raw) or self._new_client_id(raw)
+            pos += length
+        if route.max_size is not None and size > route.max_size:
+            raise BadRequestError(f"{route.api.name} of {size} bytes; at most {route.max_size} are taken")
+        try:
+            if route.flexible:
+                pos = pos + 1 if frame[pos] == 0 else _skip_tags(frame, pos)
+            request = route.read(frame, pos)[0]
+        except (IndexError, ValueError) as error:
+            raise BadRequestError(f"{route.api.name} v{version} doesn't decode: {error}") from None
+        context = Context(self._broker, version, now, client_id, host, principal, size)
+        response = self._call(route, request, context)
+        if type(response) is Reply:
+            if not response.done:
+
+                def answer(response: Response | None) -> None:
+                    try:
+                        self._finish(route, correlation_id, response, began, size, send)
+                    except BadRequestError as error:
+                        done(error)
+                    else:
+                        done(None)
+
+                response.then(answer)
+                return False
+            response = response.value
+        self._finish(route, correlation_id, response, began, size, send)
+        return True
+
+    def _call(self, route: Route, request: Request, context: Context) -> Any:
+        try:
+            return route.handle(request, context)
+        except BadRequestError:
+            raise
+        except Exception as error:
+            code = error.code if isinstance(error, KafkaError) else ErrorCode.UNKNOWN_SERVER_ERROR
+            if not isinstance(error, KafkaError):
+                log.exception("%s v%d failed", route.api.name, route.version)
+            if not route.error_field:
+                raise BadRequestError(f"{route.api.name} failed: {error}") from error
+            return route.api.response(error_code=code)  # type: ignore[call-arg]
+
+    def _finish(
+        self, route: Route, correlation_id: int, response: Response | None, began: float, size: int, send: Send
+    ) -> None:
+        sent = 0
+        if response is not None:
+            try:
+                prefix, body = route.response(correlation_id, response)
+            except ProtocolError as error:
+                log.exception("the response to %s v%d doesn't encode", route.api.name, route.version)
+                raise BadRequestError(f"{route.api.name} failed: {error}") from error
+            sent = len(prefix) + len(body)
+            send(prefix, body)
+        self._observe(route.api.key, time.perf_counter() - began, size, sent)
+
+    def route(self, key: int, version: int) -> Route | None:
+        """The route of an API that is asked for the first time; None for ApiVersions in a version from the future."""
+        versions = handled_versions(key)
+        if versions is None:
+            raise BadRequestError(f"API {key} ({API_NAMES.get(key, 'unknown')}) isn't served")
+        if version not in versions:
+            if key == API_VERSIONS_KEY:
+                return None
+            known = f"{versions[0]} to {versions[-1]}"
+            raise BadRequestError(f"{API_NAMES[key]} v{version} isn't served, only {known}")
+        route = self._routes[key << 16 | version] = Route(api(key), version)
+        return route
+
+    def _versions_instead(self, correlation_id: int) -> tuple[bytes, bytes]:
+        """What a client gets that asks in a version of ApiVersions we don't know: v0, with those we do."""
+        from kohort.broker.handlers.api_versions import api_keys
+
+        response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=api_keys())
+        body = response.encode(0)
+        return _PREFIX.pack(4 + len(body), correlation_id), body
+
+    def _new_client_id(self, raw: bytes) -> str:
+        try:
+            client_id = raw.decode()
+        except UnicodeDecodeError as error:
+            raise BadRequestError(f"client id isn't UTF-8: {error}") from None
+        if len(self._client_ids) >= 10_000:
+            self._client_ids.clear()
+        self._client_ids[raw] = client_id
+        return client_id
+
+
+def handled_versions(key: int) -> range | None:
+    """The versions in which an API is served; None if it isn't."""
+    if key not in HANDLED:
+        return None
+    return HANDLED[key] or api(key).versions
+
+
+def _skip_tags(frame: bytes, pos: int) -> int:
+    """The position after the tagged fields of a header."""
+    from kohort.protocol.primitives import read_uvarint
+
+    count, pos = read_uvarint(frame, pos)
+    for _ in range(count):
+        _, pos = (0, pos + 1) if frame[pos] == 0 else read_uvarint(frame, pos)
+        size, pos = (0, pos + 1) if frame[pos] == 0 else read_uvarint(frame, pos)
+        pos += size
+        if pos > len(frame):
+            raise IndexError(f"tagged fields of the header end after the request, at byte {pos}")
+    return pos

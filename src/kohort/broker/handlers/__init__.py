@@ -1,0 +1,1 @@
+"""What the broker does for each API, one file an API, named as in `kohort.protocol.messages`."""

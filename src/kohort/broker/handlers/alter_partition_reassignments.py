@@ -1,0 +1,56 @@
+"""AlterPartitionReassignments: a partition can move nowhere but to where it is."""
+
+from __future__ import annotations
+
+from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.assignments import check_replicas
+from kohort.broker.context import Context
+from kohort.broker.security import Operation
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+
+Move = AlterPartitionReassignmentsRequest.Topic.Partition
+Topic = AlterPartitionReassignmentsResponse.TopicResponse
+
+
+def handle(request: AlterPartitionReassignmentsRequest, context: Context) -> AlterPartitionReassignmentsResponse:
+    """Accept moves to the one node, refuse others; there is never one under way to cancel."""
+    asked = request.allow_replication_factor_change
+    if not cluster_allowed(context, Operation.ALTER):
+        return AlterPartitionReassignmentsResponse(
+            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            error_message="Cluster authorization failed.",
+            allow_replication_factor_change=asked,
+        )
+    return AlterPartitionReassignmentsResponse(
+        error_message=None,
+        allow_replication_factor_change=asked,
+        responses=[
+            Topic(name=topic.name, partitions=[_outcome(topic.name, move, context) for move in topic.partitions])
+            for topic in request.topics
+        ],
+    )
+
+
+def _outcome(topic: str, move: Move, context: Context) -> Topic.Partition:
+    try:
+        _check(topic, move, context)
+    except KafkaError as error:
+        return Topic.Partition(partition_index=move.partition_index, error_code=error.code, error_message=error.detail)
+    return Topic.Partition(partition_index=move.partition_index, error_message=None)
+
+
+def _check(name: str, move: Move, context: Context) -> None:
+    topic = context.broker.topics.get(name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+    if topic.partition(move.partition_index) is None:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{move.partition_index}."
+        )
+    if move.replicas is None:
+        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
+    check_replicas(move.replicas, context.broker.node_id)

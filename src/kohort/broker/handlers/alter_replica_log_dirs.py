@@ -1,0 +1,46 @@
+"""AlterReplicaLogDirs: there is one directory, in which everything is already."""
+
+from __future__ import annotations
+
+from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.partitions import hosted_partition
+from kohort.broker.context import Context
+from kohort.broker.security import Operation
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
+
+Result = AlterReplicaLogDirsResponse.Result
+
+
+def handle(request: AlterReplicaLogDirsRequest, context: Context) -> AlterReplicaLogDirsResponse:
+    """Accept what asks for the directory that there is, and tell that there is no other."""
+    allowed = cluster_allowed(context, Operation.ALTER)
+    outcomes: dict[str, dict[int, ErrorCode]] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            of_topic = outcomes.setdefault(topic.name, {})
+            for index in topic.partitions:
+                of_topic[index] = (
+                    _outcome(directory.path, topic.name, index, context)
+                    if allowed
+                    else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                )
+    return AlterReplicaLogDirsResponse(
+        results=[
+            Result(
+                topic_name=name,
+                partitions=[Result.Partition(partition_index=index, error_code=code) for index, code in codes.items()],
+            )
+            for name, codes in outcomes.items()
+        ]
+    )
+
+
+def _outcome(path: str, topic: str, index: int, context: Context) -> ErrorCode:
+    if path != str(context.broker.storage.path.absolute()):
+        return ErrorCode.LOG_DIR_NOT_FOUND
+    try:
+        hosted_partition(context, topic, index)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.NONE

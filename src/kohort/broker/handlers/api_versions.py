@@ -1,0 +1,49 @@
+"""ApiVersions: what is served, in which versions, and which features are on."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final
+
+from kohort.broker.context import Context
+from kohort.broker.dispatch import HANDLED, handled_versions
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+FEATURES: Final = {"transaction.version": 2}
+"""Levels of features that are on: 2 is KIP-890. Those that aren't listed are off: group.version, for one, stays at 0
+until consumer groups of KIP-848 are served."""
+
+
+@cache
+def api_keys() -> list[ApiVersionsResponse.ApiKey]:
+    """What is served, by key."""
+    out = []
+    for key in sorted(HANDLED):
+        versions = handled_versions(key)
+        assert versions is not None
+        out.append(ApiVersionsResponse.ApiKey(api_key=key, min_version=versions[0], max_version=versions[-1]))
+    return out
+
+
+def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
+    """Answer with the list, to a client that says properly who it is."""
+    if context.version >= 3 and not (
+        _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
+    return ApiVersionsResponse(
+        api_keys=api_keys(),
+        supported_features=[
+            ApiVersionsResponse.SupportedFeature(name=name, min_version=0, max_version=level)
+            for name, level in FEATURES.items()
+        ],
+        finalized_features_epoch=0,
+        finalized_features=[
+            ApiVersionsResponse.FinalizedFeature(name=name, max_version_level=level, min_version_level=level)
+            for name, level in FEATURES.items()
+        ],
+    )

@@ -1,0 +1,68 @@
+"""CreatePartitions: lets topics grow."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kohort.broker.admin.assignments import check_replicas
+from kohort.broker.context import Context
+from kohort.broker.security import Operation, ResourceType
+from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+
+Result = CreatePartitionsResponse.Result
+
+
+def handle(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
+    """Add partitions to each topic that can take them; each has its own outcome."""
+    times = Counter(topic.name for topic in request.topics)
+    topics = {topic.name: topic for topic in request.topics}
+    results: list[Result] = []
+    room = MAX_PARTITIONS_AT_ONCE
+    for name, topic in topics.items():
+        try:
+            if times[name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            room -= _grow(topic, room, request.validate_only, context)
+        except KafkaError as error:
+            results.append(Result(name=name, error_code=error.code, error_message=error.detail))
+        else:
+            results.append(Result(name=name))
+    return CreatePartitionsResponse(results=results)
+
+
+def _grow(wanted: CreatePartitionsRequest.Topic, room: int, validate_only: bool, context: Context) -> int:
+    """Add a topic's partitions, or only check them; returns how many they are."""
+    if not context.allowed(Operation.ALTER, ResourceType.TOPIC, wanted.name):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    topic = context.broker.topics.get(wanted.name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    has = len(topic.partitions)
+    if topic.internal:
+        # A group belongs to hash(id) modulo the number of partitions, which therefore must not change.
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"The partitions of '{topic.name}' are the broker's own.")
+    if wanted.count == has:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {has} partition(s).")
+    if wanted.count < has:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {has} partition(s); {wanted.count} would not be an increase.",
+        )
+    added = wanted.count - has
+    if wanted.assignments is not None:
+        if len(wanted.assignments) != added:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"{added} partition(s) are to be added, but {len(wanted.assignments)} assignment(s) were given.",
+            )
+        for assignment in wanted.assignments:
+            check_replicas(assignment.broker_ids, context.broker.node_id)
+    if added > room:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION, f"One request may add {MAX_PARTITIONS_AT_ONCE} partitions at most."
+        )
+    if not validate_only:
+        context.broker.topics.add_partitions(topic.name, wanted.count)
+    return added

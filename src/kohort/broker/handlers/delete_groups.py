@@ -1,0 +1,39 @@
+"""DeleteGroups: groups without members go, with their offsets."""
+
+from __future__ import annotations
+
+from kohort.broker.context import Context
+from kohort.broker.reply import Reply
+from kohort.broker.security import Operation, ResourceType
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+
+_Result = DeleteGroupsResponse.Result
+
+
+def handle(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse | Reply[DeleteGroupsResponse]:
+    """Ask each group's coordinator, and answer when all have answered."""
+    reply: Reply[DeleteGroupsResponse] = Reply()
+    results: dict[str, _Result] = {}
+    names = list(dict.fromkeys(request.groups_names))
+
+    def receive(outcomes: list[_Result]) -> None:
+        for outcome in outcomes:
+            results[outcome.group_id] = outcome
+        if len(results) == len(names):
+            reply(DeleteGroupsResponse(results=[results[name] for name in names]))
+
+    for name in names:
+        if context.allowed(Operation.DELETE, ResourceType.GROUP, name):
+            done = context.broker.groups.submit(
+                name,
+                lambda shard, now, then, name=name: shard.delete_groups([name], then),
+                lambda code, name=name: [_Result(group_id=name, error_code=code)],
+            )
+        else:
+            done = [_Result(group_id=name, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)]
+        if isinstance(done, Reply):
+            done.then(receive)
+        else:
+            receive(done)
+    return reply if names else DeleteGroupsResponse(results=[])

@@ -1,0 +1,100 @@
+"""DeleteTopics: removes topics with their data, by name or id."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from uuid import UUID
+
+from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.context import Context
+from kohort.broker.security import Operation, ResourceType
+from kohort.broker.topics import Topic
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from kohort.protocol.schema import NO_UUID
+
+Outcome = DeleteTopicsResponse.TopicResponse
+
+
+def handle(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
+    """Delete what may be deleted; each topic has its own outcome.
+
+    Who may not describe a topic learns neither the name that an id stands for nor whether a name exists.
+    """
+    # From v6 on names and ids come together; before there were names alone.
+    asked = [(topic.name, topic.topic_id) for topic in request.topics] + [
+        (name, NO_UUID) for name in request.topic_names
+    ]
+    if not context.broker.config.flag("delete.topic.enable"):
+        return DeleteTopicsResponse(responses=[_disabled(name, topic_id, context.version) for name, topic_id in asked])
+    return DeleteTopicsResponse(responses=list(_outcomes(asked, context)))
+
+
+def _outcomes(asked: list[tuple[str | None, UUID]], context: Context) -> Iterator[Outcome]:
+    all_allowed = cluster_allowed(context, Operation.DELETE)
+    deleted: set[UUID] = set()
+    for (name, topic_id), times in Counter(asked).items():
+        if name is None and topic_id == NO_UUID:
+            yield _failed(None, NO_UUID, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+        elif name is not None and topic_id != NO_UUID:
+            yield _failed(
+                name, topic_id, ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."
+            )
+        elif times > 1:
+            what = "id" if name is None else "name"
+            yield _failed(name, topic_id, ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
+        elif name is None:
+            yield _delete_by_id(topic_id, deleted, all_allowed, context)
+        else:
+            yield _delete_by_name(name, deleted, all_allowed, context)
+
+
+def _delete_by_id(topic_id: UUID, deleted: set[UUID], all_allowed: bool, context: Context) -> Outcome:
+    topic = context.broker.topics.by_id(topic_id)
+    if topic is None:
+        if topic_id in deleted:
+            return _named_twice(None, topic_id)
+        return _failed(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
+    if not all_allowed and not context.allowed(Operation.DELETE, ResourceType.TOPIC, topic.name):
+        shown = topic.name if context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.name) else None
+        return _failed(shown, topic_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return _delete(topic, deleted, context)
+
+
+def _delete_by_name(name: str, deleted: set[UUID], all_allowed: bool, context: Context) -> Outcome:
+    topic = context.broker.topics.get(name)
+    if not all_allowed:
+        describable = context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, name)
+        deletable = context.allowed(Operation.DELETE, ResourceType.TOPIC, name)
+        if not describable or (topic is not None and not deletable):
+            return _failed(name, NO_UUID, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if topic is None:
+        return _failed(name, NO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return _delete(topic, deleted, context)
+
+
+def _delete(topic: Topic, deleted: set[UUID], context: Context) -> Outcome:
+    if topic.internal:
+        # Kafka lets one delete its coordinators' topics, and the coordinators break.
+        detail = f"Topic '{topic.name}' is the broker's own and can't be deleted."
+        return _failed(topic.name, topic.id, ErrorCode.INVALID_TOPIC_EXCEPTION, detail)
+    try:
+        context.broker.topics.delete(topic.name)
+    except KafkaError as error:
+        return _failed(topic.name, topic.id, error.code, error.detail)
+    deleted.add(topic.id)
+    return Outcome(name=topic.name, topic_id=topic.id)
+
+
+def _disabled(name: str | None, topic_id: UUID, version: int) -> Outcome:
+    code = ErrorCode.INVALID_REQUEST if version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
+    return _failed(name, topic_id, code, "Topic deletion is disabled: delete.topic.enable is false.")
+
+
+def _named_twice(name: str | None, topic_id: UUID) -> Outcome:
+    return _failed(name, topic_id, ErrorCode.INVALID_REQUEST, "The topic is named by its name and its id.")
+
+
+def _failed(name: str | None, topic_id: UUID, code: ErrorCode, detail: str | None = None) -> Outcome:
+    return Outcome(name=name, topic_id=topic_id, error_code=code, error_message=detail)

@@ -1,0 +1,46 @@
+"""DescribeCluster: the one node, and what the caller may do."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kohort.broker.admin.access import NOT_ASKED, cluster_allowed
+from kohort.broker.context import Context
+from kohort.broker.security import CLUSTER_NAME, Operation, ResourceType
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+
+BROKERS: Final = 1
+CONTROLLERS: Final = 2
+
+
+def handle(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
+    """Describe the cluster as a broker does; controllers, which there are none of to talk to, are refused (KIP-919)."""
+    if request.endpoint_type != BROKERS:
+        return _refused(request.endpoint_type)
+    broker = context.broker
+    operations = NOT_ASKED
+    if request.include_cluster_authorized_operations:
+        allowed = cluster_allowed(context, Operation.DESCRIBE)
+        operations = context.operations(ResourceType.CLUSTER, CLUSTER_NAME) if allowed else 0
+    return DescribeClusterResponse(
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_id,
+        brokers=[
+            DescribeClusterResponse.Broker(
+                broker_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack
+            )
+        ],
+        cluster_authorized_operations=operations,
+    )
+
+
+def _refused(endpoint_type: int) -> DescribeClusterResponse:
+    if endpoint_type == CONTROLLERS:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_message="The request was sent to a broker, but it asks for controllers.",
+        )
+    return DescribeClusterResponse(
+        error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, error_message=f"Unsupported endpoint type {endpoint_type}."
+    )

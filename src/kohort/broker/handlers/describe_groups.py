@@ -1,0 +1,28 @@
+"""DescribeGroups: classic groups with their members, subscriptions and assignments."""
+
+from __future__ import annotations
+
+from kohort.broker.context import Context
+from kohort.broker.security import Operation, ResourceType
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+
+_Group = DescribeGroupsResponse.Group
+
+
+def handle(request: DescribeGroupsRequest, context: Context) -> DescribeGroupsResponse:
+    """Answer for each group by itself."""
+    return DescribeGroupsResponse(groups=[_describe(group_id, request, context) for group_id in request.groups])
+
+
+def _describe(group_id: str, request: DescribeGroupsRequest, context: Context) -> _Group:
+    if not context.allowed(Operation.DESCRIBE, ResourceType.GROUP, group_id):
+        return _Group(group_id=group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    try:
+        entry = context.broker.groups.entry(group_id)
+    except KafkaError as error:
+        return _Group(group_id=group_id, error_code=error.code)
+    described = entry.shard.describe_group(group_id, context.version)
+    if request.include_authorized_operations and not described.error_code:
+        described.authorized_operations = context.operations(ResourceType.GROUP, group_id)
+    return described

@@ -1,0 +1,46 @@
+"""DescribeLogDirs: the data directory, its volume, and the size of the logs in it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+
+from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.context import Context
+from kohort.broker.security import Operation
+from kohort.broker.topics import Partition
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+Result = DescribeLogDirsResponse.Result
+Topic = Result.Topic
+
+
+def handle(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
+    """Describe the one directory. Partitions that aren't there, or are offline, are left out."""
+    if not cluster_allowed(context, Operation.DESCRIBE):
+        return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    directory = context.broker.storage.path.absolute()
+    try:
+        volume = shutil.disk_usage(directory)
+    except OSError:
+        return DescribeLogDirsResponse(
+            results=[Result(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=str(directory))]
+        )
+    logs: dict[str, list[Topic.Partition]] = {}
+    for partition in _wanted(request, context):
+        if partition.offline is None:
+            described = Topic.Partition(partition_index=partition.index, partition_size=partition.log.size)
+            logs.setdefault(partition.topic.name, []).append(described)
+    topics = [Topic(name=name, partitions=partitions) for name, partitions in logs.items()]
+    result = Result(log_dir=str(directory), topics=topics, total_bytes=volume.total, usable_bytes=volume.free)
+    return DescribeLogDirsResponse(results=[result])
+
+
+def _wanted(request: DescribeLogDirsRequest, context: Context) -> Iterable[Partition]:
+    topics = context.broker.topics
+    if request.topics is None:
+        return topics.partitions()
+    asked = dict.fromkeys((topic.topic, index) for topic in request.topics for index in topic.partitions)
+    found = (topics.partition(name, index) for name, index in asked)
+    return [partition for partition in found if partition is not None]

@@ -1,0 +1,49 @@
+"""DescribeProducers: the idempotent and transactional producers that partitions remember (KIP-664)."""
+
+from __future__ import annotations
+
+from kohort.broker.admin.partitions import hosted_partition
+from kohort.broker.context import Context
+from kohort.broker.security import Operation, ResourceType
+from kohort.broker.topics import check_topic_name
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+
+Topic = DescribeProducersResponse.Topic
+
+
+def handle(request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
+    """List the producers of each partition."""
+    return DescribeProducersResponse(
+        topics=[
+            Topic(
+                name=topic.name,
+                partitions=[_described(topic.name, index, context) for index in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _described(topic: str, index: int, context: Context) -> Topic.Partition:
+    try:
+        check_topic_name(topic)
+        if not context.allowed(Operation.READ, ResourceType.TOPIC, topic):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        log = hosted_partition(context, topic, index).log
+    except KafkaError as error:
+        return Topic.Partition(partition_index=index, error_code=error.code, error_message=error.detail)
+    return Topic.Partition(
+        partition_index=index,
+        active_producers=[
+            Topic.Partition.ActiveProducer(
+                producer_id=producer.producer_id,
+                producer_epoch=producer.producer_epoch,
+                last_sequence=producer.last_sequence,
+                last_timestamp=producer.last_timestamp,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=producer.first_offset,
+            )
+            for producer in log.producers(context.now)
+        ],
+    )

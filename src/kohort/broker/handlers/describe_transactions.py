@@ -1,0 +1,32 @@
+"""DescribeTransactions: transactional ids with their producers, and what takes part in open transactions (KIP-664)."""
+
+from __future__ import annotations
+
+from kohort.broker.context import Context
+from kohort.broker.security import Operation, ResourceType
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+
+_State = DescribeTransactionsResponse.TransactionState
+
+
+def handle(request: DescribeTransactionsRequest, context: Context) -> DescribeTransactionsResponse:
+    """Answer for each id by itself."""
+    return DescribeTransactionsResponse(
+        transaction_states=[_describe(transactional_id, context) for transactional_id in request.transactional_ids]
+    )
+
+
+def _describe(transactional_id: str, context: Context) -> _State:
+    if not context.allowed(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
+        return _State(
+            transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        )
+    try:
+        state = context.broker.transactions.entry(transactional_id).shard.describe(transactional_id)
+    except KafkaError as error:
+        return _State(transactional_id=transactional_id, error_code=error.code)
+    state.topics = [
+        topic for topic in state.topics if context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.topic)
+    ]
+    return state

@@ -1,0 +1,68 @@
+"""ElectLeaders: nothing to elect, since the one node leads everything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.context import Context
+from kohort.broker.security import Operation
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+
+PREFERRED: Final = 0
+UNCLEAN: Final = 1
+
+Topic = ElectLeadersResponse.ReplicaElectionResult
+Result = Topic.PartitionResult
+
+
+def handle(request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
+    """Tell for each partition that its leader is there; for all, where all were asked for, nothing."""
+    if not cluster_allowed(context, Operation.ALTER):
+        return _refused(request, context, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if request.election_type not in (PREFERRED, UNCLEAN):
+        return _refused(request, context, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+    if request.topic_partitions is None:
+        # As in Kafka, partitions that need no election aren't listed then.
+        return ElectLeadersResponse(
+            replica_election_results=[Topic(topic=topic.name) for topic in context.broker.topics]
+        )
+    return ElectLeadersResponse(
+        replica_election_results=[
+            Topic(topic=each.topic, partition_result=_results(each.topic, each.partitions, context))
+            for each in request.topic_partitions
+        ]
+    )
+
+
+def _results(name: str, indexes: Sequence[int], context: Context) -> list[Result]:
+    topic = context.broker.topics.get(name)
+    results = []
+    for index in indexes:
+        code, detail = ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
+        if topic is None:
+            code, detail = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}"
+        elif topic.partition(index) is None:
+            code, detail = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}"
+        results.append(Result(partition_id=index, error_code=code, error_message=detail))
+    return results
+
+
+def _refused(
+    request: ElectLeadersRequest, context: Context, code: ErrorCode, detail: str | None = None
+) -> ElectLeadersResponse:
+    # v0 has no place for an error but beside each partition, where the other versions repeat it.
+    results = [
+        Topic(
+            topic=each.topic,
+            partition_result=[
+                Result(partition_id=index, error_code=code, error_message=detail) for index in each.partitions
+            ],
+        )
+        for each in request.topic_partitions or []
+    ]
+    if context.version == 0:
+        return ElectLeadersResponse(replica_election_results=results)
+    return ElectLeadersResponse(error_code=code, replica_election_results=results)

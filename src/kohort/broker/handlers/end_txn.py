@@ -1,0 +1,31 @@
+"""EndTxn: a producer commits or aborts."""
+
+from __future__ import annotations
+
+from kohort.broker.context import Context
+from kohort.broker.reply import Reply
+from kohort.broker.security import Operation, ResourceType
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+
+
+def handle(request: EndTxnRequest, context: Context) -> EndTxnResponse | Reply[EndTxnResponse]:
+    """Ask the transaction's coordinator."""
+
+    def shaped(response: EndTxnResponse) -> EndTxnResponse:
+        if context.version < 5:
+            response.producer_id = response.producer_epoch = -1
+        return response
+
+    if not context.allowed(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        return EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    done = context.broker.transactions.submit(
+        request.transactional_id,
+        lambda shard, now, reply: shard.end_txn(request, context.client, now, reply),
+        lambda code: EndTxnResponse(error_code=code),
+    )
+    if not isinstance(done, Reply):
+        return shaped(done)
+    reply: Reply[EndTxnResponse] = Reply()
+    done.then(lambda response: reply(shaped(response)))
+    return reply

@@ -1,0 +1,61 @@
+"""FindCoordinator: it is always us; the topic that a coordinator keeps its state in is created when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kohort.broker.context import Context
+from kohort.broker.security import Operation, ResourceType
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+GROUP = 0
+TRANSACTION = 1
+
+_Coordinator = FindCoordinatorResponse.Coordinator
+
+
+def handle(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
+    """Answer for one key, or since v4 for several."""
+    if context.version < 4:
+        found = _find(request.key_type, request.key, context)
+        return FindCoordinatorResponse(
+            error_code=found.error_code,
+            error_message=found.error_message,
+            node_id=found.node_id,
+            host=found.host,
+            port=found.port,
+        )
+    return FindCoordinatorResponse(
+        coordinators=[_find(request.key_type, key, context) for key in request.coordinator_keys]
+    )
+
+
+def _find(key_type: int, key: str, context: Context) -> _Coordinator:
+    broker = context.broker
+    error: KafkaError | None = None
+    if key_type == GROUP:
+        if not context.allowed(Operation.DESCRIBE, ResourceType.GROUP, key):
+            error = KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        else:
+            error = _started(broker.groups.start)
+    elif key_type == TRANSACTION:
+        if not context.allowed(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
+            error = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        else:
+            error = _started(broker.transactions.start)
+    else:
+        error = KafkaError(ErrorCode.INVALID_REQUEST, f"There is no coordinator of type {key_type} here.")
+    if error is not None:
+        return _Coordinator(
+            key=key, node_id=-1, host="", port=-1, error_code=error.code, error_message=error.detail or error.code.name
+        )
+    return _Coordinator(key=key, node_id=broker.node_id, host=broker.host, port=broker.port)
+
+
+def _started(start: Callable[[], None]) -> KafkaError | None:
+    try:
+        start()
+    except KafkaError as error:
+        return error
+    return None

@@ -1,0 +1,38 @@
+"""GetTelemetrySubscriptions: which of its metrics a client is to send (KIP-714)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kohort.broker.admin.telemetry_client import selectors
+from kohort.broker.context import Context
+from kohort.protocol.errors import KafkaError
+from kohort.protocol.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
+from kohort.protocol.schema import NO_UUID
+
+ACCEPTED_CODECS: Final = (4, 3, 1, 2)
+"""zstd, lz4, gzip, snappy: as Kafka prefers them."""
+
+
+def handle(request: GetTelemetrySubscriptionsRequest, context: Context) -> GetTelemetrySubscriptionsResponse:
+    """Tell the client; one that comes without an id is given one."""
+    telemetry = context.broker.telemetry
+    client = request.client_instance_id
+    if client == NO_UUID:
+        client = telemetry.new_id()
+    try:
+        subscription = telemetry.subscribe(client, selectors(client, context), context.now)
+    except KafkaError as error:
+        return GetTelemetrySubscriptionsResponse(error_code=error.code)
+    return GetTelemetrySubscriptionsResponse(
+        client_instance_id=client,
+        subscription_id=subscription.subscription_id,
+        accepted_compression_types=ACCEPTED_CODECS,
+        push_interval_ms=subscription.interval_ms,
+        telemetry_max_bytes=telemetry.max_bytes,
+        delta_temporality=True,
+        requested_metrics=subscription.metrics,
+    )

@@ -1,0 +1,128 @@
+"""IncrementalAlterConfigs: changes single settings of topics, brokers, loggers, groups and metrics subscriptions."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.config_changes import (
+    Changes,
+    alter_resource,
+    check_distinct,
+    check_given,
+    config_resource,
+    own_id,
+)
+from kohort.broker.admin.loggers import LOGGERS, changes_for_loggers, set_levels
+from kohort.broker.config.broker_keys import BROKER_KEYS
+from kohort.broker.config.client_metrics_keys import CLIENT_METRICS_KEYS
+from kohort.broker.config.derive import topic_value
+from kohort.broker.config.group_keys import GROUP_KEYS
+from kohort.broker.config.keys import Type, show
+from kohort.broker.config.topic_keys import TOPIC_KEYS
+from kohort.broker.context import Context
+from kohort.broker.security import Operation
+from kohort.broker.topics import ConfigResource
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+Resource = IncrementalAlterConfigsRequest.Resource
+Outcome = IncrementalAlterConfigsResponse.ResourceResponse
+
+KEYS: Final = {
+    ConfigResource.TOPIC: TOPIC_KEYS,
+    ConfigResource.BROKER: BROKER_KEYS,
+    ConfigResource.GROUP: GROUP_KEYS,
+    ConfigResource.CLIENT_METRICS: CLIENT_METRICS_KEYS,
+}
+
+
+class Edit(enum.IntEnum):
+    """What to do to a setting, with Kafka's numbers."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+def handle(request: IncrementalAlterConfigsRequest, context: Context) -> IncrementalAlterConfigsResponse:
+    """Make each resource's changes, or only check them. A resource's changes are made all or none."""
+    counts = Counter((each.resource_type, each.resource_name) for each in request.resources)
+    outcomes = []
+    for resource in request.resources:
+        outcome = Outcome(
+            resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
+        )
+        try:
+            check_distinct(counts, resource.resource_type, resource.resource_name)
+            _change(resource, request.validate_only, context)
+        except KafkaError as error:
+            outcome.error_code, outcome.error_message = error.code, error.detail
+        outcomes.append(outcome)
+    return IncrementalAlterConfigsResponse(responses=outcomes)
+
+
+def _change(resource: Resource, validate_only: bool, context: Context) -> None:
+    check_given(
+        (config.name, config.value is None and config.config_operation != Edit.DELETE) for config in resource.configs
+    )
+    for config in resource.configs:
+        if config.config_operation not in list(Edit):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {config.config_operation}")
+    if resource.resource_type == LOGGERS:
+        _change_loggers(resource, validate_only, context)
+        return
+    kind = config_resource(resource.resource_type)
+
+    def decide(current: Mapping[str, str]) -> Changes:
+        return {config.name: _edited(kind, config, current, context) for config in resource.configs}
+
+    alter_resource(context, kind, resource.resource_name, decide, validate_only)
+
+
+def _edited(kind: ConfigResource, config: Resource.Config, current: Mapping[str, str], context: Context) -> str | None:
+    """The new value of a setting; None for the default."""
+    if config.config_operation == Edit.DELETE:
+        return None
+    given = config.value or ""
+    if config.config_operation == Edit.SET:
+        return given
+    key = KEYS[kind].get(config.name)
+    if key is None or key.type is not Type.LIST:
+        operation = Edit(config.config_operation).name
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG, f"Can't {operation} to key {config.name} because its type is not LIST."
+        )
+    text = current.get(config.name)
+    if text is None:
+        of_topic = kind is ConfigResource.TOPIC
+        text = show(topic_value(context.broker.config, {}, key.name) if of_topic else key.default) or ""
+    items = [item for item in text.split(",") if item]
+    operands = given.split(",")
+    if config.config_operation == Edit.APPEND:
+        items += [item for item in dict.fromkeys(operands) if item not in items]
+    else:
+        items = [item for item in items if item not in operands]
+    return ",".join(items)
+
+
+def _change_loggers(resource: Resource, validate_only: bool, context: Context) -> None:
+    if not cluster_allowed(context, Operation.ALTER_CONFIGS):
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    own_id(context, resource.resource_name)
+    for config in resource.configs:
+        if config.config_operation in (Edit.APPEND, Edit.SUBTRACT):
+            operation = Edit(config.config_operation).name
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{operation} is not allowed for a logger.")
+    levels = changes_for_loggers(
+        {config.name: None if config.config_operation == Edit.DELETE else config.value for config in resource.configs}
+    )
+    if not validate_only:
+        set_levels(levels)

@@ -1,0 +1,26 @@
+"""JoinGroup: a member comes into a classic group, and waits until the others have come, too."""
+
+from __future__ import annotations
+
+from kohort.broker.context import Context
+from kohort.broker.reply import Reply
+from kohort.broker.security import Operation, ResourceType
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+
+def handle(request: JoinGroupRequest, context: Context) -> JoinGroupResponse | Reply[JoinGroupResponse]:
+    """Ask the group's coordinator."""
+
+    def refuse(code: ErrorCode) -> JoinGroupResponse:
+        # Before v7, a null protocol name can't be said.
+        name = None if context.version >= 7 else ""
+        return JoinGroupResponse(
+            error_code=code, generation_id=-1, protocol_name=name, member_id=request.member_id, members=[]
+        )
+
+    if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
+        return refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return context.broker.groups.submit(
+        request.group_id, lambda shard, now, reply: shard.classic.join(request, context.client, now, reply), refuse
+    )

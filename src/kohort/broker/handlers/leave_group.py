@@ -1,0 +1,22 @@
+"""LeaveGroup: members go, by themselves or taken out by an administrator."""
+
+from __future__ import annotations
+
+from kohort.broker.context import Context
+from kohort.broker.reply import Reply
+from kohort.broker.security import Operation, ResourceType
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+
+
+def handle(request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse | Reply[LeaveGroupResponse]:
+    """Ask the group's coordinator."""
+    if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
+        return _refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return context.broker.groups.submit(
+        request.group_id, lambda shard, now, reply: shard.classic.leave(request, context.client, now, reply), _refuse
+    )
+
+
+def _refuse(code: ErrorCode) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=code)

@@ -1,0 +1,48 @@
+"""ListConfigResources: what can be configured, by type and name (KIP-1142)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.loggers import LOGGERS
+from kohort.broker.context import Context
+from kohort.broker.security import Operation
+from kohort.broker.topics import ConfigResource
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+
+TYPES: Final = (
+    ConfigResource.GROUP, ConfigResource.CLIENT_METRICS, LOGGERS, ConfigResource.BROKER, ConfigResource.TOPIC,
+)  # fmt: skip
+
+
+def handle(request: ListConfigResourcesRequest, context: Context) -> ListConfigResourcesResponse:
+    """List topics, the broker, and those groups and metrics subscriptions for which something is set."""
+    if not cluster_allowed(context, Operation.DESCRIBE_CONFIGS):
+        return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if context.version == 0:
+        wanted = {int(ConfigResource.CLIENT_METRICS)}
+    else:
+        wanted = set(request.resource_types) or {int(kind) for kind in TYPES}
+    if not wanted <= set(TYPES):
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ListConfigResourcesResponse.ConfigResource(resource_name=name, resource_type=kind)
+            for kind in TYPES
+            if kind in wanted
+            for name in _names(kind, context)
+        ]
+    )
+
+
+def _names(kind: int, context: Context) -> Iterator[str]:
+    match kind:
+        case ConfigResource.TOPIC:
+            yield from (topic.name for topic in context.broker.topics)
+        case ConfigResource.GROUP | ConfigResource.CLIENT_METRICS:
+            yield from context.broker.topics.config_names(ConfigResource(kind))
+        case _:
+            yield str(context.broker.node_id)

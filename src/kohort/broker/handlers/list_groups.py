@@ -1,0 +1,24 @@
+"""ListGroups: the groups that may be seen, by state and type."""
+
+from __future__ import annotations
+
+from kohort.broker.context import Context
+from kohort.broker.security import CLUSTER_NAME, Operation, ResourceType
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+
+
+def handle(request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
+    """Answer with what all shards have. While one is being loaded, the list would have holes."""
+    groups = context.broker.groups
+    if groups.loading():
+        return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    everything = context.allowed(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
+    return ListGroupsResponse(
+        groups=[
+            group
+            for shard in groups.active()
+            for group in shard.list_groups(request.states_filter, request.types_filter)
+            if everything or context.allowed(Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
+        ]
+    )

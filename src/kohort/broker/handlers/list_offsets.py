@@ -1,0 +1,89 @@
+"""ListOffsets: a partition's first and last offset, or the first one from a time on."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kohort.broker.context import Context
+from kohort.broker.security import Operation, ResourceType
+from kohort.broker.topics import Partition
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+
+_Asked = ListOffsetsRequest.Topic.Partition
+_Found = ListOffsetsResponse.Topic.Partition
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+
+SINCE: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+"""The versions in which special timestamps came; before, they are refused."""
+
+WITH_EPOCH: Final = 4
+"""First version that tells the leader epoch."""
+
+READ_COMMITTED: Final = 1
+
+
+def handle(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
+    """Answer for each partition by itself."""
+    topics = []
+    seen: set[tuple[str, int]] = set()
+    for asked in request.topics:
+        allowed = context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, asked.name)
+        found = []
+        for wanted in asked.partitions:
+            if (asked.name, wanted.partition_index) in seen:
+                found.append(_failed(wanted, ErrorCode.INVALID_REQUEST))
+                continue
+            seen.add((asked.name, wanted.partition_index))
+            if not allowed:
+                found.append(_failed(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+                continue
+            partition = context.broker.topics.partition(asked.name, wanted.partition_index)
+            found.append(_look_up(wanted, partition, request.isolation_level == READ_COMMITTED, context.version))
+        topics.append(ListOffsetsResponse.Topic(name=asked.name, partitions=found))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _failed(wanted: _Asked, code: ErrorCode) -> _Found:
+    return _Found(partition_index=wanted.partition_index, error_code=code, timestamp=-1, offset=-1)
+
+
+def _look_up(wanted: _Asked, partition: Partition | None, committed: bool, version: int) -> _Found:
+    if partition is None:
+        return _failed(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if version < SINCE.get(wanted.timestamp, 0):
+        return _failed(wanted, ErrorCode.UNSUPPORTED_VERSION)
+    if refused := partition.epoch_error(wanted.current_leader_epoch):
+        return _failed(wanted, refused)
+    log = partition.log
+    end = log.last_stable_offset if committed else log.high_watermark
+    epoch = partition.leader_epoch
+    try:
+        match wanted.timestamp:
+            case t if t == LATEST:
+                found = (end, -1, epoch)
+            case t if t in (EARLIEST, EARLIEST_LOCAL):
+                found = (log.log_start_offset, -1, epoch)
+            case t if t in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+                found = (-1, -1, -1)  # nothing is ever tiered
+            case t if t == MAX_TIMESTAMP:
+                found = log.max_timestamp_offset() or (-1, -1, -1)
+            case t if t < 0:
+                return _failed(wanted, ErrorCode.UNSUPPORTED_VERSION)
+            case t:
+                found = log.offset_for_timestamp(t) or (-1, -1, -1)
+                if found[0] >= end:
+                    found = (-1, -1, -1)
+    except KafkaError as error:
+        return _failed(wanted, error.code)
+    offset, timestamp, leader_epoch = found
+    answer = _Found(partition_index=wanted.partition_index, timestamp=timestamp, offset=offset)
+    if version >= WITH_EPOCH:
+        answer.leader_epoch = leader_epoch
+    return answer

@@ -1,0 +1,23 @@
+"""ListTransactions: transactional ids, by state, producer, duration and name (KIP-664, KIP-994, KIP-1152)."""
+
+from __future__ import annotations
+
+from kohort.broker.context import Context
+from kohort.broker.security import Operation, ResourceType
+from kohort.coordinator.transactions import list_transactions
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+
+
+def handle(request: ListTransactionsRequest, context: Context) -> ListTransactionsResponse:
+    """Answer with what all shards have. While one is being loaded, the list would have holes."""
+    runtime = context.broker.transactions
+    if runtime.loading():
+        return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    visible = [
+        transaction
+        for shard in runtime.active()
+        for transaction in shard.transactions()
+        if context.allowed(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transaction.transactional_id)
+    ]
+    return list_transactions(visible, request, context.now)

@@ -1,0 +1,123 @@
+"""OffsetFetch: how far groups have read."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kohort.broker.context import Context
+from kohort.broker.security import Operation, ResourceType
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kohort.protocol.schema import NO_UUID
+
+_Asked = OffsetFetchRequest.Group
+_Group = OffsetFetchResponse.Group
+
+SEVERAL: Final = 8
+"""First version that asks for several groups."""
+BY_ID: Final = 10
+"""First version that names topics by id."""
+
+
+def handle(request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
+    """Answer for one group, or since v8 for several."""
+    if context.version >= SEVERAL:
+        return OffsetFetchResponse(groups=[_fetch(group, request.require_stable, context) for group in request.groups])
+    topics = (
+        None
+        if request.topics is None
+        else [_Asked.Topic(name=topic.name, partition_indexes=topic.partition_indexes) for topic in request.topics]
+    )
+    found = _fetch(_Asked(group_id=request.group_id, topics=topics), request.require_stable, context)
+    answers = [
+        OffsetFetchResponse.Topic(
+            name=topic.name,
+            partitions=[
+                OffsetFetchResponse.Topic.Partition(
+                    partition_index=partition.partition_index,
+                    committed_offset=partition.committed_offset,
+                    committed_leader_epoch=partition.committed_leader_epoch,
+                    metadata=partition.metadata,
+                    error_code=partition.error_code,
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in found.topics
+    ]
+    if found.error_code and context.version < 2 and request.topics:
+        # There was no place for an error of the whole.
+        answers = [
+            OffsetFetchResponse.Topic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponse.Topic.Partition(
+                        partition_index=index, committed_offset=-1, metadata="", error_code=found.error_code
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics
+        ]
+    return OffsetFetchResponse(topics=answers, error_code=found.error_code)
+
+
+def _fetch(asked: _Asked, require_stable: bool, context: Context) -> _Group:
+    if not context.allowed(Operation.DESCRIBE, ResourceType.GROUP, asked.group_id):
+        return _Group(group_id=asked.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    refused: list[_Group.Topic] = []
+    wanted: list[_Asked.Topic] | None = None
+    if asked.topics is not None:
+        wanted = []
+        for topic in asked.topics:
+            error = _name(topic, context)
+            if error:
+                refused.append(_failed(topic, error))
+            else:
+                wanted.append(topic)
+    try:
+        entry = context.broker.groups.entry(asked.group_id)
+    except KafkaError as error:
+        return _Group(group_id=asked.group_id, error_code=error.code)
+    group = _Asked(group_id=asked.group_id, member_id=asked.member_id, member_epoch=asked.member_epoch, topics=wanted)
+    found = entry.shard.offsets.fetch(group, require_stable=require_stable)
+    if wanted is None:
+        found.topics = [
+            topic for topic in found.topics if context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+        ]
+    found.topics.extend(refused)
+    for answer in found.topics:
+        if context.version >= BY_ID:
+            if answer.topic_id == NO_UUID and (known := context.broker.topics.get(answer.name)) is not None:
+                answer.topic_id = known.id
+            answer.name = ""
+        else:
+            answer.topic_id = NO_UUID
+    if context.version >= BY_ID and wanted is None:
+        found.topics = [topic for topic in found.topics if topic.topic_id != NO_UUID]  # of topics that are gone
+    return found
+
+
+def _name(topic: _Asked.Topic, context: Context) -> ErrorCode:
+    """Give a topic its name where the version names it by id, and say whether it may be asked for."""
+    if context.version >= BY_ID:
+        known = context.broker.topics.by_id(topic.topic_id)
+        if known is None:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        topic.name = known.name
+    if not context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return ErrorCode.NONE
+
+
+def _failed(topic: _Asked.Topic, code: ErrorCode) -> _Group.Topic:
+    return _Group.Topic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            _Group.Topic.Partition(
+                partition_index=index, committed_offset=-1, committed_leader_epoch=-1, metadata="", error_code=code
+            )
+            for index in topic.partition_indexes
+        ],
+    )

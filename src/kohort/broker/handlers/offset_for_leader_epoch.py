@@ -1,0 +1,49 @@
+"""OffsetForLeaderEpoch: where leader epochs end in partitions' logs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.partitions import hosted_partition
+from kohort.broker.context import Context
+from kohort.broker.security import Operation, ResourceType
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+
+NO_EPOCH: Final = -1
+NO_OFFSET: Final = -1
+
+Answer = OffsetForLeaderEpochResponse.Topic
+Question = OffsetForLeaderEpochRequest.Topic
+
+
+def handle(request: OffsetForLeaderEpochRequest, context: Context) -> OffsetForLeaderEpochResponse:
+    """Look each epoch up. Who may act for the cluster may ask for every topic, as followers do (KIP-320)."""
+    all_allowed = cluster_allowed(context, Operation.CLUSTER_ACTION)
+    topics = []
+    for topic in request.topics:
+        allowed = all_allowed or context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.topic)
+        topics.append(
+            Answer(
+                topic=topic.topic,
+                partitions=[_answer(topic.topic, each, allowed, context) for each in topic.partitions],
+            )
+        )
+    return OffsetForLeaderEpochResponse(topics=topics)
+
+
+def _answer(topic: str, asked: Question.Partition, allowed: bool, context: Context) -> Answer.Partition:
+    try:
+        if not allowed:
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        partition = hosted_partition(context, topic, asked.partition)
+        if asked.current_leader_epoch != NO_EPOCH and asked.current_leader_epoch != partition.leader_epoch:
+            behind = asked.current_leader_epoch < partition.leader_epoch
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH if behind else ErrorCode.UNKNOWN_LEADER_EPOCH)
+    except KafkaError as error:
+        return Answer.Partition(
+            partition=asked.partition, error_code=error.code, leader_epoch=NO_EPOCH, end_offset=NO_OFFSET
+        )
+    epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
+    return Answer.Partition(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)

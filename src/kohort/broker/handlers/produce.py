@@ -1,0 +1,187 @@
+"""Produce: append batches to partitions, and answer when they are safe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from kohort.broker.context import Context
+from kohort.broker.dispatch import BadRequestError
+from kohort.broker.reply import Reply
+from kohort.broker.security import Operation, ResourceType
+from kohort.broker.topics import Partition, Topic
+from kohort.coordinator.transactions import ProducerIdAndEpoch, verification_error
+from kohort.log.types import Appended
+from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
+from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
+from kohort.protocol.records.batch import read_header
+from kohort.protocol.schema import Records
+
+_TopicResponse = ProduceResponse.TopicResponse
+_Partition = ProduceResponse.TopicResponse.PartitionResponse
+
+BY_ID: Final = 13
+"""First version that names topics by id."""
+ABORTABLE: Final = 11
+"""First version that knows TRANSACTION_ABORTABLE."""
+IMPLICIT_ADD: Final = 12
+"""First version in which producing adds the partition to the transaction (KIP-890, transactions v2)."""
+
+
+def handle(request: ProduceRequest, context: Context) -> ProduceResponse | Reply[ProduceResponse | None] | None:
+    """Append to each partition by itself. Without acks there is no answer, but the connection goes on an error."""
+    production = _Production(request, context)
+    production.run()
+    reply = production.reply
+    if reply.done:
+        return reply.value
+    return reply
+
+
+class _Production:
+    """A request under way; done when every partition has its response."""
+
+    def __init__(self, request: ProduceRequest, context: Context) -> None:
+        self.request = request
+        self.context = context
+        self.reply: Reply[ProduceResponse | None] = Reply()
+        self.by_id = context.version >= BY_ID
+        self._waiting = 1  # run() itself
+        self._failed = False
+        self._response = ProduceResponse(responses=[])
+
+    def run(self) -> None:
+        request, context = self.request, self.context
+        refusal = ErrorCode.NONE
+        if request.acks not in (-1, 0, 1):
+            refusal = ErrorCode.INVALID_REQUIRED_ACKS
+        elif request.transactional_id is not None and not context.allowed(
+            Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
+        ):
+            refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        topics = context.broker.topics
+        seen: set[tuple[str, int]] = set()
+        for data in request.topic_data:
+            if self.by_id:
+                topic = topics.by_id(data.topic_id)
+                responses = _TopicResponse(topic_id=data.topic_id)
+            else:
+                topic = topics.get(data.name)
+                responses = _TopicResponse(name=data.name)
+            self._response.responses.append(responses)
+            error = refusal or self._topic_error(topic, data.name)
+            for part in data.partition_data:
+                response = _Partition(index=part.index, base_offset=-1)
+                responses.partition_responses.append(response)
+                if error:
+                    self._fail(response, KafkaError(error))
+                    continue
+                assert topic is not None
+                partition = topic.partition(part.index)
+                if partition is None:
+                    self._fail(response, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                elif (topic.name, part.index) in seen:
+                    self._fail(response, KafkaError(ErrorCode.INVALID_REQUEST, "The partition is there twice."))
+                else:
+                    seen.add((topic.name, part.index))
+                    self._produce(partition, part.records, response)
+        self._done_one()
+
+    def _topic_error(self, topic: Topic | None, name: str) -> ErrorCode:
+        if topic is None:
+            # Who may not see a topic isn't told whether it exists.
+            if not self.by_id and not self.context.allowed(Operation.WRITE, ResourceType.TOPIC, name):
+                return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            return ErrorCode.UNKNOWN_TOPIC_ID if self.by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if not self.context.allowed(Operation.WRITE, ResourceType.TOPIC, topic.name):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if topic.internal and self.context.client_id != "__admin_client":
+            return ErrorCode.INVALID_TOPIC_EXCEPTION  # state of coordinators is theirs to write
+        return ErrorCode.NONE
+
+    def _produce(self, partition: Partition, records: Records | None, response: _Partition) -> None:
+        if not records:
+            self._fail(response, KafkaError(ErrorCode.INVALID_RECORD, "There are no records."))
+            return
+        try:
+            header = read_header(records)
+        except CorruptRecordError as error:
+            self._fail(response, KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)))
+            return
+        if not header.transactional or partition.log.has_ongoing(header.producer_id):
+            self._append(partition, records, response)
+            return
+        transactional_id = self.request.transactional_id
+        if transactional_id is None:
+            self._fail(
+                response, KafkaError(ErrorCode.INVALID_RECORD, "A transactional batch needs a transactional id.")
+            )
+            return
+        self._waiting += 1
+
+        def verified(code: ErrorCode) -> None:
+            if code:
+                abortable = self.context.version >= ABORTABLE
+                self._fail(response, KafkaError(verification_error(code, abortable=abortable)))
+            else:
+                self._append(partition, records, response)
+            self._done_one()
+
+        self.context.broker.transactions.verify(
+            transactional_id,
+            ProducerIdAndEpoch(header.producer_id, header.producer_epoch),
+            partition,
+            add=self.context.version >= IMPLICIT_ADD,
+            then=verified,
+        )
+
+    def _append(self, partition: Partition, records: Records, response: _Partition) -> None:
+        broker = self.context.broker
+        try:
+            appended: Appended = partition.log.append(
+                records, now=self.context.now, leader_epoch=partition.leader_epoch
+            )
+        except KafkaError as error:
+            self._fail(response, error)
+            return
+        response.base_offset = appended.base_offset
+        response.log_append_time_ms = appended.log_append_time
+        response.log_start_offset = appended.log_start_offset
+        if self.request.acks == -1:
+            self._waiting += 1
+            broker.commits.after(
+                partition.log, appended.last_offset + 1, self._done_one, lambda error: self._unsafe(response, error)
+            )
+        else:
+            broker.commits.after(partition.log, appended.last_offset + 1, _nothing, _ignore)
+
+    def _unsafe(self, response: _Partition, error: KafkaError) -> None:
+        self._fail(response, error)
+        self._done_one()
+
+    def _fail(self, response: _Partition, error: KafkaError) -> None:
+        self._failed = True
+        response.error_code = error.code
+        response.base_offset = -1
+        response.log_append_time_ms = -1
+        response.log_start_offset = -1
+        response.error_message = error.detail
+        self.context.broker.metrics.produce_failed(error.code)
+
+    def _done_one(self) -> None:
+        self._waiting -= 1
+        if self._waiting:
+            return
+        if self.request.acks != 0:
+            self.reply(self._response)
+        elif self._failed:
+            raise BadRequestError("a produce request that wants no answer failed")
+        else:
+            self.reply(None)
+
+
+def _nothing() -> None:
+    """What happens when records are safe that nobody waits for."""
+
+
+_ignore: Callable[[KafkaError], None] = lambda error: None  # noqa: E731  (the log has said it)

@@ -1,0 +1,12 @@
+"""SaslAuthenticate: refused, since no listener asks for it; a client that does it is misconfigured."""
+
+from __future__ import annotations
+
+from kohort.broker.context import Context
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+
+
+def handle(request: SaslAuthenticateRequest, context: Context) -> SaslAuthenticateResponse:
+    """Answer ILLEGAL_SASL_STATE, as Kafka does on a PLAINTEXT listener."""
+    return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)

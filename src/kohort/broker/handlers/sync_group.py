@@ -1,0 +1,26 @@
+"""SyncGroup: the leader brings the assignments, the others fetch theirs."""
+
+from __future__ import annotations
+
+from kohort.broker.context import Context
+from kohort.broker.reply import Reply
+from kohort.broker.security import Operation, ResourceType
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+def handle(request: SyncGroupRequest, context: Context) -> SyncGroupResponse | Reply[SyncGroupResponse]:
+    """Ask the group's coordinator. A group that is still being loaded has no assignment to give: join again."""
+    if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
+        return _refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if context.version >= 5 and not (request.protocol_type and request.protocol_name):
+        return _refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    return context.broker.groups.submit(
+        request.group_id, lambda shard, now, reply: shard.classic.sync(request, context.client, now, reply), _refuse
+    )
+
+
+def _refuse(code: ErrorCode) -> SyncGroupResponse:
+    if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        code = ErrorCode.REBALANCE_IN_PROGRESS
+    return SyncGroupResponse(error_code=code)

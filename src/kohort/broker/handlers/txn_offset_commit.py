@@ -1,0 +1,100 @@
+"""TxnOffsetCommit: offsets that count when the producer's transaction is committed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kohort.broker.context import Context
+from kohort.broker.reply import Reply
+from kohort.broker.security import Operation, ResourceType
+from kohort.coordinator.offsets import txn_commit_refused
+from kohort.coordinator.transactions import ProducerIdAndEpoch, verification_error
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+
+_Topic = TxnOffsetCommitResponse.Topic
+
+ABORTABLE: Final = 4
+"""First version that knows TRANSACTION_ABORTABLE."""
+IMPLICIT_ADD: Final = 5
+"""First version in which committing makes the offsets take part in the transaction (KIP-890)."""
+
+
+def handle(
+    request: TxnOffsetCommitRequest, context: Context
+) -> TxnOffsetCommitResponse | Reply[TxnOffsetCommitResponse]:
+    """Have the transaction's coordinator verify the producer, and then the group's coordinator store the offsets."""
+    if not context.allowed(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        return txn_commit_refused(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
+        return txn_commit_refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    try:
+        entry = context.broker.groups.entry(request.group_id)
+    except KafkaError as error:
+        return txn_commit_refused(request, error.code)
+    accepted, refused = _sort(request, context)
+    reply: Reply[TxnOffsetCommitResponse] = Reply()
+
+    def answer(response: TxnOffsetCommitResponse) -> None:
+        response.topics.extend(refused)
+        reply(response)
+
+    def verified(code: ErrorCode) -> None:
+        if code:
+            abortable = context.version >= ABORTABLE
+            answer(txn_commit_refused(accepted, verification_error(code, abortable=abortable)))
+            return
+        done = context.broker.groups.submit(
+            request.group_id,
+            lambda shard, now, then: shard.offsets.txn_commit(accepted, context.client, now, then),
+            lambda refusal: txn_commit_refused(accepted, refusal),
+        )
+        if isinstance(done, Reply):
+            done.then(answer)
+        else:
+            answer(done)
+
+    if not accepted.topics and refused:
+        return TxnOffsetCommitResponse(topics=refused)
+    context.broker.transactions.verify(
+        request.transactional_id,
+        ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
+        entry.partition,
+        add=context.version >= IMPLICIT_ADD,
+        then=verified,
+    )
+    return reply
+
+
+def _sort(request: TxnOffsetCommitRequest, context: Context) -> tuple[TxnOffsetCommitRequest, list[_Topic]]:
+    """The request with the partitions that exist and may be read, and answers for the others."""
+    accepted: list[TxnOffsetCommitRequest.Topic] = []
+    refused: list[_Topic] = []
+    for topic in request.topics:
+        known = []
+        failed = []
+        allowed = context.allowed(Operation.READ, ResourceType.TOPIC, topic.name)
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        for partition in topic.partitions:
+            index = partition.partition_index
+            if allowed and context.broker.topics.partition(topic.name, index) is not None:
+                known.append(partition)
+            else:
+                failed.append(_Topic.Partition(partition_index=index, error_code=code))
+        if known:
+            accepted.append(TxnOffsetCommitRequest.Topic(name=topic.name, partitions=known))
+        if failed:
+            refused.append(_Topic(name=topic.name, partitions=failed))
+    return (
+        TxnOffsetCommitRequest(
+            transactional_id=request.transactional_id,
+            group_id=request.group_id,
+            producer_id=request.producer_id,
+            producer_epoch=request.producer_epoch,
+            generation_id=request.generation_id,
+            member_id=request.member_id,
+            group_instance_id=request.group_instance_id,
+            topics=accepted,
+        ),
+        refused,
+    )

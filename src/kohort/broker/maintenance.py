@@ -1,0 +1,135 @@
+"""What the broker does by itself every now and then: flush, checkpoint, drop what is old, compact."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+from kohort.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from kohort.broker.broker import Broker
+
+__all__ = ["Maintenance"]
+
+log = logging.getLogger("kohort.broker.maintenance")
+
+AT_ONCE: Final = 100
+"""Partitions looked after before requests get their turn."""
+
+
+class Maintenance:
+    """The chores of a broker, each in its own rhythm."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._tasks: list[asyncio.Task[None]] = []
+        self._thread = ThreadPoolExecutor(1, "kohort-cleaner")
+
+    def start(self) -> None:
+        """Begin."""
+        config = self._broker.config
+        every = [
+            (self.retain, config.int("log.retention.check.interval.ms")),
+            (self.compact, config.int("log.cleaner.backoff.ms")),
+            (self.flush, config.int("log.flush.scheduler.interval.ms")),
+            (self.checkpoint, config.int("log.flush.offset.checkpoint.interval.ms")),
+            (self.expire_offsets, config.int("offsets.retention.check.interval.ms")),
+            (
+                self.abort_transactions,
+                config.int("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+            ),
+            (
+                self.expire_transactional_ids,
+                config.int("transaction.remove.expired.transaction.cleanup.interval.ms"),
+            ),
+            (self.expire_producers, config.int("producer.id.expiration.check.interval.ms")),
+        ]
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(_repeat(chore, interval / 1000)) for chore, interval in every]
+
+    async def stop(self) -> None:
+        """Stop, when a compaction that is under way is over."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._thread.shutdown(cancel_futures=True)
+
+    async def retain(self) -> None:
+        """Delete segments by age and size, and roll those that are old."""
+        now = self._broker.now()
+        for count, partition in enumerate(list(self._broker.topics.partitions())):
+            if partition.offline is None and not partition.topic.deleted:
+                try:
+                    partition.log.roll_if_due(now)
+                    partition.log.enforce_retention(now)
+                except KafkaError as error:
+                    log.error("retention of %s failed: %s", partition, error)
+            if count % AT_ONCE == AT_ONCE - 1:
+                await asyncio.sleep(0)
+
+    async def compact(self) -> None:
+        """Compact the partitions that are dirty enough, one after another, in a thread."""
+        if not self._broker.config.flag("log.cleaner.enable"):
+            return
+        loop = asyncio.get_running_loop()
+        for partition in list(self._broker.topics.partitions()):
+            logged = partition.log
+            if "compact" not in logged.config.cleanup_policy or partition.offline is not None:
+                continue
+            try:
+                plan = logged.plan_compaction(self._broker.now())
+                if plan is None:
+                    continue
+                await loop.run_in_executor(self._thread, plan.run)
+                if not partition.topic.deleted:
+                    logged.finish_compaction(plan)
+                    log.debug("compacted %s", partition)
+            except KafkaError as error:
+                log.error("compaction of %s failed: %s", partition, error)
+
+    async def flush(self) -> None:
+        """Sync logs whose topic sets `flush.ms`, when that is over."""
+        loop = asyncio.get_running_loop()
+        now = self._broker.now()
+        for partition in list(self._broker.topics.partitions()):
+            if partition.log.flush_due(now):
+                try:
+                    await loop.run_in_executor(None, partition.log.flush)
+                except KafkaError as error:
+                    log.error("flush of %s failed: %s", partition, error)
+
+    async def checkpoint(self) -> None:
+        """Note from where each log has to be recovered after a crash."""
+        await asyncio.get_running_loop().run_in_executor(None, self._broker.storage.checkpoint, self._broker.topics)
+
+    async def expire_offsets(self) -> None:
+        """Forget offsets that nobody needs."""
+        self._broker.groups.expire_offsets()
+
+    async def abort_transactions(self) -> None:
+        """Abort transactions that take too long."""
+        self._broker.transactions.abort_timed_out()
+
+    async def expire_transactional_ids(self) -> None:
+        """Forget transactional ids that nobody uses."""
+        self._broker.transactions.expire()
+
+    async def expire_producers(self) -> None:
+        """Forget producers that have been silent for long."""
+        now = self._broker.now()
+        for partition in self._broker.topics.partitions():
+            partition.log.expire_producers(now)
+
+
+async def _repeat(chore: Callable[[], Awaitable[None]], seconds: float) -> None:
+    while True:
+        # At most a day: the event loop counts in C doubles, and Kafka's "never" is 2^63 - 1 ms.
+        await asyncio.sleep(min(seconds, 86_400.0))
+        try:
+            await chore()
+        except Exception:
+            log.exception("%s failed", getattr(chore, "__name__", "a chore"))

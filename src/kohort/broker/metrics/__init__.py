@@ -1,0 +1,6 @@
+"""What the broker tells of itself in numbers: counted cheaply, shown to Prometheus."""
+
+from kohort.broker.metrics.counters import Metrics
+from kohort.broker.metrics.endpoint import MetricsEndpoint
+
+__all__ = ["Metrics", "MetricsEndpoint"]

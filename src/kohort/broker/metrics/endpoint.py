@@ -1,0 +1,93 @@
+"""A small HTTP server for Prometheus and for those who watch whether the broker lives."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kohort.broker.metrics.counters import Metrics
+    from kohort.broker.metrics.exposition import Exposition
+
+__all__ = ["MetricsEndpoint"]
+
+log = logging.getLogger("kohort.broker.metrics")
+
+MAX_HEADER: Final = 16 * 1024
+"""Bytes that a request may have."""
+
+PATIENCE: Final = 10
+"""Seconds that a client may take for its request, and for reading the response."""
+
+_TEXT: Final = "text/plain; charset=utf-8"
+_METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class MetricsEndpoint:
+    """Answers GET /metrics and GET /healthz, in the broker's own event loop."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._server: asyncio.Server | None = None
+        self._exposition: asyncio.Future[Exposition] | None = None
+        self.port = 0
+
+    async def start(self, host: str, port: int) -> None:
+        """Listen; port 0 takes a free one, and `port` says which.
+
+        Raises:
+            OSError: the address is in use, or can't be used.
+        """
+        self._server = await asyncio.start_server(self._serve, host, port, limit=MAX_HEADER)
+        self.port = self._server.sockets[0].getsockname()[1]
+        # Prometheus' library takes its time to load; nobody should wait for it before somebody asks.
+        self._exposition = asyncio.ensure_future(asyncio.to_thread(_load, self._metrics))
+
+    async def stop(self) -> None:
+        """Listen no more."""
+        if self._server is not None:
+            self._server.close()
+        if self._exposition is not None:
+            await asyncio.wait([self._exposition])
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                request = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0].split(b" ")
+                status, kind, body = await self._answer(request)
+                head = (
+                    f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
+                    "Connection: close\r\n\r\n"
+                )
+                writer.write(head.encode() + (b"" if request[0] == b"HEAD" else body))
+                await writer.drain()
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ConnectionError):
+            pass  # not a client that could be helped
+        finally:
+            writer.close()
+
+    async def _answer(self, request: list[bytes]) -> tuple[str, str, bytes]:
+        """Status, content type and body for the words of a request's first line."""
+        if len(request) != 3 or not request[2].startswith(b"HTTP/1."):
+            return "400 Bad Request", _TEXT, b"not HTTP/1\n"
+        if request[0] not in (b"GET", b"HEAD"):
+            return "405 Method Not Allowed", _TEXT, b"only GET and HEAD\n"
+        match request[1].split(b"?", 1)[0]:
+            case b"/healthz":
+                return "200 OK", _TEXT, b"ok\n"
+            case b"/metrics":
+                assert self._exposition is not None
+                try:
+                    return "200 OK", _METRICS, (await asyncio.shield(self._exposition)).text()
+                except Exception:
+                    log.exception("metrics could not be collected")
+                    return "500 Internal Server Error", _TEXT, b"metrics could not be collected; see the log\n"
+            case _:
+                return "404 Not Found", _TEXT, b"/metrics and /healthz are all there is\n"
+
+
+def _load(metrics: Metrics) -> Exposition:
+    from kohort.broker.metrics.exposition import Exposition
+
+    return Exposition(metrics)

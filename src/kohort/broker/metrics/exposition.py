@@ -1,0 +1,142 @@
+"""The broker's metrics as Prometheus has them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Final
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from kohort import __version__
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages import API_NAMES
+
+if TYPE_CHECKING:
+    from kohort.broker.broker import Broker
+    from kohort.broker.metrics.counters import Metrics
+
+__all__ = ["BrokerCollector", "Exposition"]
+
+_BOUNDS: Final = range(6, 26, 2)
+"""Bounds of the latency histogram, as powers of two in µs: 64 µs, 256 µs, 1 ms … 16.8 s."""
+
+
+class Exposition:
+    """Writes what Prometheus reads."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(BrokerCollector(metrics))
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self._registry)
+
+    def text(self) -> bytes:
+        """All metrics in Prometheus' text format, as they are now."""
+        return generate_latest(self._registry)
+
+
+class BrokerCollector(Collector):
+    """Asks a broker for its metrics."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def describe(self) -> Iterable[Metric]:
+        """No metrics: Prometheus needn't collect any to register this."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics, as they are now."""
+        metrics, broker = self._metrics, self._metrics.broker
+        build = GaugeMetricFamily("kohort_build", "The version that runs.", labels=["version"])
+        build.add_metric([__version__], 1)
+        return chain(
+            [build],
+            _requests(metrics),
+            [
+                GaugeMetricFamily("kohort_connections", "Connections open now.", metrics.connections),
+                CounterMetricFamily("kohort_connections_accepted", "Connections accepted.", metrics.accepted),
+                _failures("produce", "Partitions that records couldn't be written to.", metrics.produce_failures),
+                _failures("fetch", "Partitions that couldn't be read from.", metrics.fetch_failures),
+                GaugeMetricFamily("kohort_fetch_sessions", "Fetch sessions kept.", len(broker.fetch_sessions)),
+                GaugeMetricFamily("kohort_timers", "Timers that run.", len(broker.wheel)),
+            ],
+            _groups(broker),
+            _logs(broker),
+        )
+
+
+def _requests(metrics: Metrics) -> Iterator[Metric]:
+    seconds = HistogramMetricFamily(
+        "kohort_request_seconds", "Time from a request to its answer, waiting included.", labels=["api"]
+    )
+    received = CounterMetricFamily("kohort_request_bytes", "Bytes of requests.", labels=["api"])
+    sent = CounterMetricFamily("kohort_response_bytes", "Bytes of responses.", labels=["api"])
+    for key, counts in enumerate(metrics.apis):
+        upto = list(accumulate(counts.buckets))
+        if not upto[-1]:
+            continue
+        name = [API_NAMES.get(key, str(key))]
+        buckets = [(repr((1 << power) / 1_000_000), upto[power]) for power in _BOUNDS]
+        seconds.add_metric(name, [*buckets, ("+Inf", upto[-1])], counts.seconds)
+        received.add_metric(name, counts.received)
+        sent.add_metric(name, counts.sent)
+    return iter((seconds, received, sent))
+
+
+def _failures(kind: str, documentation: str, counts: Counter[ErrorCode]) -> Metric:
+    family = CounterMetricFamily(f"kohort_{kind}_failures", documentation, labels=["error"])
+    for code, count in counts.items():
+        family.add_metric([code.name], count)
+    return family
+
+
+def _groups(broker: Broker) -> Iterator[Metric]:
+    states: Counter[str] = Counter()
+    waiting = Counter({broker.fetches.name: broker.fetches.delayed})
+    rebalances = 0
+    for shard in broker.groups.active():
+        classic = shard.classic
+        for state, count in classic.count_by_state().items():
+            states[state.value] += count
+        rebalances += classic.completed_rebalances
+        for purgatory in (classic.rebalancer.heartbeats, classic.rebalancer.joins, classic.rebalancer.syncs):
+            waiting[purgatory.name] += purgatory.delayed
+    groups = GaugeMetricFamily("kohort_groups", "Groups by state.", labels=["protocol", "state"])
+    for name, count in states.items():
+        groups.add_metric(["classic", name], count)
+    yield groups
+    yield CounterMetricFamily("kohort_rebalances", "Rebalances of groups that ended with an assignment.", rebalances)
+    purgatories = GaugeMetricFamily("kohort_purgatory_operations", "Operations that wait.", labels=["purgatory"])
+    for name, count in waiting.items():
+        purgatories.add_metric([name], count)
+    yield purgatories
+    yield GaugeMetricFamily(
+        "kohort_coordinators_loading",
+        "Coordinators that still read their log: 0 to 2.",
+        broker.groups.loading() + broker.transactions.loading(),
+    )
+
+
+def _logs(broker: Broker) -> Iterator[Metric]:
+    labels = ["topic", "partition"]
+    size = GaugeMetricFamily("kohort_log_bytes", "Size of a partition's log.", labels=labels)
+    start = GaugeMetricFamily("kohort_log_start_offset", "First offset of a partition.", labels=labels)
+    end = GaugeMetricFamily("kohort_log_end_offset", "Offset that the next record gets.", labels=labels)
+    offline = 0
+    for topic in broker.topics:
+        for partition in topic.partitions:
+            if partition.offline is not None:
+                offline += 1
+                continue
+            place = [topic.name, str(partition.index)]
+            size.add_metric(place, partition.log.size)
+            start.add_metric(place, partition.log.log_start_offset)
+            end.add_metric(place, partition.log.log_end_offset)
+    yield from (size, start, end)
+    yield GaugeMetricFamily("kohort_offline_partitions", "Partitions that can't be used, for their files.", offline)

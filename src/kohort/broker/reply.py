@@ -1,0 +1,45 @@
+"""A response that isn't there yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+__all__ = ["Reply"]
+
+T = TypeVar("T")
+
+
+class Reply(Generic[T]):
+    """Takes a response once, now or later, and hands it to whoever waits for it.
+
+    A future without an event loop: the answer goes out within the call that gives it, so a heartbeat doesn't cost a
+    turn of the loop.
+    """
+
+    __slots__ = ("_then", "done", "value")
+
+    def __init__(self) -> None:
+        self.done = False
+        self.value: T | None = None
+        self._then: Callable[[T], None] | None = None
+
+    def __call__(self, value: T) -> None:
+        """Give the response.
+
+        Raises:
+            RuntimeError: it was given already.
+        """
+        if self.done:
+            raise RuntimeError("a request is answered twice")
+        self.done = True
+        self.value = value
+        if self._then is not None:
+            self._then(value)
+
+    def then(self, receive: Callable[[T], None]) -> None:
+        """Have `receive` called with the response, at once if it is there."""
+        if self.done:
+            receive(self.value)  # type: ignore[arg-type]
+        else:
+            self._then = receive

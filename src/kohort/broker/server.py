@@ -1,0 +1,179 @@
+"""The server: a listening socket, its connections, and the way it starts and stops."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from pathlib import Path
+from typing import Final
+
+from kohort.broker.broker import Broker, now_ms
+from kohort.broker.config import Settings
+from kohort.broker.connection import Connection
+from kohort.broker.dispatch import Dispatcher
+from kohort.broker.metrics import MetricsEndpoint
+from kohort.broker.security import Authorizer
+
+__all__ = ["Server"]
+
+log = logging.getLogger("kohort.broker.server")
+
+BACKLOG: Final = 1024
+"""Connections that the system holds until they are accepted."""
+
+DRAIN_SECONDS: Final = 10
+"""How long a stopping server waits for requests that are under way; long polls aren't waited for."""
+
+
+class Server:
+    """Serves one broker on one address.
+
+    Args:
+        settings: the configuration.
+        data_dir: where everything is kept.
+        host, port: where to listen; port 0 takes a free one.
+        advertised: host and port that clients are told to connect to, if that isn't where we listen.
+        metrics: host and port of the Prometheus endpoint; None for none.
+        durable: whether to sync to the disk before anything is acknowledged.
+        authorizer: who may do what.
+
+    Raises:
+        OSError: the directory can't be used, or another server uses it.
+        ConfigError: it is another node's.
+    """
+
+    principal: Final = "User:ANONYMOUS"
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        data_dir: Path,
+        host: str,
+        port: int,
+        advertised: tuple[str, int] | None = None,
+        metrics: tuple[str, int] | None = None,
+        durable: bool = False,
+        authorizer: Authorizer | None = None,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self.now = now_ms
+        self.broker = Broker(settings, data_dir=data_dir, durable=durable, authorizer=authorizer)
+        self.dispatcher = Dispatcher(self.broker)
+        self.max_frame = settings.int("socket.request.max.bytes")
+        self._max_connections = settings.int("max.connections")
+        self._max_per_ip = settings.int("max.connections.per.ip")
+        self._idle_seconds = settings.int("connections.max.idle.ms") / 1000
+        self._advertised = advertised
+        self._metrics_at = metrics
+        self._metrics: MetricsEndpoint | None = None
+        self._connections: dict[Connection, None] = {}
+        self._per_ip: dict[str, int] = {}
+        self._listening: asyncio.Server | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._stopping = False
+
+    @property
+    def metrics_port(self) -> int | None:
+        """The port of the Prometheus endpoint."""
+        return None if self._metrics is None else self._metrics.port
+
+    async def start(self) -> None:
+        """Listen, recover what is on the disk, and accept connections.
+
+        Raises:
+            OSError: the address is in use, or can't be used.
+        """
+        self.loop = asyncio.get_running_loop()
+        try:
+            self._listening = await self.loop.create_server(
+                lambda: Connection(self), self.host, self.port, backlog=BACKLOG, start_serving=False
+            )
+            self.port = self._listening.sockets[0].getsockname()[1]
+            self.broker.host, self.broker.port = self._advertised or (_reachable(self.host), self.port)
+            if self._metrics_at is not None:
+                self._metrics = MetricsEndpoint(self.broker.metrics)
+                await self._metrics.start(*self._metrics_at)
+            await self.broker.start()
+            await self._listening.start_serving()
+        except BaseException:
+            await self.stop()
+            raise
+        if self._idle_seconds > 0:
+            self._sweep()
+        log.info(
+            "listening host=%s port=%d advertised=%s:%d cluster=%s node=%d topics=%d",
+            self.host, self.port, self.broker.host, self.broker.port, self.broker.cluster_id, self.broker.node_id,
+            len(self.broker.topics),
+        )  # fmt: skip
+
+    async def stop(self) -> None:
+        """Accept no more, finish what is under way, and make everything safe."""
+        if self._stopping:
+            return
+        self._stopping = True
+        began = time.monotonic()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        if self._listening is not None:
+            self._listening.close()
+        for connection in list(self._connections):
+            connection.finish()
+        # Answers that wait for the disk come when it has them; joins and fetches needn't come at all.
+        await self.broker.commits.close()
+        for connection in list(self._connections):
+            if connection.busy:
+                connection.abort()
+        while self._connections and time.monotonic() - began < DRAIN_SECONDS:
+            await asyncio.sleep(0.005)
+        for connection in list(self._connections):
+            connection.abort()
+        await self.broker.stop()
+        if self._metrics is not None:
+            await self._metrics.stop()
+        log.info("stopped after %d ms", (time.monotonic() - began) * 1000)
+
+    # What connections tell
+
+    def connected(self, connection: Connection) -> str | None:
+        """A client has connected; the reason if it can't stay."""
+        self._connections[connection] = None
+        count = self._per_ip[connection.host] = self._per_ip.get(connection.host, 0) + 1
+        self.broker.metrics.connections = len(self._connections)
+        self.broker.metrics.accepted += 1
+        if self._stopping:
+            return "the server is stopping"
+        if len(self._connections) > self._max_connections:
+            return f"max.connections is {self._max_connections}"
+        if count > self._max_per_ip:
+            return f"max.connections.per.ip is {self._max_per_ip}"
+        return None
+
+    def disconnected(self, connection: Connection) -> None:
+        """A connection is gone."""
+        if self._connections.pop(connection, self) is self:
+            return
+        left = self._per_ip[connection.host] - 1
+        if left:
+            self._per_ip[connection.host] = left
+        else:
+            del self._per_ip[connection.host]
+        self.broker.metrics.connections = len(self._connections)
+
+    def _sweep(self) -> None:
+        """Close connections that were idle for too long; those that wait for an answer aren't idle."""
+        before = time.monotonic() - self._idle_seconds
+        for connection in list(self._connections):
+            if connection.last_active < before and not connection.busy:
+                log.info("idle connection closed peer=%s", connection.peer)
+                connection.abort()
+        self._sweeper = self.loop.call_later(min(self._idle_seconds / 4, 30), self._sweep)
+
+
+def _reachable(host: str) -> str:
+    """What to tell clients when we listen everywhere."""
+    import socket
+
+    return socket.getfqdn() if host in ("", "0.0.0.0", "::") else host

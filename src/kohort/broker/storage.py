@@ -1,0 +1,139 @@
+"""The broker's data directory: whose it is, the metadata log, and a log for each partition."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import uuid
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from kohort.broker.config import ConfigError, Settings
+from kohort.broker.config.derive import log_config
+from kohort.broker.topics import Partition, Topic
+from kohort.log import DataDirectory, Log, LogConfig
+from kohort.log.directory import PartitionName, read_topic_id, uuid_text, write_topic_id
+from kohort.protocol.stored.cluster_metadata import METADATA_TOPIC
+
+__all__ = ["Storage"]
+
+log = logging.getLogger("kohort.broker.storage")
+
+_METADATA: Final = PartitionName(METADATA_TOPIC, 0)
+_METADATA_CONFIG: Final = LogConfig(retention_ms=-1, max_message_bytes=100 * 1024 * 1024)
+_STRAY: Final = "-stray"
+
+
+class Storage:
+    """Opens, configures, checkpoints and closes logs.
+
+    Args:
+        directory: the data directory.
+        node_id: the node's id, which the directory belongs to from now on.
+        durable: whether records may be read only when they are on the disk.
+        settings: gives the configuration that is in force.
+        clock: ms since 1970.
+
+    Attributes:
+        cluster_id: made when the directory was.
+
+    Raises:
+        OSError: the directory can't be used, or another server uses it.
+        ConfigError: it belongs to another node.
+    """
+
+    def __init__(
+        self, directory: Path, node_id: int, *, durable: bool, settings: Callable[[], Settings], clock: Callable[[], int]
+    ) -> None:
+        self.directory = directory
+        self._durable = durable
+        self._settings = settings
+        self._clock = clock
+        self._data = DataDirectory(directory)
+        try:
+            self.cluster_id = self._identify(node_id)
+        except BaseException:
+            self._data.close({})
+            raise
+        self._metadata: Log | None = None
+
+    def _identify(self, node_id: int) -> str:
+        known = self._data.properties()
+        if known is None:
+            known = {
+                "version": "1",
+                "cluster.id": uuid_text(uuid.uuid4()),
+                "node.id": str(node_id),
+                "directory.id": uuid_text(uuid.uuid4()),
+            }
+            self._data.write_properties(known)
+        if known.get("node.id") != str(node_id):
+            raise ConfigError(
+                f"{self.directory / 'meta.properties'} says that this data is of node.id={known.get('node.id')}, "
+                f"but the configuration says node.id={node_id}: set it so, or give another data directory"
+            )
+        return known.get("cluster.id", "")
+
+    def open_metadata(self) -> Log:
+        """The log of `__cluster_metadata`."""
+        self._metadata = self._data.open_log(_METADATA, _METADATA_CONFIG, now=self._clock(), durable=self._durable)
+        return self._metadata
+
+    def open(self, topic: Topic, index: int) -> Log:
+        """The log of a partition, new if there is none; one of a deleted topic of that name is put aside."""
+        name = PartitionName(topic.name, index)
+        directory = self.directory / str(name)
+        known = read_topic_id(directory)
+        if known is not None and known != topic.id:
+            log.warning("%s belongs to another topic of that name and is put aside as a stray", directory)
+            shutil.rmtree(f"{directory}{_STRAY}", ignore_errors=True)
+            directory.rename(f"{directory}{_STRAY}")
+            known = None
+        config = log_config(self._settings(), topic.configs)
+        opened = self._data.open_log(name, config, now=self._clock(), durable=self._durable)
+        if known is None and opened.offline is None:
+            write_topic_id(directory, topic.id)
+        return opened
+
+    def put_strays_aside(self, topics: Iterable[Topic]) -> None:
+        """Rename directories of partitions that no topic has, when all topics are known."""
+        known = {(topic.name, partition.index) for topic in topics for partition in topic.partitions}
+        for name in list(self._data.partitions()):
+            if name != _METADATA and name not in known:
+                directory = self.directory / str(name)
+                log.warning("%s belongs to no topic and is put aside as a stray", directory)
+                shutil.rmtree(f"{directory}{_STRAY}", ignore_errors=True)
+                directory.rename(f"{directory}{_STRAY}")
+
+    def remove(self, partition: Partition) -> None:
+        """Delete a partition's log."""
+        partition.log.delete()
+
+    def configure(self, topic: Topic) -> None:
+        """Let the topic's partitions follow its configuration."""
+        config = log_config(self._settings(), topic.configs)
+        for partition in topic.partitions:
+            partition.log.config = config
+
+    def checkpoint(self, topics: Iterable[Topic]) -> None:
+        """Note how far each log is flushed, deleted and compacted.
+
+        Raises:
+            OSError: it can't be written.
+        """
+        self._data.checkpoint(self._logs(topics))
+
+    def close(self, topics: Iterable[Topic]) -> None:
+        """Flush and close all logs, and note that nothing has to be recovered."""
+        self._data.close(self._logs(topics))
+
+    def _logs(self, topics: Iterable[Topic]) -> dict[PartitionName, Log]:
+        logs = {
+            PartitionName(topic.name, partition.index): partition.log
+            for topic in topics
+            for partition in topic.partitions
+        }
+        if self._metadata is not None:
+            logs[_METADATA] = self._metadata
+        return logs

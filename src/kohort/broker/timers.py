@@ -1,0 +1,79 @@
+"""The timing wheel, driven by the event loop: one timer of the loop stands for all of the wheel's."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from kohort.coordinator.timing_wheel import Timer, TimingWheel
+
+__all__ = ["LoopWheel"]
+
+log = logging.getLogger("kohort.broker.timers")
+
+_NEVER: Final = 2**63
+
+
+class LoopWheel(TimingWheel):
+    """A wheel that advances by itself once it is started.
+
+    Args:
+        clock: ms since 1970.
+        after: called whenever timers have run.
+    """
+
+    def __init__(self, clock: Callable[[], int], after: Callable[[], None]) -> None:
+        super().__init__(clock())
+        self._clock = clock
+        self._after = after
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._handle: asyncio.TimerHandle | None = None
+        self._armed = _NEVER  # when the loop wakes us, in ms since 1970
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to advance."""
+        self._loop = loop
+        self._arm()
+
+    def stop(self) -> None:
+        """Advance no more."""
+        self._loop = None
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def add(self, deadline: int, callback: Callable[[], object]) -> Timer:
+        """Add a timer, and see to it that the loop wakes up for it."""
+        timer = super().add(deadline, callback)
+        if deadline < self._armed and self._loop is not None:
+            self._arm()
+        return timer
+
+    def _arm(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        due = self.next_deadline()
+        if due is None or self._loop is None:
+            self._armed = _NEVER
+            return
+        self._armed = due
+        self._handle = self._loop.call_later(max(0, due - self._clock()) / 1000, self._wake)
+
+    def _wake(self) -> None:
+        self._handle = None
+        self._armed = 0  # nothing that a timer adds needs to arm: we do when all have run
+        while True:
+            try:
+                self.advance(self._clock())
+                break
+            except Exception:
+                log.exception("a timer failed")
+        try:
+            self._after()
+        except Exception:
+            log.exception("what timers decided could not be done")
+        self._armed = _NEVER
+        self._arm()

@@ -1,0 +1,371 @@
+"""What the broker is made of: topics, their partitions, and what was configured for them.
+
+All of it lives in one log, `__cluster_metadata`, in Kafka's own records. A change is appended there first and then
+replayed, so a restart comes to the same.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from kohort.log.log import Log
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.stored import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
+from kohort.protocol.stored.cluster_metadata import (
+    METADATA_TOPIC,
+    ConfigRecord,
+    MetadataRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)  # fmt: skip
+
+__all__ = ["ConfigResource", "Partition", "PartitionStorage", "Topic", "Topics", "check_topic_name"]
+
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC})
+MAX_NAME: Final = 249
+MAX_PARTITIONS_AT_ONCE: Final = 10_000
+"""Partitions that one request may create, as in Kafka."""
+PRODUCER_ID_BLOCK: Final = 1000
+"""Producer ids taken from the metadata log at a time; what is left of a block at a restart is skipped."""
+
+_LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
+_DIRECTORY: Final = uuid.UUID(int=2**64 + 1)
+
+
+class ConfigResource(enum.IntEnum):
+    """What can be configured, with Kafka's numbers."""
+
+    TOPIC = 2
+    BROKER = 4
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+@dataclass(eq=False, slots=True)
+class Partition:
+    """A partition: its place, its log, and the epoch of its one leader, us."""
+
+    topic: Topic
+    index: int
+    log: Log
+    leader_epoch: int = 0
+
+    @property
+    def offline(self) -> str | None:
+        """Why the partition can't be used, or None."""
+        return self.log.offline
+
+    def epoch_error(self, epoch: int) -> ErrorCode:
+        """What to say to a client that thinks the leader's epoch is `epoch`; NONE if it is, or if it is -1."""
+        if epoch < 0 or epoch == self.leader_epoch:
+            return ErrorCode.NONE
+        return ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    def __str__(self) -> str:
+        return f"{self.topic.name}-{self.index}"
+
+
+@dataclass(eq=False, slots=True)
+class Topic:
+    """A topic: name, id, partitions by number, and the configuration that was set for it."""
+
+    name: str
+    id: uuid.UUID
+    partitions: list[Partition] = field(default_factory=list)
+    configs: dict[str, str] = field(default_factory=dict)
+    deleted: bool = False
+
+    @property
+    def internal(self) -> bool:
+        """Whether it is the broker's own."""
+        return self.name in INTERNAL_TOPICS
+
+    def partition(self, index: int) -> Partition | None:
+        """The partition with a number, or None."""
+        return self.partitions[index] if 0 <= index < len(self.partitions) else None
+
+
+class PartitionStorage(Protocol):
+    """Where partitions are kept."""
+
+    def open(self, topic: Topic, index: int) -> Log:
+        """The log of a partition, new if there is none."""
+        ...
+
+    def remove(self, partition: Partition) -> None:
+        """Delete a partition's log."""
+        ...
+
+    def configure(self, topic: Topic) -> None:
+        """Let the topic's partitions follow its configuration."""
+        ...
+
+
+def check_topic_name(name: str) -> None:
+    """Raise INVALID_TOPIC_EXCEPTION for a name that no topic may have."""
+    reason = None
+    if not name:
+        reason = "it is empty"
+    elif name in (".", ".."):
+        reason = "it can't be '.' or '..'"
+    elif len(name) > MAX_NAME:
+        reason = f"it is longer than {MAX_NAME} characters"
+    elif not _LEGAL.fullmatch(name):
+        reason = "it may hold ASCII letters, digits, '.', '_' and '-'"
+    if reason is not None:
+        shown = name if len(name) <= MAX_NAME else f"{name[:40]}…"
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name '{shown}' is illegal: {reason}.")
+
+
+def _collision_key(name: str) -> str:
+    """Names that differ in '.' and '_' alone would share the names of their metrics."""
+    return name.replace(".", "_")
+
+
+class Topics:
+    """Topics and configurations, by name and id.
+
+    Args:
+        node_id: the one node's id, leader of everything.
+        storage: where the partitions' logs are.
+        append: appends records to the metadata log, as one batch; raises KafkaError.
+        new_id: gives ids for topics.
+        configured: called when the configuration of something else than a topic has changed.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        storage: PartitionStorage,
+        append: Callable[[list[MetadataRecord]], None],
+        new_id: Callable[[], uuid.UUID],
+        configured: Callable[[ConfigResource, str], None],
+    ) -> None:
+        self.node_id = node_id
+        self._storage = storage
+        self._append = append
+        self._new_id = new_id
+        self._configured = configured
+        self._by_name: dict[str, Topic] = {}
+        self._by_id: dict[uuid.UUID, Topic] = {}
+        self._collisions: dict[str, str] = {}
+        self._configs: dict[tuple[int, str], dict[str, str]] = {}
+        self._partition_counts: dict[uuid.UUID, int] = {}
+        self._next_producer_id = 0
+        self._producer_id_block_end = 0
+        self.on_created: list[Callable[[Topic], None]] = []
+        self.on_deleted: list[Callable[[Topic], None]] = []
+
+    # What there is
+
+    def get(self, name: str) -> Topic | None:
+        """The topic with a name."""
+        return self._by_name.get(name)
+
+    def by_id(self, topic_id: uuid.UUID) -> Topic | None:
+        """The topic with an id."""
+        return self._by_id.get(topic_id)
+
+    def __iter__(self) -> Iterator[Topic]:
+        """All topics, by name."""
+        return iter([self._by_name[name] for name in sorted(self._by_name)])
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def partition(self, name: str, index: int) -> Partition | None:
+        """A partition by its topic's name and its number."""
+        topic = self._by_name.get(name)
+        return None if topic is None else topic.partition(index)
+
+    def partitions(self) -> Iterator[Partition]:
+        """Every partition of every topic."""
+        for topic in self:
+            yield from topic.partitions
+
+    def configs(self, kind: ConfigResource, name: str) -> dict[str, str]:
+        """What was set for a resource; defaults aren't in it."""
+        return dict(self._configs.get((kind, name), {}))
+
+    def config_names(self, kind: ConfigResource) -> list[str]:
+        """The resources of a kind for which something is set."""
+        return sorted(name for (of, name), configs in self._configs.items() if of == kind and configs)
+
+    # Changes
+
+    def check_new(self, name: str, partitions: int) -> None:
+        """Raise what `create` would raise."""
+        check_topic_name(name)
+        if name in self._by_name:
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        if name == METADATA_TOPIC:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is the broker's own.")
+        other = self._collisions.get(_collision_key(name))
+        if other is not None:
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"Topic '{name}' collides with '{other}': '.' and '_' count as the same.",
+            )
+        if partitions < 1:
+            raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"A topic has at least 1 partition, not {partitions}.")
+        if partitions > MAX_PARTITIONS_AT_ONCE:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION,
+                f"At most {MAX_PARTITIONS_AT_ONCE} partitions can be created at once, not {partitions}.",
+            )
+
+    def create(self, name: str, partitions: int, configs: dict[str, str] | None = None) -> Topic:
+        """Create a topic. The configuration is taken as it is: whoever calls has validated it.
+
+        Raises:
+            KafkaError: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, POLICY_VIOLATION, or
+                KAFKA_STORAGE_ERROR.
+        """
+        self.check_new(name, partitions)
+        topic_id = self._new_id()
+        records: list[MetadataRecord] = [TopicRecord(name=name, topic_id=topic_id)]
+        for key, value in (configs or {}).items():
+            records.append(ConfigRecord(resource_type=ConfigResource.TOPIC, resource_name=name, name=key, value=value))
+        records += self._partition_records(topic_id, range(partitions))
+        self._commit(records)
+        topic = self._by_name[name]
+        self._open_partitions(topic)
+        for told in self.on_created:
+            told(topic)
+        return topic
+
+    def delete(self, name: str) -> None:
+        """Delete a topic, its configuration and its data.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR.
+        """
+        topic = self._by_name.get(name)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{name}'.")
+        self._commit([RemoveTopicRecord(topic_id=topic.id)])
+        for told in self.on_deleted:
+            told(topic)
+        for partition in topic.partitions:
+            self._storage.remove(partition)
+
+    def add_partitions(self, name: str, total: int) -> None:
+        """Let a topic have `total` partitions, more than it has.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, POLICY_VIOLATION, or KAFKA_STORAGE_ERROR.
+        """
+        topic = self._by_name.get(name)
+        if topic is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{name}'.")
+        has = len(topic.partitions)
+        if total <= has:
+            raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic '{name}' has {has} partitions; {total} aren't more.")
+        if total - has > MAX_PARTITIONS_AT_ONCE:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION,
+                f"At most {MAX_PARTITIONS_AT_ONCE} partitions can be created at once, not {total - has}.",
+            )
+        self._commit(self._partition_records(topic.id, range(has, total)))
+        self._open_partitions(topic)
+        for told in self.on_created:
+            told(topic)
+
+    def set_configs(self, kind: ConfigResource, name: str, changes: dict[str, str | None]) -> None:
+        """Set keys of a resource, or take back to their defaults those that are None; takes effect at once.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR.
+        """
+        if not changes:
+            return
+        self._commit([
+            ConfigRecord(resource_type=kind, resource_name=name, name=key, value=value)
+            for key, value in changes.items()
+        ])  # fmt: skip
+        topic = self._by_name.get(name) if kind is ConfigResource.TOPIC else None
+        if topic is not None:
+            self._storage.configure(topic)
+        else:
+            self._configured(kind, name)
+
+    def next_producer_id(self) -> int:
+        """A producer id that nobody has had.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR.
+        """
+        if self._next_producer_id >= self._producer_id_block_end:
+            first = self._producer_id_block_end
+            self._commit([ProducerIdsRecord(broker_id=self.node_id, next_producer_id=first + PRODUCER_ID_BLOCK)])
+            self._next_producer_id = first
+        self._next_producer_id += 1
+        return self._next_producer_id - 1
+
+    # The log
+
+    def replay(self, record: MetadataRecord) -> None:
+        """Take in a record of the metadata log."""
+        match record:
+            case TopicRecord():
+                topic = Topic(record.name, record.topic_id)
+                topic.configs = self._configs.setdefault((ConfigResource.TOPIC, record.name), {})
+                self._by_name[record.name] = self._by_id[record.topic_id] = topic
+                self._collisions[_collision_key(record.name)] = record.name
+            case PartitionRecord():
+                count = self._partition_counts.get(record.topic_id, 0)
+                self._partition_counts[record.topic_id] = max(count, record.partition_id + 1)
+            case ConfigRecord():
+                configs = self._configs.setdefault((record.resource_type, record.resource_name), {})
+                if record.value is None:
+                    configs.pop(record.name, None)
+                else:
+                    configs[record.name] = record.value
+            case RemoveTopicRecord():
+                removed = self._by_id.pop(record.topic_id, None)
+                if removed is not None:
+                    removed.deleted = True
+                    del self._by_name[removed.name]
+                    self._collisions.pop(_collision_key(removed.name), None)
+                    self._configs.pop((ConfigResource.TOPIC, removed.name), None)
+                self._partition_counts.pop(record.topic_id, None)
+            case ProducerIdsRecord():
+                # Whatever is left of an earlier block is skipped.
+                self._next_producer_id = self._producer_id_block_end = record.next_producer_id
+
+    def open_all(self) -> None:
+        """Open the logs of all topics, when the metadata log has been replayed."""
+        for topic in self:
+            self._open_partitions(topic)
+
+    def _commit(self, records: list[MetadataRecord]) -> None:
+        self._append(records)
+        for record in records:
+            self.replay(record)
+
+    def _open_partitions(self, topic: Topic) -> None:
+        for index in range(len(topic.partitions), self._partition_counts[topic.id]):
+            topic.partitions.append(Partition(topic, index, self._storage.open(topic, index)))
+
+    def _partition_records(self, topic_id: uuid.UUID, indexes: range) -> list[MetadataRecord]:
+        node = (self.node_id,)
+        return [
+            PartitionRecord(
+                partition_id=index,
+                topic_id=topic_id,
+                replicas=node,
+                isr=node,
+                leader=self.node_id,
+                leader_epoch=0,
+                partition_epoch=0,
+                directories=(_DIRECTORY,),
+            )
+            for index in indexes
+        ]

@@ -1,0 +1,321 @@
+"""The classic groups of a shard: what members and administrators ask of them."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from typing import Final
+
+from kohort.coordinator.classic.effects import Effects
+from kohort.coordinator.classic.group import ClassicGroup, Waiting
+from kohort.coordinator.classic.joins import Joins
+from kohort.coordinator.classic.rebalancer import Rebalancer
+from kohort.coordinator.classic.records import group_record, group_tombstone, restore
+from kohort.coordinator.classic.responses import append_error, join_refused, sync_refused, synced
+from kohort.coordinator.classic.settings import ClassicSettings
+from kohort.coordinator.classic.states import GroupState
+from kohort.coordinator.step import Answer, Client, Record, Reply, Step
+from kohort.coordinator.timing_wheel import TimingWheel
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.describe_groups import DescribeGroupsResponse
+from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kohort.protocol.messages.join_group import JoinGroupRequest
+from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from kohort.protocol.messages.list_groups import ListGroupsResponse
+from kohort.protocol.messages.sync_group import SyncGroupRequest
+from kohort.protocol.stored.group_metadata import GroupMetadataKey, GroupMetadataValue
+
+__all__ = ["CLASSIC", "ClassicGroups"]
+
+log = logging.getLogger(__name__)
+
+CLASSIC: Final = "classic"
+"""The type of these groups, as ListGroups tells it."""
+
+_LEAVE_BY_INSTANCE: Final = 3  # first version of LeaveGroup with several members, and static ones
+_UNKNOWN_IS_AN_ERROR: Final = 6  # first version of DescribeGroups that says so of an unknown group
+_COMMON: Final = (GroupState.STABLE, GroupState.COMPLETING_REBALANCE)
+
+
+class ClassicGroups:
+    """Classic groups, by id.
+
+    Args:
+        settings: the limits.
+        wheel: timers for what waits.
+        pending_steps: where steps go that timers bring about.
+        new_id: makes a member id from a client id, or from an instance id.
+
+    Attributes:
+        rebalancer: moves groups; its purgatories hold what waits.
+        completed_rebalances: generations that got their assignments.
+    """
+
+    def __init__(
+        self,
+        settings: ClassicSettings,
+        wheel: TimingWheel,
+        pending_steps: list[Step],
+        new_id: Callable[[str], str],
+    ) -> None:
+        self._settings = settings
+        self._groups: dict[str, ClassicGroup] = {}
+        self._effects = Effects(wheel, pending_steps)
+        self.rebalancer = Rebalancer(settings, wheel, self._effects)
+        self.completed_rebalances = 0
+        self._joins = Joins(settings, self._groups, self.rebalancer, self._effects, new_id)
+
+    def get(self, group_id: str) -> ClassicGroup | None:
+        """A group, or None."""
+        return self._groups.get(group_id)
+
+    def group_ids(self) -> Collection[str]:
+        """The ids of all groups."""
+        return self._groups.keys()
+
+    def count_by_state(self) -> Counter[GroupState]:
+        """Number of groups in each state."""
+        return Counter(group.state for group in self._groups.values())
+
+    # Members ----------------------------------------------------------------------------------------------------
+
+    def join(self, request: JoinGroupRequest, client: Client, now: int, reply: Reply) -> Step:
+        """A member comes, or comes again. Its answer waits for the other members."""
+        with self._effects.of_request(now) as step:
+            self._joins.join(request, client, reply)
+        return step
+
+    def sync(self, request: SyncGroupRequest, client: Client, now: int, reply: Reply) -> Step:
+        """A member wants its assignment; the leader brings everyone's. The answer waits for the leader's request."""
+        with self._effects.of_request(now) as step:
+            group = self._groups.get(request.group_id)
+            if group is None:
+                self._effects.answer(reply, sync_refused(_unknown_group(request.group_id)))
+            elif code := _check_sync(group, request):
+                self._effects.answer(reply, sync_refused(code))
+            else:
+                self._sync(group, request, Waiting(reply, client.version))
+        return step
+
+    def _sync(self, group: ClassicGroup, request: SyncGroupRequest, waiting: Waiting) -> None:
+        member = group.members[request.member_id]
+        self.rebalancer.note_sync(group, member)
+        if group.state is GroupState.STABLE:
+            self._effects.answer(waiting.reply, synced(group, member.assignment))
+            return
+        if earlier := group.syncing.pop(member.member_id, None):
+            self._effects.answer(earlier.reply, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
+        group.syncing[member.member_id] = waiting
+        if group.leader == member.member_id:
+            self._store_assignments(group, request)
+
+    def _store_assignments(self, group: ClassicGroup, request: SyncGroupRequest) -> None:
+        """Persist what the leader decided; with the record in the log the group is stable."""
+        now, generation = self._effects.now, group.generation
+        assignments = {entry.member_id: bytes(entry.assignment) for entry in request.assignments}
+        syncing, group.syncing = group.syncing, {}
+        for member_id, waiting in syncing.items():
+            self._effects.answer(waiting.reply, synced(group, assignments.get(member_id, b"")))
+            self.rebalancer.heard(group, group.members[member_id], now)
+
+        def failed(code: ErrorCode) -> Step:
+            with self._effects.of_request(now) as step:
+                error = append_error(code)
+                for waiting in syncing.values():
+                    self._effects.answer(waiting.reply, sync_refused(error))
+                if group.generation == generation and group.state in _COMMON:
+                    self.rebalancer.prepare(group, f"{error.name} when the assignments were to be stored")
+            return step
+
+        log.info("group %s: assignments of generation %d from %s", group.group_id, generation, group.leader)
+        self.completed_rebalances += 1
+        members = group.members.values()
+        self._effects.record(group_record(group, members, group.leader, assignments, now), failed)
+
+    def heartbeat(self, request: HeartbeatRequest, client: Client, now: int, reply: Reply) -> Step:
+        """A member says that it is alive, and hears whether it has to join again."""
+        del client
+        return Step(answers=[Answer(reply, HeartbeatResponse(error_code=self._heartbeat(request, now)))])
+
+    def _heartbeat(self, request: HeartbeatRequest, now: int) -> ErrorCode:
+        group = self._groups.get(request.group_id)
+        if group is None:
+            return _unknown_group(request.group_id)
+        if code := group.check_member(request.member_id, request.group_instance_id):
+            return code
+        if request.generation_id != group.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        self.rebalancer.heard(group, group.members[request.member_id], now)
+        if group.state is GroupState.PREPARING_REBALANCE:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def leave(self, request: LeaveGroupRequest, client: Client, now: int, reply: Reply) -> Step:
+        """Members leave, or are removed by an administrator, who may name static ones by instance id alone."""
+        members = request.members
+        if client.version < _LEAVE_BY_INSTANCE:
+            members = [LeaveGroupRequest.Member(member_id=request.member_id, group_instance_id=None)]
+        with self._effects.of_request(now) as step:
+            group = self._groups.get(request.group_id)
+            before = len(group.members) if group is not None else 0
+            if not request.group_id:
+                response = LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+            else:
+                outcomes = [
+                    LeaveGroupResponse.Member(
+                        member_id=member.member_id,
+                        group_instance_id=member.group_instance_id,
+                        error_code=ErrorCode.UNKNOWN_MEMBER_ID if group is None else self._leave(group, member),
+                    )
+                    for member in members
+                ]
+                if client.version < _LEAVE_BY_INSTANCE:
+                    response = LeaveGroupResponse(error_code=outcomes[0].error_code)
+                else:
+                    response = LeaveGroupResponse(members=outcomes)
+                if group is not None and len(group.members) < before:
+                    self.rebalancer.after_removal(group, "members left")
+            self._effects.answer(reply, response)
+        return step
+
+    def _leave(self, group: ClassicGroup, leaving: LeaveGroupRequest.Member) -> ErrorCode:
+        member_id, instance_id = leaving.member_id, leaving.group_instance_id
+        if member_id in group.pending_ids:
+            self.rebalancer.forget_pending(group, member_id)
+            return ErrorCode.NONE
+        if not member_id and instance_id is not None:
+            member_id = group.static_ids.get(instance_id, "")
+        code = group.check_member(member_id, instance_id)
+        if not code:
+            self.rebalancer.remove(group, group.members[member_id])
+            why = leaving.reason or "no reason given"
+            log.info("group %s: member %s left: %s", group.group_id, member_id, why)
+        return code
+
+    # Administrators ---------------------------------------------------------------------------------------------
+
+    def describe(self, group_id: str, version: int) -> DescribeGroupsResponse.Group:
+        """State and members of a group; `version` is that of DescribeGroups."""
+        group = self._groups.get(group_id)
+        if group is None:
+            described = DescribeGroupsResponse.Group(group_id=group_id, group_state=GroupState.DEAD.value)
+            if version >= _UNKNOWN_IS_AN_ERROR:
+                described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
+                described.error_message = f"Group {group_id} not found."
+            return described
+        stable = group.state is GroupState.STABLE
+        protocol = (group.protocol or "") if stable else ""
+        return DescribeGroupsResponse.Group(
+            group_id=group_id,
+            group_state=group.state.value,
+            protocol_type=group.protocol_type or "",
+            protocol_data=protocol,
+            members=[
+                DescribeGroupsResponse.Group.Member(
+                    member_id=member.member_id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id,
+                    client_host=member.client_host,
+                    member_metadata=member.protocols[protocol] if stable else b"",
+                    member_assignment=member.assignment if stable else b"",
+                )
+                for member in group.members.values()
+            ],
+        )
+
+    def listed(self, states: Iterable[str] = ()) -> list[ListGroupsResponse.Group]:
+        """All groups in one of these states, whatever their case; in any state without such."""
+        wanted = {state.strip().lower() for state in states}
+        return [
+            ListGroupsResponse.Group(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state.value,
+                group_type=CLASSIC,
+            )
+            for group in self._groups.values()
+            if not wanted or group.state.value.lower() in wanted
+        ]
+
+    def check_delete(self, group_id: str) -> ErrorCode:
+        """Whether a group may be deleted."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return ErrorCode.NONE if group.state is GroupState.EMPTY else ErrorCode.NON_EMPTY_GROUP
+
+    def delete(self, group_id: str) -> list[Record]:
+        """What removes a group, its offsets apart."""
+        return [group_tombstone(group_id)]
+
+    # The log ----------------------------------------------------------------------------------------------------
+
+    def replay(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
+        """Take in a record of a group."""
+        group = self._groups.get(key.group)
+        if value is None:
+            if group is not None:
+                del self._groups[key.group]
+                self._bury(group)
+            return
+        if group is None:
+            group = self._groups[key.group] = ClassicGroup(key.group)
+        for member in restore(group, value):
+            self.rebalancer.forget(member)
+
+    def ensure(self, group_id: str) -> None:
+        """Make an unknown group a simple one: an offset of it was replayed."""
+        if group_id not in self._groups:
+            self._groups[group_id] = ClassicGroup(group_id)
+
+    def loaded(self, now: int) -> None:
+        """All of the log was replayed: from now on members have to be heard of, each within its session timeout."""
+        with self._effects.of_request(now):
+            for group in self._groups.values():
+                for member in group.members.values():
+                    self.rebalancer.heard(group, member, now)
+                if len(group.members) > self._settings.group_max_size:
+                    self.rebalancer.prepare(group, "it has more members than it may have now")
+
+    def unload(self, now: int) -> Step:
+        """Forget all groups; who waits for an answer has to look for the coordinator anew."""
+        code = ErrorCode.NOT_COORDINATOR
+        with self._effects.of_request(now) as step:
+            for group in self._groups.values():
+                for member_id, waiting in group.joining.items():
+                    self._effects.answer(waiting.reply, join_refused(code, member_id, waiting.version))
+                for waiting in group.syncing.values():
+                    self._effects.answer(waiting.reply, sync_refused(code))
+                self._bury(group)
+            self._groups.clear()
+        return step
+
+    def _bury(self, group: ClassicGroup) -> None:
+        """Nothing is to happen to a group any more."""
+        for member in group.members.values():
+            self.rebalancer.forget(member)
+        for member_id in tuple(group.pending_ids):
+            group.pending_ids.discard(member_id)
+        self.rebalancer.joins.cancel(group)
+        self.rebalancer.syncs.cancel(group)
+        group.state = GroupState.DEAD
+
+
+def _unknown_group(group_id: str) -> ErrorCode:
+    """What a member of a group that isn't there is told."""
+    return ErrorCode.UNKNOWN_MEMBER_ID if group_id else ErrorCode.INVALID_GROUP_ID
+
+
+def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode:
+    if code := group.check_member(request.member_id, request.group_instance_id):
+        return code
+    if request.generation_id != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    expected = request.protocol_type, request.protocol_name
+    for asked, agreed in zip(expected, (group.protocol_type, group.protocol), strict=True):
+        if asked is not None and agreed is not None and asked != agreed:
+            return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE

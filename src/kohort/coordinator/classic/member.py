@@ -1,0 +1,61 @@
+"""One member of a classic group."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+__all__ = ["Member"]
+
+
+class Member:
+    """A member: what it said when it joined, what it was given, and whether it is heard of.
+
+    Attributes:
+        member_id: the id that the coordinator gave it.
+        instance_id: name of a static member (KIP-345); None for a dynamic one.
+        client_id: name its client gives itself.
+        client_host: address it joined from.
+        session_timeout_ms: without a sign of life for so long it is removed.
+        rebalance_timeout_ms: how long it has to rejoin in a rebalance (KIP-62).
+        protocols: its data for each protocol it can work with, the preferred first.
+        assignment: what the leader gave it in the current generation; empty before that.
+        new: it waits for the answer to its first join, so it doesn't know its id and sends no heartbeats.
+        heard: a sign of life is just being noted.
+        leaving: it is being removed.
+    """
+
+    __slots__ = (
+        "assignment", "client_host", "client_id", "heard", "instance_id", "leaving", "member_id", "new", "protocols",
+        "rebalance_timeout_ms", "session_timeout_ms",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        session_timeout_ms: int,
+        rebalance_timeout_ms: int,
+        protocols: dict[str, bytes],
+        assignment: bytes = b"",
+    ) -> None:
+        self.member_id = member_id
+        self.instance_id = instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.session_timeout_ms = session_timeout_ms
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.protocols = protocols
+        self.assignment = assignment
+        self.new = False
+        self.heard = False
+        self.leaving = False
+
+    def asks_for(self, protocols: dict[str, bytes]) -> bool:
+        """Whether these are the member's protocols: same data, same order of preference."""
+        return list(self.protocols.items()) == list(protocols.items())
+
+    def vote(self, candidates: Container[str]) -> str:
+        """The candidate that the member prefers; at least one of its protocols has to be among them."""
+        return next(name for name in self.protocols if name in candidates)

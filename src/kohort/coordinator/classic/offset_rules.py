@@ -1,0 +1,108 @@
+"""What classic groups mean for their committed offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from kohort.coordinator.classic.group import CONSUMERS, ClassicGroup
+from kohort.coordinator.classic.groups import ClassicGroups
+from kohort.coordinator.classic.states import GroupState
+from kohort.coordinator.offsets import EACH_COMMIT
+from kohort.coordinator.step import Record
+from kohort.protocol.errors import ErrorCode
+
+__all__ = ["OffsetRules"]
+
+_GROUP_ID_NOT_FOUND: Final = 9  # first version of OffsetCommit that tells an unknown group so
+
+
+class OffsetRules:
+    """Answers, for classic groups, what `Offsets` asks; it is such a `Groups`."""
+
+    def __init__(self, groups: ClassicGroups) -> None:
+        self._groups = groups
+
+    def group_ids(self) -> Collection[str]:
+        """All groups."""
+        return self._groups.group_ids()
+
+    def ensure(self, group_id: str) -> None:
+        """Make an unknown group a simple one."""
+        self._groups.ensure(group_id)
+
+    def validate_commit(
+        self,
+        group_id: str,
+        member_id: str,
+        generation_or_epoch: int,
+        instance_id: str | None,
+        *,
+        transactional: bool,
+        version: int,
+        now: int,
+    ) -> ErrorCode:
+        """Whether offsets may be committed. Those of members count as heartbeats, but not in a transaction."""
+        generation = generation_or_epoch
+        group = self._groups.get(group_id)
+        if group is None:
+            if generation < 0:
+                return ErrorCode.NONE
+            known = not transactional and version >= _GROUP_ID_NOT_FOUND
+            return ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION
+        if generation < 0 and group.state is GroupState.EMPTY:
+            return ErrorCode.NONE
+        if generation >= 0 or member_id or instance_id is not None:
+            if code := group.check_member(member_id, instance_id):
+                return code
+            if generation != group.generation:
+                return ErrorCode.ILLEGAL_GENERATION
+        elif not transactional:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if transactional:
+            return ErrorCode.NONE
+        if group.state is GroupState.COMPLETING_REBALANCE:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        self._groups.rebalancer.heard(group, group.members[member_id], now)
+        return ErrorCode.NONE
+
+    def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
+        """Anyone may fetch a classic group's offsets."""
+        del member_id, member_epoch
+        return ErrorCode.GROUP_ID_NOT_FOUND if self._groups.get(group_id) is None else ErrorCode.NONE
+
+    def validate_delete(self, group_id: str) -> ErrorCode:
+        """Offsets of groups with members may go if it is known what the members read."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        readable = group.state is GroupState.EMPTY or group.protocol_type == CONSUMERS
+        return ErrorCode.NONE if readable else ErrorCode.NON_EMPTY_GROUP
+
+    def is_subscribed(self, group_id: str, topic: str) -> bool:
+        """Whether the members read a topic; consumers that don't say so may read any."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return False
+        return group.protocol_type == CONSUMERS if group.topics is None else topic in group.topics
+
+    def retention_base(self, group_id: str) -> int | None:
+        """When the retention of the group's offsets began."""
+        group = self._groups.get(group_id)
+        return None if group is None else _retention_base(group)
+
+    def delete_if_empty(self, group_id: str) -> list[Record]:
+        """What removes a group that nobody is in, or about to join."""
+        group = self._groups.get(group_id)
+        if group is None or group.state is not GroupState.EMPTY or group.pending_ids:
+            return []
+        return self._groups.delete(group_id)
+
+
+def _retention_base(group: ClassicGroup) -> int | None:
+    if group.protocol_type is None:
+        return EACH_COMMIT
+    if group.state is GroupState.EMPTY:
+        return group.state_since if group.state_since >= 0 else EACH_COMMIT
+    subscribed = group.state is GroupState.STABLE and group.topics is not None
+    return EACH_COMMIT if subscribed else None

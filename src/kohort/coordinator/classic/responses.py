@@ -1,0 +1,78 @@
+"""The responses of classic groups, and the errors in them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from kohort.coordinator.classic.group import ClassicGroup
+from kohort.coordinator.classic.member import Member
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.join_group import JoinGroupResponse
+from kohort.protocol.messages.sync_group import SyncGroupResponse
+
+__all__ = ["append_error", "join_refused", "joined", "sync_refused", "synced"]
+
+_NULLABLE_PROTOCOL: Final = 7  # first version of JoinGroup that can do without a protocol
+
+_APPEND_ERRORS: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+def append_error(code: ErrorCode) -> ErrorCode:
+    """What a member is told when the group's record could not be written."""
+    return _APPEND_ERRORS.get(code, code)
+
+
+def join_refused(code: ErrorCode, member_id: str, version: int) -> JoinGroupResponse:
+    """A JoinGroup that failed, or that has to be repeated with the member id given here."""
+    protocol = None if version >= _NULLABLE_PROTOCOL else ""
+    return JoinGroupResponse(error_code=code, member_id=member_id, protocol_type=None, protocol_name=protocol)
+
+
+def joined(
+    group: ClassicGroup,
+    member: Member,
+    *,
+    members: Collection[Member],
+    leader: str | None,
+    skip_assignment: bool = False,
+) -> JoinGroupResponse:
+    """The generation that a member is in now; its leader gets all the members' data."""
+    protocol = group.protocol or ""
+    return JoinGroupResponse(
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=protocol,
+        leader=leader or "",
+        skip_assignment=skip_assignment,
+        member_id=member.member_id,
+        members=[
+            JoinGroupResponse.Member(
+                member_id=other.member_id,
+                group_instance_id=other.instance_id,
+                metadata=other.protocols[protocol],
+            )
+            for other in members
+        ]
+        if leader == member.member_id
+        else [],
+    )
+
+
+def sync_refused(code: ErrorCode) -> SyncGroupResponse:
+    """A SyncGroup that failed."""
+    return SyncGroupResponse(error_code=code, protocol_type=None, protocol_name=None)
+
+
+def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
+    """A member's assignment."""
+    return SyncGroupResponse(protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=assignment)

@@ -1,0 +1,34 @@
+"""What of the broker's configuration concerns classic groups."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+__all__ = ["NEW_MEMBER_JOIN_TIMEOUT_MS", "ClassicSettings"]
+
+NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
+"""How long a new member's first join may wait, in ms; it sends no heartbeats meanwhile. Kafka's, not configurable."""
+
+
+class ClassicSettings(Protocol):
+    """The settings of classic groups, by Kafka's names."""
+
+    @property
+    def group_min_session_timeout_ms(self) -> int:
+        """Shortest session timeout that members may have."""
+        ...
+
+    @property
+    def group_max_session_timeout_ms(self) -> int:
+        """Longest session timeout that members may have."""
+        ...
+
+    @property
+    def group_initial_rebalance_delay_ms(self) -> int:
+        """How long an empty group waits for more members after the first."""
+        ...
+
+    @property
+    def group_max_size(self) -> int:
+        """Number of members that a group may have."""
+        ...

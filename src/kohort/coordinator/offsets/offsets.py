@@ -1,0 +1,368 @@
+"""The committed offsets of a shard's groups.
+
+An offset committed outside a transaction counts at once. In a transaction it waits under the producer's id until the
+marker comes that commits or aborts it; of a commit inside and one outside a transaction the one that was written later
+counts, whenever the marker came. All of it is in the log of `__consumer_offsets`, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Protocol, TypeAlias
+from uuid import UUID
+
+from kohort.coordinator.offsets.groups import EACH_COMMIT, Groups
+from kohort.coordinator.offsets.records import committed_offset, offset_record, offset_tombstone
+from kohort.coordinator.offsets.table import CommittedOffset, OffsetTable
+from kohort.coordinator.step import Answer, Client, Record, Reply, Step
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kohort.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from kohort.protocol.schema import NO_UUID
+from kohort.protocol.stored.offset_commit import (
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+
+__all__ = ["OffsetSettings", "Offsets", "commit_refused", "txn_commit_refused"]
+
+_MINUTE: Final = 60_000
+_FetchedTopic: TypeAlias = OffsetFetchResponse.Group.Topic
+_Fetched: TypeAlias = OffsetFetchResponse.Group.Topic.Partition
+
+
+class OffsetSettings(Protocol):
+    """The settings that concern offsets, by Kafka's names."""
+
+    @property
+    def offset_metadata_max_bytes(self) -> int:
+        """Length that the note with an offset may have, in characters, as Kafka counts."""
+        ...
+
+    @property
+    def offsets_retention_minutes(self) -> int:
+        """How long offsets are kept that no member needs."""
+        ...
+
+
+class Offsets:
+    """Commits, fetches, deletes and expires the offsets of a shard's groups."""
+
+    def __init__(self, settings: OffsetSettings, groups: Groups) -> None:
+        self._settings = settings
+        self._groups = groups
+        self._committed = OffsetTable()
+        self._pending: dict[int, OffsetTable] = {}  # by producer id
+        self._open: dict[str, set[int]] = {}  # producers with a transaction in the group
+        self._replayed = 0
+
+    def __len__(self) -> int:
+        """Number of committed offsets, those in open transactions not among them."""
+        return len(self._committed)
+
+    def committed(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
+        """What counts for a partition now."""
+        return self._committed.get(group_id, topic, partition)
+
+    def pending(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether an open transaction holds an offset for the partition."""
+        return any(
+            self._pending[producer_id].get(group_id, topic, partition) is not None
+            for producer_id in self._open.get(group_id, ())
+        )
+
+    # Requests ---------------------------------------------------------------------------------------------------
+
+    def commit(self, request: OffsetCommitRequest, client: Client, now: int, reply: Reply) -> Step:
+        """Store offsets. Topics carry their names, and their ids where these are known, in any version."""
+        error = self._groups.validate_commit(
+            request.group_id,
+            request.member_id,
+            request.generation_id_or_member_epoch,
+            request.group_instance_id,
+            transactional=False,
+            version=client.version,
+            now=now,
+        )
+        if error:
+            return Step(answers=[Answer(reply, commit_refused(request, error))])
+        expires_at = -1 if request.retention_time_ms < 0 else now + request.retention_time_ms
+        records: list[Record] = []
+        topics = []
+        for topic in request.topics:
+            outcomes = []
+            for partition in topic.partitions:
+                note = partition.committed_metadata or ""
+                refused = self._check_note(note)
+                outcomes.append(
+                    OffsetCommitResponse.Topic.Partition(partition_index=partition.partition_index, error_code=refused)
+                )
+                if not refused:
+                    offset = CommittedOffset(
+                        partition.committed_offset,
+                        partition.committed_leader_epoch,
+                        note,
+                        now,
+                        expires_at,
+                        topic.topic_id,
+                    )
+                    records.append(offset_record(request.group_id, topic.name, partition.partition_index, offset))
+            topics.append(OffsetCommitResponse.Topic(name=topic.name, topic_id=topic.topic_id, partitions=outcomes))
+        return Step(
+            records,
+            [Answer(reply, OffsetCommitResponse(topics=topics))],
+            lambda code: Step(answers=[Answer(reply, commit_refused(request, code))]),
+        )
+
+    def txn_commit(self, request: TxnOffsetCommitRequest, client: Client, now: int, reply: Reply) -> Step:
+        """Store offsets in the producer's transaction, which whoever calls has verified (KIP-890)."""
+        if not request.group_id:
+            return Step(answers=[Answer(reply, txn_commit_refused(request, ErrorCode.INVALID_GROUP_ID))])
+        error = self._groups.validate_commit(
+            request.group_id,
+            request.member_id,
+            request.generation_id,
+            request.group_instance_id,
+            transactional=True,
+            version=client.version,
+            now=now,
+        )
+        if error:
+            if error is ErrorCode.STALE_MEMBER_EPOCH:
+                error = ErrorCode.ILLEGAL_GENERATION  # the API has no word for a member epoch
+            return Step(answers=[Answer(reply, txn_commit_refused(request, error))])
+        records: list[Record] = []
+        topics = []
+        for topic in request.topics:
+            outcomes = []
+            for partition in topic.partitions:
+                note = partition.committed_metadata or ""
+                refused = self._check_note(note)
+                outcomes.append(
+                    TxnOffsetCommitResponse.Topic.Partition(
+                        partition_index=partition.partition_index, error_code=refused
+                    )
+                )
+                if not refused:
+                    offset = CommittedOffset(partition.committed_offset, partition.committed_leader_epoch, note, now)
+                    records.append(offset_record(request.group_id, topic.name, partition.partition_index, offset))
+            topics.append(TxnOffsetCommitResponse.Topic(name=topic.name, partitions=outcomes))
+        return Step(
+            records,
+            [Answer(reply, TxnOffsetCommitResponse(topics=topics))],
+            lambda code: Step(answers=[Answer(reply, txn_commit_refused(request, code))]),
+            producer=(request.producer_id, request.producer_epoch),
+        )
+
+    def fetch(self, group: OffsetFetchRequest.Group, *, require_stable: bool) -> OffsetFetchResponse.Group:
+        """The offsets of a group; all that it has where `group.topics` is None.
+
+        Without an offset a partition gets -1. With `require_stable`, one with an offset in an open transaction gets
+        UNSTABLE_OFFSET_COMMIT. An unknown group is one without offsets; other errors stand in `error_code`. Topics
+        carry names, and ids if the request has them; an offset committed under another id of the topic doesn't count.
+        """
+        error = self._groups.validate_fetch(group.group_id, group.member_id, group.member_epoch)
+        if error and error is not ErrorCode.GROUP_ID_NOT_FOUND:
+            return OffsetFetchResponse.Group(group_id=group.group_id, error_code=error)
+        wanted = group.topics if group.topics is not None else self._everything(group.group_id)
+        topics = [
+            _FetchedTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    self._fetched(group.group_id, topic.name, topic.topic_id, partition, require_stable)
+                    for partition in topic.partition_indexes
+                ],
+            )
+            for topic in wanted
+        ]
+        return OffsetFetchResponse.Group(group_id=group.group_id, topics=topics)
+
+    def delete(self, request: OffsetDeleteRequest, reply: Reply) -> Step:
+        """Forget offsets of topics that no member of the group reads."""
+        error = self._groups.validate_delete(request.group_id) if request.group_id else ErrorCode.INVALID_GROUP_ID
+        if error:
+            return Step(answers=[Answer(reply, OffsetDeleteResponse(error_code=error))])
+        records: list[Record] = []
+        topics = []
+        for topic in request.topics:
+            subscribed = self._groups.is_subscribed(request.group_id, topic.name)
+            outcome = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+            outcomes = []
+            for partition in topic.partitions:
+                index = partition.partition_index
+                outcomes.append(OffsetDeleteResponse.Topic.Partition(partition_index=index, error_code=outcome))
+                if not subscribed and self._known(request.group_id, topic.name, index):
+                    records.append(offset_tombstone(request.group_id, topic.name, index))
+            topics.append(OffsetDeleteResponse.Topic(name=topic.name, partitions=outcomes))
+        return Step(
+            records,
+            [Answer(reply, OffsetDeleteResponse(topics=topics))],
+            lambda code: Step(answers=[Answer(reply, OffsetDeleteResponse(error_code=code))]),
+        )
+
+    # What happens without a request ------------------------------------------------------------------------------
+
+    def delete_group(self, group_id: str) -> list[Record]:
+        """The tombstones for all offsets of a group, those in open transactions included."""
+        return [offset_tombstone(group_id, topic, partition) for topic, partition in self._partitions_of(group_id)]
+
+    def delete_topic(self, topic: str) -> Step:
+        """Forget every group's offsets for a topic that is gone."""
+        groups = sorted({*self._committed.group_ids(), *self._open})
+        return Step(
+            [
+                offset_tombstone(group_id, name, partition)
+                for group_id in groups
+                for name, partition in self._partitions_of(group_id)
+                if name == topic
+            ]
+        )
+
+    def expire(self, now: int) -> Step:
+        """Forget offsets whose retention is over, and with them groups that have neither offsets nor members.
+
+        Topics that members read keep their offsets, and so do partitions with an offset in an open transaction.
+        """
+        records: list[Record] = []
+        for group_id in sorted(self._groups.group_ids()):
+            expired = self._expired(group_id, now)
+            records += expired
+            left = sum(len(self._committed.partitions(group_id, topic)) for topic in self._committed.topics(group_id))
+            if left == len(expired) and group_id not in self._open:
+                records += self._groups.delete_if_empty(group_id)
+        return Step(records)
+
+    # Replay -----------------------------------------------------------------------------------------------------
+
+    def replay(
+        self,
+        key: OffsetCommitKey | LegacyOffsetCommitKey,
+        value: OffsetCommitValue | LegacyOffsetCommitValue | None,
+        producer: tuple[int, int] | None = None,
+    ) -> None:
+        """Apply a record; `producer` is the id and epoch of its batch if that belongs to a transaction."""
+        group_id, topic, partition = key.group, key.topic, key.partition
+        if value is None:
+            self._committed.remove(group_id, topic, partition)
+            for producer_id in self._open.get(group_id, ()):
+                self._pending[producer_id].remove(group_id, topic, partition)
+            return
+        self._replayed += 1
+        committed = committed_offset(value, self._replayed)
+        self._groups.ensure(group_id)
+        if producer is None:
+            self._committed.put(group_id, topic, partition, committed)
+        else:
+            self._pending.setdefault(producer[0], OffsetTable()).put(group_id, topic, partition, committed)
+            self._open.setdefault(group_id, set()).add(producer[0])
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
+        """Apply the marker that ends a producer's transaction: its offsets count from now on, or vanish."""
+        del producer_epoch  # a marker of a stale epoch never gets into the log
+        pending = self._pending.pop(producer_id, None)
+        if pending is None:
+            return
+        for group_id in [group_id for group_id, producers in self._open.items() if producer_id in producers]:
+            self._open[group_id].discard(producer_id)
+            if not self._open[group_id]:
+                del self._open[group_id]
+        if not commit:
+            return
+        for group_id in pending.group_ids():
+            for topic, partition, committed in pending.entries(group_id):
+                before = self._committed.get(group_id, topic, partition)
+                if before is None or before.order < committed.order:
+                    self._committed.put(group_id, topic, partition, committed)
+
+    # ------------------------------------------------------------------------------------------------------------
+
+    def _check_note(self, note: str) -> ErrorCode:
+        fits = len(note) <= self._settings.offset_metadata_max_bytes
+        return ErrorCode.NONE if fits else ErrorCode.OFFSET_METADATA_TOO_LARGE
+
+    def _known(self, group_id: str, topic: str, partition: int) -> bool:
+        return self.committed(group_id, topic, partition) is not None or self.pending(group_id, topic, partition)
+
+    def _partitions_of(self, group_id: str) -> Iterable[tuple[str, int]]:
+        """Topic and partition of all offsets of a group, committed or pending, each once, sorted."""
+        tables = [self._committed, *(self._pending[producer_id] for producer_id in self._open.get(group_id, ()))]
+        return sorted({(topic, partition) for table in tables for topic, partition, _ in table.entries(group_id)})
+
+    def _everything(self, group_id: str) -> list[OffsetFetchRequest.Group.Topic]:
+        """Whatever a group has an offset for, as a request would ask for it."""
+        return [
+            OffsetFetchRequest.Group.Topic(
+                name=name, partition_indexes=tuple(index for index, _ in self._committed.partitions(group_id, name))
+            )
+            for name in self._committed.topics(group_id)
+        ]
+
+    def _fetched(self, group_id: str, topic: str, topic_id: UUID, partition: int, require_stable: bool) -> _Fetched:
+        if require_stable and self.pending(group_id, topic, partition):
+            return _Fetched(partition_index=partition, committed_offset=-1, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        found = self._committed.get(group_id, topic, partition)
+        if found is None or (NO_UUID not in (found.topic_id, topic_id) and found.topic_id != topic_id):
+            return _Fetched(partition_index=partition, committed_offset=-1)
+        return _Fetched(
+            partition_index=partition,
+            committed_offset=found.offset,
+            committed_leader_epoch=found.leader_epoch,
+            metadata=found.metadata,
+        )
+
+    def _expired(self, group_id: str, now: int) -> list[Record]:
+        base = self._groups.retention_base(group_id)
+        if base is None:
+            return []
+        retention = self._settings.offsets_retention_minutes * _MINUTE
+        records = []
+        for topic, partition, committed in self._committed.entries(group_id):
+            if committed.expires_at >= 0:
+                due = committed.expires_at
+            else:
+                due = (committed.committed_at if base == EACH_COMMIT else base) + retention
+            if (
+                due <= now
+                and not self._groups.is_subscribed(group_id, topic)
+                and not self.pending(group_id, topic, partition)
+            ):
+                records.append(offset_tombstone(group_id, topic, partition))
+        return records
+
+
+def commit_refused(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
+    """The response that gives one error for every partition."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponse.Topic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponse.Topic.Partition(partition_index=partition.partition_index, error_code=code)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def txn_commit_refused(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
+    """The response that gives one error for every partition."""
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponse.Topic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponse.Topic.Partition(partition_index=partition.partition_index, error_code=code)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

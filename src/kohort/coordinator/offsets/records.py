@@ -1,0 +1,49 @@
+"""Committed offsets as records of `__consumer_offsets`."""
+
+from __future__ import annotations
+
+from kohort.coordinator.offsets.table import CommittedOffset
+from kohort.coordinator.step import Record
+from kohort.protocol.stored.offset_commit import LegacyOffsetCommitValue, OffsetCommitKey, OffsetCommitValue
+
+__all__ = ["committed_offset", "offset_record", "offset_tombstone", "value_version"]
+
+
+def offset_record(group_id: str, topic: str, partition: int, committed: CommittedOffset) -> Record:
+    """The record of a committed offset."""
+    return Record(
+        OffsetCommitKey(group=group_id, topic=topic, partition=partition),
+        OffsetCommitValue(
+            offset=committed.offset,
+            leader_epoch=committed.leader_epoch,
+            metadata=committed.metadata,
+            commit_timestamp=committed.committed_at,
+            expire_timestamp=committed.expires_at,
+            topic_id=committed.topic_id,
+        ),
+    )
+
+
+def offset_tombstone(group_id: str, topic: str, partition: int) -> Record:
+    """The record that forgets a committed offset."""
+    return Record(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+
+
+def committed_offset(value: OffsetCommitValue | LegacyOffsetCommitValue, order: int) -> CommittedOffset:
+    """The offset that a record's value tells, as the commit with number `order`."""
+    if isinstance(value, LegacyOffsetCommitValue):
+        return CommittedOffset(value.offset, -1, value.metadata, value.commit_timestamp, order=order)
+    return CommittedOffset(
+        value.offset,
+        value.leader_epoch,
+        value.metadata,
+        value.commit_timestamp,
+        value.expire_timestamp,
+        value.topic_id,
+        order,
+    )
+
+
+def value_version(value: OffsetCommitValue) -> int:
+    """The version to write a value in, as Kafka 4.2 does: 4, but 1 for the only one that holds a time of expiry."""
+    return 4 if value.expire_timestamp < 0 else 1

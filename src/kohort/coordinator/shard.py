@@ -1,0 +1,122 @@
+"""One shard of the group coordinator: the groups and the offsets that live in one partition of `__consumer_offsets`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+from kohort.coordinator.classic import CLASSIC, ClassicGroups, OffsetRules
+from kohort.coordinator.classic.records import VALUE_VERSION
+from kohort.coordinator.offsets import Offsets
+from kohort.coordinator.offsets import value_version as offset_value_version
+from kohort.coordinator.step import Answer, Record, Reply, Step
+from kohort.coordinator.timing_wheel import TimingWheel
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.message import Data
+from kohort.protocol.messages.delete_groups import DeleteGroupsResponse
+from kohort.protocol.messages.describe_groups import DescribeGroupsResponse
+from kohort.protocol.messages.list_groups import ListGroupsResponse
+from kohort.protocol.stored.group_metadata import GroupMetadataKey, GroupMetadataValue
+from kohort.protocol.stored.offset_commit import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
+
+__all__ = ["GroupSettings", "GroupShard", "value_version"]
+
+
+@dataclass(frozen=True)
+class GroupSettings:
+    """Settings of the group coordinator: Kafka's keys and defaults."""
+
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_initial_rebalance_delay_ms: int = 3_000
+    group_max_size: int = 2**31 - 1
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_minutes: int = 10_080
+
+
+class GroupShard:
+    """One partition of `__consumer_offsets`, as state.
+
+    Args:
+        partition: its number.
+        settings: Kafka's group settings.
+        wheel: the timers; may be shared among shards.
+        new_id: makes a member id from a client id, or from an instance id; each must be new.
+
+    Attributes:
+        classic: the classic groups.
+        offsets: the committed offsets of all groups.
+        pending_steps: what timers have decided; to be taken out and done after each call into the shard or the wheel.
+    """
+
+    def __init__(
+        self, partition: int, settings: GroupSettings, wheel: TimingWheel, new_id: Callable[[str], str]
+    ) -> None:
+        self.partition = partition
+        self.pending_steps: list[Step] = []
+        self.classic = ClassicGroups(settings, wheel, self.pending_steps, new_id)
+        self.offsets = Offsets(settings, OffsetRules(self.classic))
+
+    # Administrators ---------------------------------------------------------------------------------------------
+
+    def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListGroupsResponse.Group]:
+        """The groups in one of these states and of one of these types, whatever the case; without such, all."""
+        kinds = {kind.strip().lower() for kind in types}
+        return self.classic.listed(states) if not kinds or CLASSIC in kinds else []
+
+    def describe_group(self, group_id: str, version: int) -> DescribeGroupsResponse.Group:
+        """State and members of a classic group; `version` is that of DescribeGroups."""
+        return self.classic.describe(group_id, version)
+
+    def delete_groups(self, group_ids: Collection[str], reply: Reply) -> Step:
+        """Remove groups that have no members, with all their offsets; answers with the list of outcomes."""
+        records: list[Record] = []
+        outcomes: dict[str, ErrorCode] = {}
+        for group_id in dict.fromkeys(group_ids):
+            outcomes[group_id] = self.classic.check_delete(group_id)
+            if not outcomes[group_id]:
+                records += self.offsets.delete_group(group_id)
+                records += self.classic.delete(group_id)
+
+        def answer(outcomes: dict[str, ErrorCode]) -> list[Answer]:
+            results = [
+                DeleteGroupsResponse.Result(group_id=group_id, error_code=code) for group_id, code in outcomes.items()
+            ]
+            return [Answer(reply, results)]
+
+        return Step(records, answer(outcomes), lambda code: Step(answers=answer(dict.fromkeys(outcomes, code))))
+
+    # The log ----------------------------------------------------------------------------------------------------
+
+    def replay(self, key: Data, value: Data | None, producer: tuple[int, int] | None = None) -> None:
+        """Take in a record; `producer` is the id and epoch of the transaction it belongs to.
+
+        Records of kinds that aren't known here, such as a newer server's, are passed over.
+        """
+        untyped: Any = value
+        if isinstance(key, GroupMetadataKey):
+            self.classic.replay(key, untyped)
+        elif isinstance(key, (OffsetCommitKey, LegacyOffsetCommitKey)):
+            self.offsets.replay(key, untyped, producer)
+
+    def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
+        """A transaction has ended: its offsets count from now on, or never."""
+        self.offsets.replay_marker(producer_id, producer_epoch, commit)
+
+    def loaded(self, now: int) -> None:
+        """All of the log was replayed; members' session timeouts begin."""
+        self.classic.loaded(now)
+
+    def unload(self, now: int) -> Step:
+        """Give the shard up: requests that wait are answered with NOT_COORDINATOR."""
+        return self.classic.unload(now)
+
+
+def value_version(value: Data) -> int:
+    """The version to write a record's value in: that which Kafka 4.2 writes."""
+    if isinstance(value, GroupMetadataValue):
+        return VALUE_VERSION
+    if isinstance(value, OffsetCommitValue):
+        return offset_value_version(value)
+    return value.__message__.versions[-1]

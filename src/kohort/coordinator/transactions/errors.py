@@ -1,0 +1,57 @@
+"""Errors of transactions, as clients of each age know them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from kohort.coordinator.transactions.transaction import TopicPartition
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopicResult,
+)
+
+__all__ = ["PartitionErrors", "add_partitions_results", "fenced_for", "verification_error"]
+
+PartitionErrors: TypeAlias = Mapping[TopicPartition, ErrorCode]
+"""An error, or NONE, for each partition."""
+
+
+def fenced_for(code: ErrorCode, version: int, since: int) -> ErrorCode:
+    """The code for a client that knows PRODUCER_FENCED only `since` a version of the API that it speaks."""
+    if code is ErrorCode.PRODUCER_FENCED and version < since:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    return code
+
+
+def verification_error(code: ErrorCode, *, abortable: bool) -> ErrorCode:
+    """The code with which Produce or TxnOffsetCommit answers what `TransactionShard.verify_or_add` found (KIP-890).
+
+    Args:
+        code: what was found.
+        abortable: whether the client knows TRANSACTION_ABORTABLE: Produce from v11, TxnOffsetCommit from v4 on.
+    """
+    if code is ErrorCode.TRANSACTION_ABORTABLE and not abortable:
+        return ErrorCode.INVALID_TXN_STATE
+    return ErrorCode.INVALID_PRODUCER_EPOCH if code is ErrorCode.PRODUCER_FENCED else code
+
+
+def add_partitions_results(
+    request: AddPartitionsToTxnRequest.Transaction, errors: PartitionErrors
+) -> AddPartitionsToTxnResponse.ResultsByTransaction:
+    """The outcomes of a transaction's partitions, in the order of the request."""
+    topics = []
+    for topic in request.topics:
+        outcomes = [
+            AddPartitionsToTxnPartitionResult(
+                partition_index=index, partition_error_code=errors[TopicPartition(topic.name, index)]
+            )
+            for index in topic.partitions
+        ]
+        topics.append(AddPartitionsToTxnTopicResult(name=topic.name, results_by_partition=outcomes))
+    return AddPartitionsToTxnResponse.ResultsByTransaction(
+        transactional_id=request.transactional_id, topic_results=topics
+    )

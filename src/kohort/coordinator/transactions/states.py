@@ -1,0 +1,58 @@
+"""The states of a transaction, and all moves between them on one screen.
+
+A transactional id begins Empty. Its producer's first partition opens a transaction (Ongoing), which is decided by the
+producer, or for it when it is fenced or too slow (PrepareCommit, PrepareAbort). From then on nothing can change the
+outcome; when every partition has its marker the transaction is over (CompleteCommit, CompleteAbort), and the next one
+may begin. An id that is not used for long is forgotten (Dead).
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final
+
+__all__ = ["ENDED", "IDLE", "PREPARED", "TRANSITIONS", "TransactionState"]
+
+
+class TransactionState(enum.IntEnum):
+    """Kafka's states, by the numbers they have in the log."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def label(self) -> str:
+        """The name that users see, such as "PrepareCommit"."""
+        return self.name.title().replace("_", "")
+
+
+_S = TransactionState
+
+TRANSITIONS: Final[dict[TransactionState, frozenset[TransactionState]]] = {
+    # An abort without a partition is a transaction too since KIP-890: it bumps the epoch.
+    _S.EMPTY: frozenset({_S.EMPTY, _S.ONGOING, _S.PREPARE_ABORT, _S.DEAD}),
+    _S.ONGOING: frozenset({_S.ONGOING, _S.PREPARE_COMMIT, _S.PREPARE_ABORT, _S.PREPARE_EPOCH_FENCE}),
+    _S.PREPARE_COMMIT: frozenset({_S.COMPLETE_COMMIT}),
+    _S.PREPARE_ABORT: frozenset({_S.COMPLETE_ABORT}),
+    _S.COMPLETE_COMMIT: frozenset({_S.EMPTY, _S.ONGOING, _S.PREPARE_ABORT, _S.DEAD}),
+    _S.COMPLETE_ABORT: frozenset({_S.EMPTY, _S.ONGOING, _S.PREPARE_ABORT, _S.DEAD}),
+    # Fencing and aborting are one record here; a log of Kafka's could hold the two.
+    _S.PREPARE_EPOCH_FENCE: frozenset({_S.PREPARE_ABORT}),
+    _S.DEAD: frozenset(),
+}
+"""Where each state may go."""
+
+PREPARED: Final = frozenset({_S.PREPARE_COMMIT, _S.PREPARE_ABORT})
+"""The outcome is settled, and markers are being written."""
+
+ENDED: Final = frozenset({_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
+"""The last transaction is over, and no other has begun."""
+
+IDLE: Final = ENDED | {_S.EMPTY}
+"""No transaction is open or ending."""

@@ -1,0 +1,52 @@
+"""Kafka's checkpoint files: a version, the number of rows, and rows of words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+__all__ = ["parse_checkpoint", "parse_offsets", "render_checkpoint", "render_offsets"]
+
+_VERSION: Final = "0"
+
+
+def parse_checkpoint(text: str) -> list[list[str]]:
+    """The rows of a checkpoint file.
+
+    Raises:
+        ValueError: it is of another version, or cut off.
+    """
+    version, _, rest = text.partition("\n")
+    if version.strip() != _VERSION:
+        raise ValueError(f"version {version.strip()[:20]!r}, {_VERSION} is expected")
+    count, *lines = rest.splitlines() or [""]
+    rows = [line.split() for line in lines if line.strip()]
+    if not count.strip().isdecimal() or len(rows) != int(count):
+        raise ValueError(f"{count[:20]!r} rows are announced, {len(rows)} are there")
+    return rows
+
+
+def render_checkpoint(rows: Iterable[Iterable[str]]) -> bytes:
+    """A checkpoint file of these rows."""
+    lines = [" ".join(row) for row in rows]
+    return "\n".join((_VERSION, str(len(lines)), *lines, "")).encode()
+
+
+def parse_offsets(text: str) -> dict[tuple[str, int], int]:
+    """Offsets by topic and partition.
+
+    Raises:
+        ValueError: it is no such file.
+    """
+    offsets = {}
+    for row in parse_checkpoint(text):
+        if len(row) != 3:
+            raise ValueError(f"a row of {len(row)} words; topic, partition and offset are expected")
+        topic, partition, offset = row
+        offsets[topic, int(partition)] = int(offset)
+    return offsets
+
+
+def render_offsets(offsets: Iterable[tuple[tuple[str, int], int]]) -> bytes:
+    """The checkpoint file of ((topic, partition), offset) pairs."""
+    return render_checkpoint((topic, str(partition), str(offset)) for (topic, partition), offset in offsets)

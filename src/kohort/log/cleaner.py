@@ -1,0 +1,197 @@
+"""Which records and batches compaction keeps (KIP-534 for tombstones and markers), as Kafka's cleaner decides."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kohort.log.config import LogConfig
+from kohort.log.markers import read_marker
+from kohort.log.records import RawRecord, payload_of, rebuilt, records_of, varint
+from kohort.log.scan import Scanned
+from kohort.log.transaction_index import AbortedTransaction, TransactionIndex
+from kohort.protocol.records.batch import NO_TIMESTAMP, BatchHeader, Compression
+
+__all__ = ["Cleaner", "KeyMap", "LastRecord"]
+
+_MAP_BYTES: Final = 128 << 20
+_KEY_COST: Final = 140
+"""Bytes that a key takes in the map, beside its own."""
+
+_HORIZON: Final = 0x40
+
+
+class LastRecord(NamedTuple):
+    """The last batch of data of an active producer (-1 if it has none in its epoch), and that epoch."""
+
+    last_offset: int
+    epoch: int
+
+
+class _Transactions:
+    """Tells batches of aborted transactions from others, going through a log in order."""
+
+    def __init__(self, aborted: list[AbortedTransaction]) -> None:
+        self._coming = sorted(aborted, key=lambda entry: entry.first_offset, reverse=True)
+        self._aborted: dict[int, AbortedTransaction] = {}
+        self._seen: set[int] = set()
+        self._committed: set[int] = set()
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Whether a batch of data belongs to an aborted transaction."""
+        self._reach(header.last_offset)
+        if not header.transactional:
+            return False
+        if header.producer_id in self._aborted:
+            self._seen.add(header.producer_id)
+            return True
+        self._committed.add(header.producer_id)
+        return False
+
+    def ends_nothing(self, batch: Scanned) -> tuple[bool, AbortedTransaction | None]:
+        """Whether nothing is left of the transaction that a marker ends; else its entry, if it was aborted."""
+        header = batch.header
+        self._reach(header.last_offset)
+        marker = read_marker(batch.data, header)
+        if marker is None:
+            # One that was emptied has no more to say; control batches of other kinds aren't ours to remove.
+            return header.record_count == 0, None
+        producer_id = header.producer_id
+        if marker.commit:
+            left = producer_id in self._committed
+            self._committed.discard(producer_id)
+            return not left, None
+        entry = self._aborted.pop(producer_id, None)
+        if entry is None or producer_id not in self._seen:
+            return True, None
+        self._seen.discard(producer_id)
+        return False, entry
+
+    def _reach(self, offset: int) -> None:
+        while self._coming and self._coming[-1].first_offset <= offset:
+            entry = self._coming.pop()
+            self._aborted.setdefault(entry.producer_id, entry)
+
+
+class KeyMap:
+    """The latest offset of every key from `start` up to `end`, which is less than asked for if memory doesn't do."""
+
+    def __init__(self, start: int, until: int, aborted: list[AbortedTransaction]) -> None:
+        self.offsets: dict[bytes, int] = {}
+        self.end = until
+        self._start = start
+        self._room = _MAP_BYTES
+        self._transactions = _Transactions(aborted)
+
+    def add(self, batch: Scanned) -> bool:
+        """Look at the next batch; False if there is no more room, and the map ends before it."""
+        header, offsets = batch.header, self.offsets
+        if header.control:
+            self._transactions.ends_nothing(batch)
+            return True
+        if self._transactions.is_aborted(header) or not header.record_count:
+            return True
+        if self._room <= 0:
+            self.end = max(header.base_offset, self._start)
+            return False
+        for record in records_of(payload_of(batch.data, header), header):
+            key = record.key
+            if key is not None:
+                if key not in offsets:
+                    self._room -= len(key) + _KEY_COST
+                offsets[key] = header.base_offset + record.offset_delta
+        return True
+
+
+class Cleaner:
+    """Cleans one batch after another, from the log's first on.
+
+    `aborted_index` is the index of the segment that is written; it gets the transactions of which something is left.
+    """
+
+    def __init__(
+        self,
+        keys: KeyMap,
+        config: LogConfig,
+        now: int,
+        aborted: list[AbortedTransaction],
+        last_records: dict[int, LastRecord],
+        until: int,
+    ) -> None:
+        self.aborted_index: TransactionIndex | None = None
+        self._keys = keys.offsets
+        self._mapped_to = keys.end
+        self._now = now
+        self._horizon = now + config.delete_retention_ms
+        self._level = config.compression_level
+        self._last_records = last_records
+        self._until = until
+        self._transactions = _Transactions(aborted)
+
+    def clean(self, batch: Scanned) -> tuple[bytes, BatchHeader] | None:
+        """What is left of a batch, and its header; None if nothing is."""
+        header = batch.header
+        horizon = header.delete_horizon
+        empty_transaction = False
+        if header.control:
+            empty_transaction, entry = self._transactions.ends_nothing(batch)
+            if entry is not None and self.aborted_index is not None:
+                self.aborted_index.append(entry)
+            discard = empty_transaction and horizon is not None and horizon <= self._now
+        else:
+            discard = self._transactions.is_aborted(header)
+        if discard or not header.record_count:
+            return self._emptied(header) if self._must_stay(header) else None
+        payload = payload_of(batch.data, header)
+        records = records_of(payload, header)
+        kept = records if header.control else [record for record in records if self._stays(record, header, horizon)]
+        if not kept:
+            return self._emptied(header) if self._must_stay(header) else None
+        set_horizon = horizon is None and (empty_transaction or any(record.tombstone for record in kept))
+        if len(kept) == len(records) and not set_horizon:
+            return batch.data[header.position : header.end], header
+        return self._rewritten(header, payload, kept, set_horizon)
+
+    def _stays(self, record: RawRecord, header: BatchHeader, horizon: int | None) -> bool:
+        offset = header.base_offset + record.offset_delta
+        if offset >= self._mapped_to:
+            return True
+        if record.key is None or offset < self._keys.get(record.key, -1):
+            return False
+        return not record.tombstone or horizon is None or self._now < horizon
+
+    def _must_stay(self, header: BatchHeader) -> bool:
+        """Whether the batch is needed without records: for a producer's sequence or epoch, or for the last offset."""
+        if header.next_offset == self._until:
+            return True
+        last = self._last_records.get(header.producer_id) if header.producer_id >= 0 else None
+        if last is None:
+            return False
+        if last.last_offset >= 0:
+            return header.last_offset == last.last_offset
+        return header.control and header.producer_epoch == last.epoch
+
+    def _emptied(self, header: BatchHeader) -> tuple[bytes, BatchHeader]:
+        header = header._replace(attributes=header.attributes & ~_HORIZON, base_timestamp=NO_TIMESTAMP)
+        return rebuilt(header, b"", 0, Compression.NONE, None), header
+
+    def _rewritten(
+        self, header: BatchHeader, payload: bytes, kept: list[RawRecord], set_horizon: bool
+    ) -> tuple[bytes, BatchHeader]:
+        base = header.base_timestamp
+        if not header.log_append_time:
+            header = header._replace(max_timestamp=base + max(record.timestamp_delta for record in kept))
+        out = bytearray()
+        if set_horizon:
+            # The horizon is kept in the place of the base timestamp, from which the records' are counted.
+            header = header._replace(attributes=header.attributes | _HORIZON, base_timestamp=self._horizon)
+            for record in kept:
+                delta = varint(base + record.timestamp_delta - self._horizon)
+                out += varint(1 + len(delta) + record.end - record.body)
+                out += b"\0"
+                out += delta
+                out += payload[record.body : record.end]
+        else:
+            for record in kept:
+                out += payload[record.start : record.end]
+        codec = Compression(header.compression)
+        return rebuilt(header, out, len(kept), codec, self._level), header

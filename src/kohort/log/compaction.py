@@ -1,0 +1,231 @@
+"""Compaction: of all records with one key, the latest stays.
+
+It is made in three steps, so that the slow one can run in a thread: `plan_compaction` looks at the log and decides,
+`CompactionPlan.run` reads segments that nobody writes to any more and writes new ones beside them, `swap_in` puts
+these in their place. Offsets never change, and neither does what a batch says of its producer.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kohort.log.cleaner import Cleaner, KeyMap, LastRecord
+from kohort.log.config import LogConfig
+from kohort.log.files import CLEANED, LOG, SNAPSHOT, SWAP, file_name, fsync_directory
+from kohort.log.lookup import aborted_between
+from kohort.log.producers import Producers
+from kohort.log.scan import Scanned, scan
+from kohort.log.segment import Segment
+from kohort.log.segments import Segments
+from kohort.log.transaction_index import AbortedTransaction
+from kohort.protocol.errors import CorruptRecordError
+
+__all__ = ["CompactionPlan", "plan_compaction", "swap_in"]
+
+_log: Final = logging.getLogger("kohort.log")
+
+_MAX_RELATIVE: Final = 2**31 - 1
+
+
+class _Source(NamedTuple):
+    """A segment to be compacted: its offsets, size in bytes, and that of its larger index."""
+
+    base_offset: int
+    end_offset: int
+    size: int
+    index_size: int
+    path: Path
+
+
+@dataclass
+class CompactionPlan:
+    """A compaction that is worth it.
+
+    Attributes:
+        dirty_ratio: share of bytes that were never compacted, from 0 to 1.
+        cleaned_offset: where the next compaction begins, once this one has run.
+        bytes_before, bytes_after: size of the segments that it reads, and of those that it wrote.
+    """
+
+    directory: Path
+    config: LogConfig
+    now: int
+    dirty_ratio: float
+    dirty_from: int
+    until: int
+    sources: list[_Source]
+    aborted: list[AbortedTransaction]
+    last_records: dict[int, LastRecord]
+    cleaned_offset: int
+    bytes_before: int = 0
+    bytes_after: int = 0
+    made: list[tuple[list[_Source], Segment]] = field(default_factory=list)
+
+    def run(self) -> bool:
+        """Read, and write what stays; it may run in any thread.
+
+        Returns:
+            Whether it was done. If not, nothing has changed, and the log says why.
+        """
+        try:
+            keys = self._map_keys()
+            self.cleaned_offset = keys.end
+            cleaner = Cleaner(keys, self.config, self.now, self.aborted, self.last_records, self.until)
+            for group in self._groups(keys.end):
+                self._clean(group, cleaner)
+        except (OSError, CorruptRecordError) as error:
+            self.discard()
+            _log.warning("%s: can't be compacted: %s; it stays as it is", self.directory, error)
+            return False
+        return True
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        for _, segment in self.made:
+            segment.delete()
+        self.made.clear()
+
+    def _map_keys(self) -> KeyMap:
+        keys = KeyMap(self.dirty_from, self.until, self.aborted)
+        for source in self.sources:
+            if source.end_offset > self.dirty_from:
+                for batch in _batches(source):
+                    if batch.header.last_offset >= self.dirty_from and not keys.add(batch):
+                        return keys
+        return keys
+
+    def _groups(self, end: int) -> Iterator[list[_Source]]:
+        """Neighbours that make one segment again."""
+        group: list[_Source] = []
+        for source in self.sources:
+            if source.base_offset >= end:
+                break
+            joined = [*group, source]
+            if group and (
+                sum(one.size for one in joined) > self.config.segment_bytes
+                or sum(one.index_size for one in joined) > self.config.segment_index_bytes
+                or source.end_offset - group[0].base_offset > _MAX_RELATIVE
+            ):
+                yield group
+                group = [source]
+            else:
+                group = joined
+        if group:
+            yield group
+
+    def _clean(self, group: list[_Source], cleaner: Cleaner) -> None:
+        segment = Segment.create(self.directory, group[0].base_offset, self.now, CLEANED)
+        self.made.append((group, segment))
+        cleaner.aborted_index = segment.aborted
+        for source in group:
+            for batch in _batches(source):
+                kept = cleaner.clean(batch)
+                if kept is not None:
+                    data, header = kept
+                    segment.append(
+                        (data,), len(data), header.last_offset, header.max_timestamp, self.config.index_interval_bytes
+                    )
+        segment.seal()
+        segment.sync()
+        segment.release()
+        # Where records have no timestamps, retention goes by the file's time.
+        stat = group[-1].path.stat()
+        os.utime(segment.path(LOG), ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        self.bytes_before += sum(source.size for source in group)
+        self.bytes_after += segment.size
+
+
+def plan_compaction(
+    directory: Path,
+    segments: Segments,
+    producers: Producers,
+    config: LogConfig,
+    *,
+    now: int,
+    start: int,
+    cleaned: int,
+    stable: int,
+) -> CompactionPlan | None:
+    """The compaction of whatever may be compacted, None if it isn't worth it.
+
+    Args:
+        directory, segments, producers, config: the log's.
+        now: ms since 1970.
+        start, cleaned, stable: log start offset, end of what was compacted before, last stable offset.
+    """
+    if not config.compact:
+        return None
+    sources = []
+    clean_bytes = dirty_bytes = 0
+    overdue = False
+    for number, segment in enumerate(segments):
+        end = segments.end_of(number, stable)
+        if segment is segments.active or end > stable:
+            break
+        dirty = end > cleaned
+        if dirty and config.min_compaction_lag_ms > 0 and segment.age_mark > now - config.min_compaction_lag_ms:
+            break
+        if dirty:
+            dirty_bytes += segment.size
+            overdue = overdue or now - segment.age_mark > config.max_compaction_lag_ms
+        else:
+            clean_bytes += segment.size
+        index_size = max(8 * len(segment.index), 12 * len(segment.time_index))
+        segments.using(segment)
+        sources.append(_Source(segment.base_offset, end, segment.size, index_size, segment.path(LOG)))
+    if not dirty_bytes:
+        return None
+    ratio = dirty_bytes / (clean_bytes + dirty_bytes)
+    if not overdue and ratio <= config.min_cleanable_dirty_ratio:
+        return None
+    until = sources[-1].end_offset
+    last_records = {
+        producer.producer_id: LastRecord(producer.last_offset, producer.epoch) for producer in producers.by_id.values()
+    }
+    aborted = aborted_between(segments, sources[0].base_offset, until)
+    return CompactionPlan(
+        directory, config, now, ratio, max(cleaned, start), until, sources, aborted, last_records, cleaned
+    )
+
+
+def swap_in(directory: Path, segments: Segments, plan: CompactionPlan) -> bool:
+    """Let the segments that a plan made replace those that it read.
+
+    First they are renamed from `.cleaned` to `.swap`: from then on a crash ends with them in place.
+
+    Raises:
+        OSError: a file can't be renamed or removed.
+    """
+    places = {segment.base_offset: (number, segment) for number, segment in enumerate(segments)}
+    for group, _ in plan.made:
+        for source in group:
+            number, segment = places.get(source.base_offset, (-1, None))
+            if segment is None or segment.size != source.size or segments.end_of(number, -1) != source.end_offset:
+                plan.discard()
+                return False
+    for _, made in plan.made:
+        made.rename(SWAP)
+    fsync_directory(directory)
+    for group, made in plan.made:
+        first = segments.number_of(made.base_offset)
+        for segment in segments.replace(first, first + len(group), [made]):
+            segment.delete()
+        for source in group[1:]:
+            (directory / file_name(source.base_offset, SNAPSHOT)).unlink(missing_ok=True)
+        made.rename("")
+    fsync_directory(directory)
+    plan.made.clear()
+    return True
+
+
+def _batches(source: _Source) -> Iterator[Scanned]:
+    fd = os.open(source.path, os.O_RDONLY)
+    try:
+        yield from scan(fd, 0, source.size, check=False)
+    finally:
+        os.close(fd)

@@ -1,0 +1,138 @@
+"""The sparse indexes of a segment, in Kafka's formats: offset to position, and timestamp to offset.
+
+They live in memory while their segment is in use, and every entry is appended to the file as well. Kafka preallocates
+these files and cuts them when a segment is closed; here they only ever have the bytes that mean something. Offsets are
+relative to the segment's base offset.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from pathlib import Path
+from typing import Final
+
+from kohort.log.files import read_exactly, write_at
+
+__all__ = ["NO_TIMESTAMP", "OffsetIndex", "TimeIndex"]
+
+NO_TIMESTAMP: Final = -1
+
+_OFFSET_ENTRY: Final = struct.Struct(">ii")
+_TIME_ENTRY: Final = struct.Struct(">qi")
+
+
+class _IndexFile:
+    """A file of entries of one size. It is opened to be written to when there is something to write."""
+
+    __slots__ = ("_fd", "path")
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fd = -1
+
+    def open(self) -> int:
+        """The descriptor; the file is created if it isn't there."""
+        if self._fd < 0:
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        return self._fd
+
+    def read(self, entry_size: int) -> bytes:
+        """All whole entries."""
+        try:
+            fd = os.open(self.path, os.O_RDONLY)
+        except FileNotFoundError:
+            return b""
+        try:
+            size = os.fstat(fd).st_size
+            return read_exactly(fd, size - size % entry_size, 0)
+        finally:
+            os.close(fd)
+
+    def resize(self, size: int) -> None:
+        os.ftruncate(self.open(), size)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class OffsetIndex(_IndexFile):
+    """Last offset of a batch to the batch's position in bytes, for a batch every so many bytes."""
+
+    __slots__ = ("offsets", "positions")
+
+    def __init__(self, path: Path, *, load: bool) -> None:
+        super().__init__(path)
+        pairs = array("i", self.read(_OFFSET_ENTRY.size) if load else b"")
+        if sys.byteorder == "little":
+            pairs.byteswap()
+        self.offsets, self.positions = pairs[::2], pairs[1::2]
+        # A file that Kafka preallocated and didn't come to cut ends in zeros.
+        while self.offsets and not self.offsets[-1] and not self.positions[-1]:
+            del self.offsets[-1], self.positions[-1]
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def append(self, offset: int, position: int) -> None:
+        """The batch at `position` ends with `offset`."""
+        write_at(self.open(), _OFFSET_ENTRY.pack(offset, position), len(self.offsets) * _OFFSET_ENTRY.size)
+        self.offsets.append(offset)
+        self.positions.append(position)
+
+    def position_before(self, offset: int) -> int:
+        """A position from which the batch with `offset` is found by going forward."""
+        entry = bisect_right(self.offsets, offset)
+        return self.positions[entry - 1] if entry else 0
+
+    def truncate(self, position: int) -> None:
+        """Forget the batches from `position` on."""
+        entries = bisect_left(self.positions, position)
+        del self.offsets[entries:], self.positions[entries:]
+        self.resize(entries * _OFFSET_ENTRY.size)
+
+
+class TimeIndex(_IndexFile):
+    """The largest timestamp so far to the last offset of its batch; timestamps ascend."""
+
+    __slots__ = ("offsets", "timestamps")
+
+    def __init__(self, path: Path, *, load: bool) -> None:
+        super().__init__(path)
+        self.timestamps, self.offsets = array("q"), array("i")
+        for timestamp, offset in _TIME_ENTRY.iter_unpack(self.read(_TIME_ENTRY.size) if load else b""):
+            # Zeros are what Kafka preallocated.
+            if (self.timestamps and timestamp <= self.timestamps[-1]) or (not timestamp and not offset):
+                break
+            self.timestamps.append(timestamp)
+            self.offsets.append(offset)
+
+    def __len__(self) -> int:
+        return len(self.timestamps)
+
+    def append(self, timestamp: int, offset: int) -> None:
+        """No record up to `offset` is later than `timestamp`. Nothing is added that the last entry says already."""
+        if timestamp > (self.timestamps[-1] if self.timestamps else NO_TIMESTAMP):
+            write_at(self.open(), _TIME_ENTRY.pack(timestamp, offset), len(self.timestamps) * _TIME_ENTRY.size)
+            self.timestamps.append(timestamp)
+            self.offsets.append(offset)
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """The largest timestamp and the offset that goes with it; (-1, 0) in an empty index."""
+        return (self.timestamps[-1], self.offsets[-1]) if self.timestamps else (NO_TIMESTAMP, 0)
+
+    def offset_before(self, timestamp: int) -> int:
+        """An offset such that no record before it is as late as `timestamp`."""
+        entry = bisect_left(self.timestamps, timestamp)
+        return self.offsets[entry - 1] if entry else 0
+
+    def truncate(self, entries: int) -> None:
+        """Keep the first `entries`."""
+        del self.offsets[entries:], self.timestamps[entries:]
+        self.resize(entries * _TIME_ENTRY.size)

@@ -1,0 +1,72 @@
+"""Finding records by time, and aborted transactions by offset."""
+
+from __future__ import annotations
+
+from kohort.log.records import payload_of, records_of
+from kohort.log.scan import Scanned
+from kohort.log.segment import Segment
+from kohort.log.segments import Segments
+from kohort.log.transaction_index import AbortedTransaction
+from kohort.log.types import TimestampedOffset
+from kohort.protocol.errors import CorruptRecordError
+
+__all__ = ["aborted_between", "latest_timestamp", "offset_for_timestamp"]
+
+
+def offset_for_timestamp(segments: Segments, timestamp: int, start: int) -> TimestampedOffset | None:
+    """The first record from offset `start` on that is as late as `timestamp`."""
+    for number in range(segments.number_of(start), len(segments)):
+        segment = segments[number]
+        if segment.max_timestamp >= timestamp:
+            segments.using(segment)
+            found = _first_in(segment, timestamp, start)
+            if found is not None:
+                return found
+    return None
+
+
+def latest_timestamp(segments: Segments, start: int) -> TimestampedOffset | None:
+    """The first record with the latest timestamp."""
+    latest = max(segments, key=lambda segment: segment.max_timestamp)
+    if latest.max_timestamp < 0:
+        return None
+    segments.using(latest)
+    return _first_in(latest, latest.max_timestamp, start)
+
+
+def _first_in(segment: Segment, timestamp: int, start: int) -> TimestampedOffset | None:
+    before = segment.base_offset + segment.time_index.offset_before(timestamp)
+    for batch in segment.batches(max(start, before)):
+        if batch.header.max_timestamp >= timestamp and batch.header.record_count:
+            found = _first_of(batch, timestamp, start)
+            if found is not None:
+                return found
+    return None
+
+
+def _first_of(batch: Scanned, timestamp: int, start: int) -> TimestampedOffset | None:
+    header = batch.header
+    if header.log_append_time:
+        return TimestampedOffset(max(header.base_offset, start), header.max_timestamp, header.partition_leader_epoch)
+    try:
+        records = records_of(payload_of(batch.data, header), header)
+    except CorruptRecordError:
+        # Nobody can read these. As far as anybody knows it is the first record that is so late.
+        return TimestampedOffset(max(header.base_offset, start), header.max_timestamp, header.partition_leader_epoch)
+    for record in records:
+        at, when = header.base_offset + record.offset_delta, header.base_timestamp + record.timestamp_delta
+        if when >= timestamp and at >= start:
+            return TimestampedOffset(at, when, header.partition_leader_epoch)
+    return None
+
+
+def aborted_between(segments: Segments, start: int, end: int) -> list[AbortedTransaction]:
+    """The aborted transactions that have records from `start` up to `end`."""
+    found = []
+    for number in range(segments.number_of(start), len(segments)):
+        for entry in segments[number].aborted.entries:
+            if entry.last_offset >= start and entry.first_offset < end:
+                found.append(entry)
+            if entry.last_stable_offset >= end:
+                return found
+    return found

@@ -1,0 +1,138 @@
+"""Records inside a batch, as far as a log must look: keys, tombstones, timestamps, and where each lies."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kohort.protocol.errors import CorruptRecordError
+from kohort.protocol.primitives import Buffer
+from kohort.protocol.records.batch import (
+    HEADER_SIZE,
+    LENGTH_END,
+    BatchHeader,
+    Compression,
+    write_header,
+)  # fmt: skip
+
+__all__ = ["MAX_EXPANDED", "RawRecord", "payload_of", "rebuilt", "records_of", "varint"]
+
+MAX_EXPANDED: Final = 128 << 20
+"""Bytes that a compressed batch may expand to."""
+
+_NO_RECORDS: Final = b""
+
+
+class RawRecord(NamedTuple):
+    """A record that stays as it is.
+
+    Attributes:
+        offset_delta, timestamp_delta: from the batch's base offset and base timestamp.
+        key: None for null.
+        tombstone: whether its value is null.
+        start, body, end: where it lies in the payload, with its length; what follows its timestamp begins at `body`.
+    """
+
+    offset_delta: int
+    timestamp_delta: int
+    key: bytes | None
+    tombstone: bool
+    start: int
+    body: int
+    end: int
+
+
+def payload_of(data: Buffer, header: BatchHeader) -> bytes:
+    """The records of a batch, decompressed.
+
+    Raises:
+        CorruptRecordError: they don't decompress, or into too much.
+    """
+    payload = bytes(memoryview(data)[header.position + HEADER_SIZE : header.end])
+    if header.compression and header.record_count:
+        from kohort.protocol.records.compression import CompressionError, decompress  # loads pyarrow
+
+        try:
+            return bytes(decompress(Compression(header.compression), payload, MAX_EXPANDED))
+        except CompressionError as error:
+            raise CorruptRecordError(header.base_offset, header.position, str(error)) from None
+    return payload
+
+
+def records_of(payload: bytes, header: BatchHeader) -> list[RawRecord]:
+    """The records in a decompressed payload.
+
+    Raises:
+        CorruptRecordError: they don't add up to the payload.
+    """
+    out = []
+    at, size = 0, len(payload)
+    try:
+        for _ in range(header.record_count):
+            start = at
+            length, at = _varint_at(payload, at)
+            end = at + length
+            if length < 0 or end > size:
+                raise IndexError
+            timestamp_delta, body = _varint_at(payload, at + 1)  # after the attributes, which mean nothing yet
+            offset_delta, at = _varint_at(payload, body)
+            key_size, at = _varint_at(payload, at)
+            key = None
+            if key_size >= 0:
+                key = payload[at : at + key_size]
+                at += key_size
+            value_size, at = _varint_at(payload, at)
+            if at + max(value_size, 0) >= end:
+                raise IndexError  # there is a count of headers behind it
+            out.append(RawRecord(offset_delta, timestamp_delta, key, value_size < 0, start, body, end))
+            at = end
+        if at != size:
+            raise IndexError
+    except IndexError:
+        reason = f"{header.record_count} records don't fill its {size} bytes; {len(out)} are whole"
+        raise CorruptRecordError(header.base_offset, header.position, reason) from None
+    return out
+
+
+def rebuilt(
+    header: BatchHeader, payload: bytes | bytearray, count: int, codec: Compression, level: int | None
+) -> bytes:
+    """A batch with the offsets, producer and times of `header`, but other records, compressed with `codec`."""
+    packed: Buffer = payload if count else _NO_RECORDS
+    if codec and count:
+        from kohort.protocol.records.compression import compress  # loads pyarrow
+
+        packed = compress(codec, payload, level)
+    batch = bytearray(HEADER_SIZE + len(packed))
+    batch[HEADER_SIZE:] = packed
+    attributes = header.attributes & ~0x07 | codec
+    size = len(batch) - LENGTH_END
+    write_header(batch, header._replace(position=0, batch_length=size, attributes=attributes, record_count=count))
+    return bytes(batch)
+
+
+def varint(value: int) -> bytes:
+    """A zig-zag varint of up to 64 bits."""
+    value = (value << 1 ^ value >> 63) & 0xFFFF_FFFF_FFFF_FFFF
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _varint_at(data: bytes, at: int) -> tuple[int, int]:
+    byte = data[at]
+    at += 1
+    if byte < 128:
+        return byte >> 1 ^ -(byte & 1), at
+    value, shift = byte & 127, 7
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value >> 1 ^ -(value & 1), at
+        shift += 7
+        if shift > 63:
+            raise IndexError

@@ -1,0 +1,29 @@
+"""Which segments are old enough, or too many."""
+
+from __future__ import annotations
+
+from kohort.log.config import LogConfig
+from kohort.log.segments import Segments
+
+__all__ = ["deletable"]
+
+
+def deletable(segments: Segments, config: LogConfig, high_watermark: int, log_end: int, now: int) -> int:
+    """How many segments may be deleted, from the first on, as Kafka's `retention.ms` and `retention.bytes` say.
+
+    All of them, the active one too, if that holds records and all are too old; nothing above the high watermark.
+    """
+    if not config.delete:
+        return 0
+    excess = segments.size - config.retention_bytes if config.retention_bytes >= 0 else -1
+    number = 0
+    for segment in segments:
+        if not segment.size and segment is segments.active:
+            break
+        excess -= segment.size
+        too_large = excess >= 0
+        too_old = config.retention_ms >= 0 and now - segment.age_mark > config.retention_ms
+        if not (too_large or too_old) or segments.end_of(number, log_end) > high_watermark:
+            break
+        number += 1
+    return number

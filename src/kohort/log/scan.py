@@ -1,0 +1,72 @@
+"""Going through the batches of a segment file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from kohort.protocol.errors import CorruptRecordError
+from kohort.protocol.records.batch import (
+    HEADER_SIZE,
+    LENGTH_END,
+    MAGIC,
+    BatchHeader,
+    check_batch,
+    read_header,
+)  # fmt: skip
+
+__all__ = ["Scanned", "scan"]
+
+_CHUNK: Final = 1 << 20
+
+
+class Scanned(NamedTuple):
+    """A batch in a file: its header, the bytes it lies in (at `header.position`), and where in the file it starts."""
+
+    header: BatchHeader
+    data: bytes
+    file_position: int
+
+
+def scan(fd: int, start: int, end: int, *, check: bool, base_offset: int = 0) -> Iterator[Scanned]:
+    """The batches that lie between two positions of a file, of which `start` begins one.
+
+    With `check` they are checked like a stranger's, checksum included, and their offsets must ascend from
+    `base_offset`; without, only what is needed to find the next one.
+
+    Raises:
+        CorruptRecordError: at the first one that isn't whole and valid; its position is that in the file.
+        OSError: the file can't be read.
+    """
+    position = start
+    data, at = b"", 0
+    expected = base_offset
+    while position < end:
+        if len(data) - at < HEADER_SIZE:
+            data, at = os.pread(fd, min(_CHUNK, end - position), position), 0
+        try:
+            header = read_header(data, at)
+        except CorruptRecordError as error:
+            raise CorruptRecordError(error.base_offset, position, error.reason) from None
+        size = header.size
+        if header.batch_length < HEADER_SIZE - LENGTH_END or header.magic != MAGIC or size > end - position:
+            reason = f"no whole batch: length {header.batch_length}, magic {header.magic}, {end - position} bytes left"
+            raise CorruptRecordError(header.base_offset, position, reason)
+        if len(data) - at < size:
+            data, at = os.pread(fd, min(max(size, _CHUNK), end - position), position), 0
+            if len(data) < size:
+                raise CorruptRecordError(header.base_offset, position, f"{size} bytes, {len(data)} can be read")
+            header = read_header(data, 0)
+        if check:
+            try:
+                check_batch(data, at)
+            except CorruptRecordError as error:
+                raise CorruptRecordError(header.base_offset, position, error.reason) from None
+            if header.base_offset < expected:
+                reason = f"its base offset should be {expected} at least"
+                raise CorruptRecordError(header.base_offset, position, reason)
+            expected = header.next_offset
+        yield Scanned(header, data, position)
+        position += size
+        at += size

@@ -1,0 +1,158 @@
+"""What a log is on the disk: its parts, getting them there for sure, and what happens when the disk fails."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from kohort.log.config import LogConfig
+from kohort.log.epochs import Epochs
+from kohort.log.files import fsync_directory
+from kohort.log.producers import Producers
+from kohort.log.segments import Segments
+from kohort.log.snapshot import write_snapshot
+from kohort.protocol.errors import ErrorCode, KafkaError
+
+__all__ = ["StoredLog"]
+
+_log: Final = logging.getLogger("kohort.log")
+
+
+class StoredLog:
+    """The parts of a log. `Log` says what they are for, and has the attributes described."""
+
+    _segments: Segments
+    _producers: Producers
+    _epochs: Epochs
+    _snapshot_offset: int
+
+    def __init__(self, directory: Path, config: LogConfig, *, durable: bool) -> None:
+        self.directory = directory
+        self.config = config
+        self.durable = durable
+        self.log_start_offset = self.log_end_offset = self.flushed_offset = self.cleaned_offset = 0
+        self.offline: str | None = None
+        self._lock = threading.Lock()  # so that no descriptor is closed, and its number used again, while it is copied
+        self._loaded = False
+        self._unsynced_names = False
+        self._dirty_since: int | None = None
+
+    def flush_due(self, now: int) -> bool:
+        """Whether `flush.messages` or `flush.ms` want a flush."""
+        since = self._dirty_since
+        return since is not None and (
+            self.log_end_offset - self.flushed_offset >= self.config.flush_messages
+            or now - since >= self.config.flush_ms
+        )
+
+    def flush(self) -> int:
+        """Put on the disk what was appended before the call, and return the offset up to which that is done.
+
+        It may run in any thread, one at a time, while the log's own thread goes on.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR. The log is offline then: after a failed fsync nobody knows what is left.
+        """
+        self._check()
+        self._dirty_since = None
+        with self._storing("flushed"):
+            with self._lock:
+                end = self.log_end_offset
+                active = self._segments.active
+                sealed = [segment for segment in self._segments if segment.dirty and segment is not active]
+                fd = os.dup(active.fd)
+                names, self._unsynced_names = self._unsynced_names, False
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            for segment in sealed:
+                segment.sync()
+            if names:
+                fsync_directory(self.directory)
+                fsync_directory(self.directory.parent)
+        self.flushed_offset = max(self.flushed_offset, end)
+        return self.flushed_offset
+
+    def close(self, *, clean: bool = True) -> None:
+        """Close the files; with `clean`, flush everything first, so that the next `open` needs to check nothing.
+
+        An offline log is only closed.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR; the log needs recovery when it is opened.
+        """
+        if not self._loaded:
+            return
+        try:
+            if clean and self.offline is None:
+                with self._storing("closed"):
+                    self._snapshot()
+                    active = self._segments.active
+                    active.seal()
+                    if active.dirty:
+                        active.sync()
+                self.flush()
+        finally:
+            self._loaded = False
+            with self._lock:
+                for segment in self._segments:
+                    segment.release()
+            if self.offline is None:
+                self.offline = "it is closed"
+
+    def delete(self) -> None:
+        """Remove the log. The directory is renamed first, so that a crash doesn't leave half of it under its name."""
+        self.close(clean=False)
+        doomed = self.directory.with_name(f"{self.directory.name[:200]}.{os.urandom(16).hex()}-delete")
+        try:
+            self.directory.rename(doomed)
+            shutil.rmtree(doomed)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            _log.error("%s: can't be removed: %s; remove it by hand", self.directory, error)
+
+    def _snapshot(self) -> None:
+        if self._snapshot_offset != self.log_end_offset:
+            write_snapshot(self.directory, self.log_end_offset, self._producers)
+            self._snapshot_offset = self.log_end_offset
+
+    def _check(self) -> None:
+        if self.offline is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.directory.name} is offline: {self.offline}")
+
+    @contextmanager
+    def _storing(self, action: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self._fail(action, error) from error
+
+    def _fail(self, action: str, error: OSError) -> KafkaError:
+        """Go offline, and say what whoever runs the server can do about it."""
+        if self.offline is None:
+            self.offline = f"it can't be {action}: {error}"
+            _log.error("%s: %s. The partition is offline. %s", self.directory, self.offline, _advice(error))
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.directory.name} is offline: {self.offline}")
+
+
+def _advice(error: OSError) -> str:
+    match error.errno:
+        case errno.ENOSPC | errno.EDQUOT:
+            return "Free space on that disk (or lower retention.bytes or retention.ms), then restart the server."
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return "Let the server's user read and write the directory and the files in it, then restart the server."
+        case errno.EMFILE | errno.ENFILE:
+            return "Raise the limit on open files (ulimit -n), then restart the server."
+        case errno.ENOENT | errno.ENOTDIR:
+            return "Something has removed files in use: restart the server to go on with what is left."
+        case _:
+            return "Check the disk (dmesg, smartctl); restart the server when it is sound: what is whole is kept."

@@ -1,0 +1,61 @@
+"""The aborted transactions that ended in a segment, in Kafka's format (KIP-98). The file is there if there are any."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kohort.log.files import write_at
+
+__all__ = ["AbortedTransaction", "TransactionIndex"]
+
+_ENTRY: Final = struct.Struct(">hqqqq")
+_VERSION: Final = 0
+
+
+class AbortedTransaction(NamedTuple):
+    """An aborted transaction.
+
+    Attributes:
+        producer_id: whose it was.
+        first_offset, last_offset: of its first record and of its marker.
+        last_stable_offset: of the log, once the marker was there. Whoever reads up to it needs no later entry.
+    """
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TransactionIndex:
+    """Aborted transactions in the order of their markers."""
+
+    __slots__ = ("entries", "path")
+
+    def __init__(self, path: Path, *, load: bool) -> None:
+        self.path = path
+        self.entries: list[AbortedTransaction] = []
+        if load:
+            try:
+                data = path.read_bytes()
+            except FileNotFoundError:
+                return
+            whole = len(data) - len(data) % _ENTRY.size
+            self.entries = [AbortedTransaction(*fields) for _, *fields in _ENTRY.iter_unpack(data[:whole])]
+
+    def append(self, entry: AbortedTransaction) -> None:
+        """A marker has ended this transaction."""
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o644)
+        try:
+            write_at(fd, _ENTRY.pack(_VERSION, *entry), len(self.entries) * _ENTRY.size)
+        finally:
+            os.close(fd)
+        self.entries.append(entry)
+
+    def reset(self) -> None:
+        """Forget everything, and the file with it."""
+        self.entries.clear()
+        self.path.unlink(missing_ok=True)

@@ -1,0 +1,143 @@
+"""What may go into a log: the checks of Kafka's broker on a batch that somebody sent.
+
+A batch is one header, one checksum and its records as they came. The records are opened only where they must be: for
+a compacted topic, where each needs a key. Kafka opens all of them, to check their own structure; a client that counts
+its records wrongly is found by whoever reads them here.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from crc32c import crc32c
+
+from kohort.log.config import LogConfig
+from kohort.log.records import payload_of, rebuilt, records_of
+from kohort.log.types import Origin
+from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
+from kohort.protocol.records.batch import (
+    HEADER_SIZE,
+    LENGTH_END,
+    MAGIC,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    BatchHeader,
+    Compression,
+    read_header,
+)  # fmt: skip
+
+__all__ = ["check_batch", "recompressed", "stamped"]
+
+_CRC_FROM: Final = 21
+_LOG_APPEND_TIME: Final = 0x08
+_CONTROL: Final = 0x20
+_CODEC: Final = 0x07
+_MAX_OFFSET: Final = 2**63 - 1
+
+_STAMP: Final = struct.Struct(">Ihiqq")
+"""Of a header: checksum, attributes, last offset delta, base and maximum timestamp."""
+_STAMP_AT: Final = 17
+
+
+def check_batch(data: memoryview, config: LogConfig, origin: Origin, now: int) -> BatchHeader:
+    """The header of the one batch in `data`, which the log may take.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP or
+            UNSUPPORTED_COMPRESSION_TYPE, and what is wrong.
+    """
+    try:
+        header = read_header(data)
+    except CorruptRecordError as error:
+        if not data:
+            raise KafkaError(ErrorCode.INVALID_RECORD, "no batch at all") from None
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    if header.magic != MAGIC:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"magic {header.magic}; batches have {MAGIC} since Kafka 0.11")
+    size = header.batch_length + LENGTH_END
+    if size != len(data):
+        if HEADER_SIZE <= size < len(data):
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD, f"more than one batch: the first has {size} of {len(data)} bytes"
+            )
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes in {len(data)}")
+    if size > config.max_message_bytes:
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{size} bytes; max.message.bytes is {config.max_message_bytes}")
+    if crc32c(data[_CRC_FROM:]) != header.crc:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "the checksum is wrong")
+    if header.attributes & _CODEC > Compression.ZSTD:
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"codec {header.attributes & _CODEC}")
+    count = header.record_count
+    if count <= 0 or header.last_offset_delta != count - 1:
+        reason = f"{count} records, but the last offset delta is {header.last_offset_delta}"
+        raise KafkaError(ErrorCode.INVALID_RECORD, reason)
+    if header.base_offset:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"base offset {header.base_offset} where 0 is expected")
+    if header.producer_id < 0:
+        if header.transactional or header.producer_id != NO_PRODUCER_ID or header.base_sequence >= 0:
+            reason = (
+                f"producer id {header.producer_id}, sequence {header.base_sequence}, attributes {header.attributes}"
+            )
+            raise KafkaError(ErrorCode.INVALID_RECORD, reason)
+    elif header.producer_epoch < 0:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"producer epoch {header.producer_epoch}")
+    if origin is Origin.CLIENT:
+        _check_client(header, config, now)
+    if config.compact:
+        _check_keys(data, header)
+    return header
+
+
+def _check_client(header: BatchHeader, config: LogConfig, now: int) -> None:
+    attributes = header.attributes
+    if attributes & _CONTROL:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "clients don't write control records")
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"sequence {header.base_sequence} of producer {header.producer_id}")
+    if attributes & _LOG_APPEND_TIME:
+        raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "clients don't write LogAppendTime")
+    if not config.log_append_time:
+        earliest, latest = now - config.message_timestamp_before_max_ms, now + config.message_timestamp_after_max_ms
+        for timestamp in (header.base_timestamp, header.max_timestamp):
+            if not earliest <= timestamp <= latest and timestamp != NO_TIMESTAMP:
+                reason = f"timestamp {timestamp}; it must be from {earliest} to {latest}"
+                raise KafkaError(ErrorCode.INVALID_TIMESTAMP, reason)
+
+
+def _check_keys(data: memoryview, header: BatchHeader) -> None:
+    try:
+        records = records_of(payload_of(data, header), header)
+    except CorruptRecordError as error:
+        raise KafkaError(ErrorCode.INVALID_RECORD, error.reason) from None
+    for number, record in enumerate(records):
+        if record.key is None:
+            raise KafkaError(ErrorCode.INVALID_RECORD, f"record {number} has no key; a compacted topic needs one")
+        if record.offset_delta != number:
+            raise KafkaError(ErrorCode.INVALID_RECORD, f"record {number} has offset delta {record.offset_delta}")
+
+
+def recompressed(data: memoryview, header: BatchHeader, config: LogConfig, codec: Compression) -> memoryview:
+    """The batch with its records under the topic's codec.
+
+    Raises:
+        KafkaError: INVALID_RECORD if they don't decompress, MESSAGE_TOO_LARGE if they are too large now.
+    """
+    try:
+        batch = rebuilt(header, payload_of(data, header), header.record_count, codec, config.compression_level)
+    except CorruptRecordError as error:
+        raise KafkaError(ErrorCode.INVALID_RECORD, error.reason) from None
+    if len(batch) > config.max_message_bytes:
+        reason = f"{len(batch)} bytes as {codec.name.lower()}; max.message.bytes is {config.max_message_bytes}"
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, reason)
+    return memoryview(batch)
+
+
+def stamped(data: memoryview, header: BatchHeader, now: int) -> bytes:
+    """The header's bytes with `now` as the time of all its records."""
+    head = bytearray(data[:HEADER_SIZE])
+    attributes = header.attributes | _LOG_APPEND_TIME
+    _STAMP.pack_into(head, _STAMP_AT, 0, attributes, header.last_offset_delta, header.base_timestamp, now)
+    crc = crc32c(data[HEADER_SIZE:], crc32c(bytes(head[_CRC_FROM:])))
+    head[_STAMP_AT:_CRC_FROM] = crc.to_bytes(4, "big")
+    return bytes(head)

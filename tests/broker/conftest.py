@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kohort.broker.config import Settings
+from kohort.broker.server import Server
+
+QUICK = [
+    "group.initial.rebalance.delay.ms=0",
+    "offsets.topic.num.partitions=3",
+    "transaction.state.log.num.partitions=3",
+]
+
+
+@contextlib.asynccontextmanager
+async def serving(directory: Path, *settings: str, **options: Any) -> AsyncIterator[Server]:
+    """A server on a free port, stopped in the end."""
+    server = Server(
+        Settings.load(None, {}, [*QUICK, *settings]), data_dir=directory, host="127.0.0.1", port=0, **options
+    )
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+Test = Callable[[Server], Coroutine[Any, Any, None]]
+
+
+@pytest.fixture
+def with_server(tmp_path: Path) -> Callable[..., None]:
+    """Runs a coroutine function with a server of its own."""
+
+    def run(test: Test, *settings: str, **options: Any) -> None:
+        async def main() -> None:
+            async with serving(tmp_path, *settings, **options) as server:
+                await asyncio.wait_for(test(server), 60)
+
+        asyncio.run(main())
+
+    return run

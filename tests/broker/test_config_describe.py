@@ -1,0 +1,143 @@
+"""Configurations as clients are told them, and changes they ask for, beside what Apache Kafka 4.2 answered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kohort.broker.config import (
+    Settings,
+    check_broker_changes,
+    check_client_metrics,
+    check_group_configs,
+    check_topic_configs,
+)  # fmt: skip
+from kohort.broker.config.describe import (
+    ConfigSource,
+    Described,
+    describe_all_brokers,
+    describe_broker,
+    describe_client_metrics,
+    describe_group,
+    describe_topic,
+)  # fmt: skip
+from kohort.protocol.errors import KafkaError
+
+KAFKA: dict[str, Any] = json.loads((Path(__file__).parent / "vectors" / "config.json").read_text())
+DESCRIBED = KAFKA["described"]
+
+# What the Kafka was started with, and what was changed then, when the vectors were made.
+SETTINGS = Settings.of(
+    {
+        name: described["value"]
+        for name, described in DESCRIBED["broker"].items()
+        if any(source == ConfigSource.STATIC for _, _, source in described["synonyms"])
+    }
+).with_dynamic({"message.max.bytes": "2000000", "min.insync.replicas": "1"}, {"log.retention.ms": "5000"})
+
+
+def _plain(described: list[Described]) -> dict[str, Any]:
+    return {
+        key.name: {
+            "value": key.value,
+            "source": key.source,
+            "read_only": key.read_only,
+            "type": key.type.name.lower(),
+            "synonyms": [list(synonym) for synonym in key.synonyms],
+        }
+        for key in described
+    }
+
+
+def test_a_topic_is_described_as_by_kafka() -> None:
+    described = describe_topic(SETTINGS, {"retention.ms": "1000", "cleanup.policy": "compact,delete"})
+
+    assert _plain(described) == DESCRIBED["topic"]
+
+
+def test_a_broker_is_described_as_by_kafka() -> None:
+    described = _plain(describe_broker(SETTINGS))
+
+    # Kafka has no default for these, which it must be given.
+    assert {name: key for name, key in described.items() if name not in ("node.id", "controller.listener.names")} == {
+        name: key for name, key in DESCRIBED["broker"].items() if name not in ("node.id", "controller.listener.names")
+    }
+
+
+def test_all_brokers_are_described_as_by_kafka() -> None:
+    assert _plain(describe_all_brokers(SETTINGS)) == DESCRIBED["all_brokers"]
+
+
+def test_a_group_is_described_as_by_kafka() -> None:
+    described = describe_group(SETTINGS, {"consumer.session.timeout.ms": "50000"})
+
+    assert _plain(described) == DESCRIBED["group"]
+
+
+def test_a_client_metrics_subscription_is_described_as_by_kafka() -> None:
+    assert _plain(describe_client_metrics({"interval.ms": "1000"})) == DESCRIBED["client_metrics"]
+
+
+def test_a_secret_stays_secret() -> None:
+    settings = Settings.of({"ssl.key.password": "hunter2"})
+
+    (described,) = (key for key in describe_broker(settings) if key.name == "ssl.key.password")
+
+    assert (described.sensitive, described.value, described.synonyms[0].value) == (True, None, None)
+
+
+def test_a_key_without_effect_is_described_where_it_was_given() -> None:
+    names = {key.name for key in describe_broker(Settings.of({"num.io.threads": 4}))}
+
+    assert "num.io.threads" in names
+    assert "num.network.threads" not in names
+
+
+ELSEWHERE = {
+    ("BROKER", "unknown.key"): "INVALID_REQUEST",  # Kafka keeps anything
+    ("BROKER", "listener.name.foo.ssl.keystore.location"): "INVALID_REQUEST",  # only PLAINTEXT is served
+    ("BROKER", "min.insync.replicas"): None,  # there are no eligible leader replicas
+    ("BROKER", "log.retention.ms"): "INVALID_REQUEST",  # Kafka takes 0, and then fails to start again
+}
+"""Where Kafka answers otherwise, and why we don't."""
+
+
+@pytest.mark.parametrize(("kind", "name", "key", "value", "code"), KAFKA["refusals"])
+def test_a_change_is_refused_where_kafka_refuses_it(
+    kind: str, name: str, key: str, value: str, code: str | None
+) -> None:
+    try:
+        match kind:
+            case "TOPIC":
+                check_topic_configs({key: value})
+            case "BROKER":
+                check_broker_changes({key: value}, all_brokers=not name)
+            case "GROUP":
+                check_group_configs({key: value}, Settings().int)
+            case _:
+                check_client_metrics({key: value})
+    except KafkaError as error:
+        answer: str | None = error.code.name
+    else:
+        answer = None
+
+    assert answer == ELSEWHERE.get((kind, key), code)
+
+
+def test_lags_of_compaction_must_fit_together() -> None:
+    with pytest.raises(KafkaError, match=r"min\.compaction\.lag\.ms is 5, more than max\.compaction\.lag\.ms"):
+        check_topic_configs({"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"})
+
+
+def test_a_session_must_outlast_a_heartbeat() -> None:
+    settings = Settings.of({"group.consumer.max.heartbeat.interval.ms": 100_000})
+
+    with pytest.raises(KafkaError, match=r"must be more than consumer\.heartbeat\.interval\.ms"):
+        check_group_configs({"consumer.heartbeat.interval.ms": "45000"}, settings.int)
+
+
+def test_a_value_can_be_taken_away() -> None:
+    check_broker_changes({"log.retention.ms": None}, all_brokers=True)

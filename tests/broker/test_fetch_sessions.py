@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from kohort.broker.fetch_sessions import FetchSession, FetchSessions
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.fetch import FetchRequest
+from kohort.protocol.schema import NO_UUID
+
+
+def sessions(slots: int = 2) -> FetchSessions:
+    ids = itertools.count(1)
+    return FetchSessions(slots, lambda: next(ids), idle_ms=100)
+
+
+def request(session: tuple[int, int], *partitions: int, forget: tuple[int, ...] = (), offset: int = 0) -> FetchRequest:
+    return FetchRequest(
+        session_id=session[0],
+        session_epoch=session[1],
+        topics=[
+            FetchRequest.Topic(
+                topic="t",
+                partitions=[FetchRequest.Topic.Partition(partition=index, fetch_offset=offset) for index in partitions],
+            )
+        ],
+        forgotten_topics_data=[FetchRequest.ForgottenTopicsData(topic="t", partitions=forget)],
+    )
+
+
+def indexes(session: FetchSession) -> list[int]:
+    return [partition.index for partition in session.partitions.values()]
+
+
+def test_a_full_fetch_begins_a_session_that_the_next_continues() -> None:
+    cache = sessions()
+    first = cache.take(request((0, 0), 0, 1), 0)
+    assert (first.id, first.epoch, first.incremental) == (1, 1, False)
+    second = cache.take(request((1, 1), 2, forget=(0,)), 1)
+    assert second is first
+    assert second.incremental
+    assert indexes(second) == [1, 2]
+    assert second.epoch == 2
+
+
+def test_a_partition_keeps_its_place_and_takes_the_new_offset() -> None:
+    cache = sessions()
+    cache.take(request((0, 0), 0, 1), 0)
+    session = cache.take(request((1, 1), 0, offset=7), 1)
+    assert [partition.offset for partition in session.partitions.values()] == [7, 0]
+
+
+def test_what_was_served_goes_to_the_end() -> None:
+    session = sessions().take(request((0, 0), 0, 1, 2), 0)
+    session.served(("t", NO_UUID, 0))
+    assert indexes(session) == [1, 2, 0]
+
+
+def test_without_a_session_nothing_is_remembered() -> None:
+    cache = sessions()
+    assert cache.take(request((0, -1), 0), 0).id == 0
+    assert len(cache) == 0
+
+
+def test_the_final_epoch_ends_a_session() -> None:
+    cache = sessions()
+    cache.take(request((0, 0), 0), 0)
+    assert indexes(cache.take(request((1, -1), 5), 0)) == [5]
+    assert len(cache) == 0
+
+
+@pytest.mark.parametrize(
+    ("session", "code"),
+    [((9, 1), ErrorCode.FETCH_SESSION_ID_NOT_FOUND), ((1, 2), ErrorCode.INVALID_FETCH_SESSION_EPOCH)],
+)
+def test_a_session_that_is_not_as_the_client_thinks(session: tuple[int, int], code: ErrorCode) -> None:
+    cache = sessions()
+    cache.take(request((0, 0), 0), 0)
+    with pytest.raises(KafkaError) as caught:
+        cache.take(request(session, 0), 0)
+    assert caught.value.code is code
+
+
+def test_only_a_session_that_idles_makes_room() -> None:
+    cache = sessions(slots=1)
+    cache.take(request((0, 0), 0), 0)
+    assert cache.take(request((0, 0), 0), 50).id == 0
+    assert cache.take(request((0, 0), 0), 100).id == 2
+    assert len(cache) == 1
