@@ -181,6 +181,7 @@ def test_a_client_that_does_not_read_is_not_read_from(with_server: Run) -> None:
         client.reader._transport.resume_reading()  # type: ignore[attr-defined]
         for _ in range(3):
             await client.receive(1, 12)
+        client.writer.transport.abort()
         await client.close()
         await other.close()
 
@@ -196,7 +197,7 @@ def test_two_thousand_connections(with_server: Run) -> None:
             await client.receive(12, 4)
         assert server.broker.metrics.connections == 2000
         for client in clients:
-            client.writer.close()
+            await client.close()
 
     import resource
 
@@ -212,6 +213,7 @@ def test_idle_connections_are_closed_but_not_waiting_ones(with_server: Run) -> N
         await create(waiting, "t")
         waiting.writer.write(frame(fetch("t", max_wait_ms=1500), 12))
         assert await idle.closed()
+        await idle.close()
         assert (await waiting.receive(1, 12))[0] == 1
         await waiting.close()
 

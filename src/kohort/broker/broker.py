@@ -16,7 +16,7 @@ from kohort.broker.groups import GroupRuntime
 from kohort.broker.maintenance import Maintenance
 from kohort.broker.metadata_log import MetadataLog
 from kohort.broker.metrics import Metrics
-from kohort.broker.security import AllowAll, Authorizer
+from kohort.broker.security import Authorizer
 from kohort.broker.storage import Storage
 from kohort.broker.telemetry import Telemetry
 from kohort.broker.timers import LoopWheel
@@ -44,7 +44,7 @@ class Broker:
         settings: the configuration.
         data_dir: where everything is kept; made if it isn't there.
         durable: whether to sync to the disk before anything is acknowledged.
-        authorizer: who may do what.
+        authorizer: who may do what; None allows everything.
 
     Raises:
         OSError: the directory can't be used, or another server uses it.
@@ -57,7 +57,7 @@ class Broker:
         self._base = settings
         self.config = settings
         self.durable = durable
-        self.authorizer: Authorizer = authorizer or AllowAll()
+        self.authorizer = authorizer
         self.node_id = settings.int("node.id")
         self.rack = settings.text("broker.rack") or None
         self.host = ""

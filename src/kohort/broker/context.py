@@ -52,7 +52,8 @@ class Context:
 
     def allowed(self, operation: Operation, kind: ResourceType, name: str) -> bool:
         """Whether the client may do `operation` to the resource."""
-        return self.broker.authorizer.allowed(self.principal, self.client_host, operation, kind, name)
+        authorizer = self.broker.authorizer
+        return authorizer is None or authorizer.allowed(self.principal, self.client_host, operation, kind, name)
 
     def operations(self, kind: ResourceType, name: str) -> int:
         """What the client may do to the resource, a bit for each operation (KIP-430)."""

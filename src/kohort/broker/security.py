@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from typing import Final, Protocol
 
-__all__ = ["CLUSTER_NAME", "OPERATIONS", "AllowAll", "Authorizer", "Operation", "ResourceType"]
+__all__ = ["CLUSTER_NAME", "OPERATIONS", "Authorizer", "Operation", "ResourceType"]
 
 
 class Operation(enum.IntEnum):
@@ -58,16 +58,11 @@ OPERATIONS: Final = {ResourceType.TOPIC: _TOPIC, ResourceType.CLUSTER: _CLUSTER,
 
 
 class Authorizer(Protocol):
-    """Decides on requests. It is called for every resource of every request, so it must be quick."""
+    """Decides on requests; a broker without one allows everything, as Kafka does.
+
+    It is called for every resource of every request, so it must be quick.
+    """
 
     def allowed(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> bool:
         """Whether `principal` ("User:alice"), coming from `host`, may do it."""
         ...
-
-
-class AllowAll:
-    """Kafka's default: without an authorizer everything is allowed."""
-
-    def allowed(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> bool:
-        """True."""
-        return True

@@ -36,7 +36,7 @@ class Server:
         advertised: host and port that clients are told to connect to, if that isn't where we listen.
         metrics: host and port of the Prometheus endpoint; None for none.
         durable: whether to sync to the disk before anything is acknowledged.
-        authorizer: who may do what.
+        authorizer: who may do what; None allows everything.
 
     Raises:
         OSError: the directory can't be used, or another server uses it.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Final, NoReturn, TextIO
 
 from kohort import __version__
@@ -17,9 +18,13 @@ if TYPE_CHECKING:
     import typer
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "serve": ("kohort.cli.serve", "Run a broker that Kafka clients connect to."),
     "wire": ("kohort.cli.wire", "Kafka's wire protocol: list, show, decode, encode and check messages and batches."),
 }
-"""Sub-commands: the module with their `app`, and what they are for."""
+"""Sub-commands: the module with their `app` or their one `command`, and what they are for."""
+
+QUICK: Final[dict[str, str]] = {"serve": "kohort.cli.serving"}
+"""Modules of sub-commands that are in a hurry: `run_plain` takes arguments that typer isn't needed for."""
 
 
 def main() -> None:
@@ -45,7 +50,7 @@ def _run(arguments: list[str]) -> None:
         sys.stdout.write(f"kohort {__version__}\n")
     elif not completing and (not arguments or arguments[0] in ("-h", "--help")):
         sys.stdout.write(_help(sys.stdout.isatty() and "NO_COLOR" not in os.environ))
-    else:
+    elif completing or arguments[0] not in QUICK or not import_module(QUICK[arguments[0]]).run_plain(arguments[1:]):
         wanted = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS and not completing else list(COMMANDS)
         _application(wanted)(prog_name="kohort")
 
@@ -92,8 +97,6 @@ def _help(colour: bool) -> str:
 
 
 def _application(names: list[str]) -> typer.Typer:
-    from importlib import import_module
-
     import typer
 
     app = typer.Typer(
@@ -103,8 +106,12 @@ def _application(names: list[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     for name in names:
-        module, about = COMMANDS[name]
-        app.add_typer(import_module(module).app, name=name, help=about)
+        path, about = COMMANDS[name]
+        module = import_module(path)
+        if hasattr(module, "app"):
+            app.add_typer(module.app, name=name, help=about)
+        else:
+            app.command(name, short_help=about)(module.command)
 
     @app.callback()
     def kohort() -> None:

@@ -49,6 +49,7 @@ class CompactionPlan:
     Attributes:
         dirty_ratio: share of bytes that were never compacted, from 0 to 1.
         cleaned_offset: where the next compaction begins, once this one has run.
+        done: whether it has run to its end.
         bytes_before, bytes_after: size of the segments that it reads, and of those that it wrote.
     """
 
@@ -62,6 +63,7 @@ class CompactionPlan:
     aborted: list[AbortedTransaction]
     last_records: dict[int, LastRecord]
     cleaned_offset: int
+    done: bool = False
     bytes_before: int = 0
     bytes_after: int = 0
     made: list[tuple[list[_Source], Segment]] = field(default_factory=list)
@@ -82,10 +84,12 @@ class CompactionPlan:
             self.discard()
             _log.warning("%s: can't be compacted: %s; it stays as it is", self.directory, error)
             return False
+        self.done = True
         return True
 
     def discard(self) -> None:
         """Remove what was written."""
+        self.done = False
         for _, segment in self.made:
             segment.delete()
         self.made.clear()
@@ -201,6 +205,8 @@ def swap_in(directory: Path, segments: Segments, plan: CompactionPlan) -> bool:
     Raises:
         OSError: a file can't be renamed or removed.
     """
+    if not plan.done:
+        return False
     places = {segment.base_offset: (number, segment) for number, segment in enumerate(segments)}
     for group, _ in plan.made:
         for source in group:

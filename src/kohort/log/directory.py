@@ -12,6 +12,7 @@ import fcntl
 import logging
 import os
 import shutil
+import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -80,6 +81,7 @@ class DataDirectory:
             os.close(self._lock)
             reason = "another server uses this data directory: stop it, or give this one a directory of its own"
             raise DirectoryInUseError(error.errno, reason, str(path)) from None
+        self._changes = threading.Lock()
         marker = path / _CLEAN_SHUTDOWN
         self.clean = marker.exists()
         marker.unlink(missing_ok=True)
@@ -104,9 +106,10 @@ class DataDirectory:
         if any(known) and not directory.exists():
             # A partition of that name was deleted; what was said of it must not be said of the new one.
             known = [0, 0, 0]
-            for offsets in self._checkpoints.values():
-                offsets.pop(name, None)
-            self._write()
+            with self._changes:
+                for offsets in self._checkpoints.values():
+                    offsets.pop(name, None)
+                self._write()
         recovery_point, log_start, cleaned = known
         return Log.open(
             directory, config, now=now, clean=self.clean, recovery_point=recovery_point, log_start_offset=log_start,
@@ -116,20 +119,24 @@ class DataDirectory:
     def checkpoint(self, logs: Mapping[PartitionName, Log]) -> None:
         """Write down how far each log is flushed, deleted and compacted; offline ones keep what they had.
 
+        It may run in any thread; `logs` must not change meanwhile.
+
         Raises:
             OSError: it can't be written.
         """
-        for name, log in logs.items():
-            if log.offline is None:
-                self._note(name, log)
-        for offsets in self._checkpoints.values():
-            for gone in [name for name in offsets if name not in logs]:
-                del offsets[gone]
-        self._write()
+        with self._changes:
+            for name, log in logs.items():
+                if log.offline is None:
+                    self._note(name, log)
+            for offsets in self._checkpoints.values():
+                for gone in [name for name in offsets if name not in logs]:
+                    del offsets[gone]
+            self._write()
 
     def close(self, logs: Mapping[PartitionName, Log]) -> None:
         """Close all logs and unlock the directory; if all went well, the next server needs to recover nothing."""
-        clean = True
+        # A partition that nobody has opened since a crash still needs it.
+        clean = self.clean or all(name in logs for name in self.partitions())
         for name, log in logs.items():
             clean = clean and log.offline is None
             try:
@@ -144,7 +151,10 @@ class DataDirectory:
             if clean:
                 write_atomically(self.path / _CLEAN_SHUTDOWN, b'{"version":0,"brokerEpoch":-1}')
         finally:
-            os.close(self._lock)
+            self._unlock()
+
+    def _unlock(self) -> None:
+        os.close(self._lock)
 
     def properties(self) -> dict[str, str] | None:
         """What `meta.properties` says: Kafka's "version", "cluster.id", "node.id", "directory.id"; None without it."""
@@ -171,7 +181,7 @@ class DataDirectory:
 
     def _write(self) -> None:
         for file, offsets in self._checkpoints.items():
-            write_atomically(self.path / file, render_offsets(sorted(offsets.items())))
+            write_atomically(self.path / file, render_offsets(sorted(item for item in offsets.items() if item[1])))
 
     def _read(self, file: str) -> dict[PartitionName, int]:
         try:

@@ -9,7 +9,7 @@ from typing import Final
 from kohort.log.compaction import CompactionPlan, plan_compaction, swap_in
 from kohort.log.config import LogConfig
 from kohort.log.files import SNAPSHOT, file_name, make_directory
-from kohort.log.lookup import aborted_between, latest_timestamp, offset_for_timestamp
+from kohort.log.lookup import aborted_between, latest_timestamp, offset_after, offset_for_timestamp
 from kohort.log.markers import encode_marker
 from kohort.log.producers import Marker
 from kohort.log.recovery import ended_transaction, fresh, load
@@ -130,12 +130,15 @@ class Log(StoredLog):
     def producers(self, now: int) -> list[ProducerSummary]:
         """The producers that the log remembers, of which the long silent are forgotten first."""
         self._check()
-        self._producers.expire(now, self.config.producer_id_expiration_ms)
+        self.expire_producers(now)
         return list(self._producers.summaries())
+
+    def expire_producers(self, now: int) -> int:
+        """Forget the producers that have been silent for `producer.id.expiration.ms`; returns how many."""
+        return self._producers.expire(now, self.config.producer_id_expiration_ms)
 
     def ongoing_since(self, producer_id: int) -> int | None:
         """The offset where a producer's ongoing transaction began, None if it has none here."""
-        self._check()
         return self._producers.ongoing.get(producer_id)
 
     def has_ongoing(self, producer_id: int) -> bool:
@@ -269,8 +272,8 @@ class Log(StoredLog):
     def _roll(self, now: int) -> Segment:
         self._segments.active.seal()
         segment = Segment.create(self.directory, self.log_end_offset, now)
-        self._unsynced_names = True
         with self._lock:
+            self._unsynced_names = self._sealed_dirty = True
             self._segments.add(segment)
         self._snapshot()
         return segment
@@ -324,10 +327,16 @@ class Log(StoredLog):
             raise self._fail("read", error) from error
         return b""
 
-    def aborted_transactions(self, start: int, end: int) -> list[Aborted]:
-        """The aborted transactions that have records from offset `start` up to `end`, as a fetch gives them."""
+    def aborted_transactions(self, start: int, end: int, *, size: int | None = None) -> list[Aborted]:
+        """The aborted transactions that have records from offset `start` up to `end`, as a fetch gives them.
+
+        With `size`, the number of bytes that `read` gave from `start` on, `end` comes down to about where those end:
+        so a reader that is far behind isn't told of all that is before it each time.
+        """
         self._check()
         with self._storing("read"):
+            if size is not None:
+                end = min(end, offset_after(self._segments, start, size, self.log_end_offset))
             found = aborted_between(self._segments, start, end)
         return [Aborted(entry.producer_id, entry.first_offset) for entry in found]
 
@@ -399,7 +408,7 @@ class Log(StoredLog):
         """Put what `plan.run()` wrote in the place of what it read, so that a crash leaves one or the other.
 
         Returns:
-            Whether that was done; not so if a segment has been deleted since, and then all stays as it is.
+            Whether that was done; not so if the plan hasn't run to its end, or a segment has been deleted since.
         """
         self._check()
         with self._storing("compacted"), self._lock:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from kohort.log.records import payload_of, records_of
 from kohort.log.scan import Scanned
 from kohort.log.segment import Segment
@@ -10,7 +12,7 @@ from kohort.log.transaction_index import AbortedTransaction
 from kohort.log.types import TimestampedOffset
 from kohort.protocol.errors import CorruptRecordError
 
-__all__ = ["aborted_between", "latest_timestamp", "offset_for_timestamp"]
+__all__ = ["aborted_between", "latest_timestamp", "offset_after", "offset_for_timestamp"]
 
 
 def offset_for_timestamp(segments: Segments, timestamp: int, start: int) -> TimestampedOffset | None:
@@ -58,6 +60,19 @@ def _first_of(batch: Scanned, timestamp: int, start: int) -> TimestampedOffset |
         if when >= timestamp and at >= start:
             return TimestampedOffset(at, when, header.partition_leader_epoch)
     return None
+
+
+def offset_after(segments: Segments, start: int, size: int, log_end: int) -> int:
+    """An offset that `size` bytes read from `start` on don't reach: the next one in the index, or the segment's end."""
+    for number in range(segments.number_of(start), len(segments)):
+        segment = segments[number]
+        first = segment.locate(start)
+        if first is not None:
+            entry = bisect_left(segment.index.positions, first.position + size)
+            if entry < len(segment.index):
+                return segment.base_offset + segment.index.offsets[entry] + 1
+            return segments.end_of(number, log_end)
+    return log_end
 
 
 def aborted_between(segments: Segments, start: int, end: int) -> list[AbortedTransaction]:

@@ -29,7 +29,6 @@ class StoredLog:
     """The parts of a log. `Log` says what they are for, and has the attributes described."""
 
     _segments: Segments
-    _producers: Producers
     _epochs: Epochs
     _snapshot_offset: int
 
@@ -41,14 +40,19 @@ class StoredLog:
         self.offline: str | None = None
         self._lock = threading.Lock()  # so that no descriptor is closed, and its number used again, while it is copied
         self._loaded = False
-        self._unsynced_names = False
+        self._producers = Producers()
+        self._unsynced_names = self._sealed_dirty = False
         self._dirty_since: int | None = None
 
     def flush_due(self, now: int) -> bool:
-        """Whether `flush.messages` or `flush.ms` want a flush."""
+        """Whether `flush.messages` or `flush.ms` want a flush, or a segment is complete and not flushed yet.
+
+        Kafka flushes a segment when it is complete, too, so that recovery needn't begin before it.
+        """
         since = self._dirty_since
         return since is not None and (
-            self.log_end_offset - self.flushed_offset >= self.config.flush_messages
+            self._sealed_dirty
+            or self.log_end_offset - self.flushed_offset >= self.config.flush_messages
             or now - since >= self.config.flush_ms
         )
 
@@ -69,6 +73,7 @@ class StoredLog:
                 sealed = [segment for segment in self._segments if segment.dirty and segment is not active]
                 fd = os.dup(active.fd)
                 names, self._unsynced_names = self._unsynced_names, False
+                self._sealed_dirty = False
             try:
                 os.fsync(fd)
             finally:

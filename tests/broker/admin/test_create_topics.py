@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from kohort.broker.broker import Broker
 from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.create_topics import CreateTopicsRequest
 from kohort.protocol.schema import NO_UUID
-from tests.broker.admin.conftest import Ask, MemoryBroker
+from tests.broker.admin.conftest import Ask, Deny
 
 Topic = CreateTopicsRequest.Topic
 Assignment = Topic.Assignment
@@ -24,7 +25,7 @@ def by_hand(*replicas: tuple[int, ...]) -> dict[str, Any]:
     return {"num_partitions": -1, "replication_factor": -1, "assignments": assignments}
 
 
-def test_a_topic_is_there_with_its_configuration_at_once(ask: Ask, broker: MemoryBroker) -> None:
+def test_a_topic_is_there_with_its_configuration_at_once(ask: Ask, broker: Broker) -> None:
     request = CreateTopicsRequest(topics=[wanted("made", num_partitions=3, configs={"retention.ms": "5000"})])
     (made,) = ask(request).topics
     topic = broker.topics.get("made")
@@ -41,18 +42,18 @@ def test_the_response_tells_all_settings_with_their_sources(ask: Ask) -> None:
     assert len(configs) == 33
 
 
-def test_numbers_left_to_the_broker_are_its_defaults(ask: Ask, broker: MemoryBroker) -> None:
-    broker.config = broker.config.with_overrides({"num.partitions": 4})
+@pytest.mark.parametrize("settings", [{"num.partitions": 4}])
+def test_numbers_left_to_the_broker_are_its_defaults(ask: Ask) -> None:
     (made,) = ask(CreateTopicsRequest(topics=[wanted("made", num_partitions=-1, replication_factor=-1)])).topics
     assert (made.num_partitions, made.replication_factor) == (4, 1)
 
 
-def test_replicas_may_be_put_on_the_one_node_by_hand(ask: Ask, broker: MemoryBroker) -> None:
+def test_replicas_may_be_put_on_the_one_node_by_hand(ask: Ask, broker: Broker) -> None:
     (made,) = ask(CreateTopicsRequest(topics=[wanted("made", **by_hand((1,), (1,)))])).topics
     assert (made.error_code, made.num_partitions) == (0, 2)
 
 
-def test_only_checking_creates_nothing(ask: Ask, broker: MemoryBroker) -> None:
+def test_only_checking_creates_nothing(ask: Ask, broker: Broker) -> None:
     (checked,) = ask(CreateTopicsRequest(topics=[wanted("made")], validate_only=True)).topics
     assert (checked.error_code, checked.topic_id, checked.num_partitions) == (0, NO_UUID, 1)
     assert broker.topics.get("made") is None
@@ -98,7 +99,7 @@ def test_only_checking_creates_nothing(ask: Ask, broker: MemoryBroker) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-def test_what_is_refused(topic: Topic, code: ErrorCode, says: str, ask: Ask, broker: MemoryBroker) -> None:
+def test_what_is_refused(topic: Topic, code: ErrorCode, says: str, ask: Ask, broker: Broker) -> None:
     broker.topics.create("there.is", 1)
     (refused,) = ask(CreateTopicsRequest(topics=[topic])).topics
     assert refused.error_code == code
@@ -107,14 +108,14 @@ def test_what_is_refused(topic: Topic, code: ErrorCode, says: str, ask: Ask, bro
     assert [topic.name for topic in broker.topics] == ["there.is"]
 
 
-def test_one_that_is_named_twice_is_answered_once_and_not_made(ask: Ask, broker: MemoryBroker) -> None:
+def test_one_that_is_named_twice_is_answered_once_and_not_made(ask: Ask, broker: Broker) -> None:
     outcomes = ask(CreateTopicsRequest(topics=[wanted("twice"), wanted("once"), wanted("twice")])).topics
     codes = {outcome.name: outcome.error_code for outcome in outcomes}
     assert codes == {"once": ErrorCode.NONE, "twice": ErrorCode.INVALID_REQUEST}
     assert len(outcomes) == 2
 
 
-def test_too_many_partitions_in_all_spoil_the_request(ask: Ask, broker: MemoryBroker) -> None:
+def test_too_many_partitions_in_all_spoil_the_request(ask: Ask, broker: Broker) -> None:
     request = CreateTopicsRequest(topics=[wanted("one", num_partitions=6000), wanted("two", num_partitions=6000)])
     assert {outcome.error_code for outcome in ask(request).topics} == {ErrorCode.POLICY_VIOLATION}
     assert len(broker.topics) == 0
@@ -124,7 +125,7 @@ def test_nothing_is_asked_for(ask: Ask) -> None:
     assert ask(CreateTopicsRequest()).topics == []
 
 
-def test_who_may_create_one_topic_needs_nothing_of_the_cluster(ask: Ask, deny: Any, broker: MemoryBroker) -> None:
+def test_who_may_create_one_topic_needs_nothing_of_the_cluster(ask: Ask, deny: Deny, broker: Broker) -> None:
     deny(Operation.CREATE, ResourceType.CLUSTER)
     deny(Operation.CREATE, ResourceType.TOPIC, "theirs")
     outcomes = ask(CreateTopicsRequest(topics=[wanted("mine"), wanted("theirs")])).topics
@@ -132,7 +133,7 @@ def test_who_may_create_one_topic_needs_nothing_of_the_cluster(ask: Ask, deny: A
     assert codes == {"mine": ErrorCode.NONE, "theirs": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 
 
-def test_who_may_not_describe_configs_gets_none(ask: Ask, deny: Any) -> None:
+def test_who_may_not_describe_configs_gets_none(ask: Ask, deny: Deny) -> None:
     deny(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC)
     (made,) = ask(CreateTopicsRequest(topics=[wanted("made")])).topics
     assert (made.error_code, made.topic_config_error_code) == (0, ErrorCode.TOPIC_AUTHORIZATION_FAILED)

@@ -4,17 +4,18 @@ from typing import Any
 
 import pytest
 
+from kohort.broker.broker import Broker
 from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-from tests.broker.admin.conftest import Ask, MemoryBroker
+from tests.broker.admin.conftest import Ask, Deny
 
 Topic = DescribeTopicPartitionsRequest.Topic
 Cursor = DescribeTopicPartitionsRequest.Cursor
 
 
 @pytest.fixture(autouse=True)
-def topics(broker: MemoryBroker) -> None:
+def topics(broker: Broker) -> None:
     broker.topics.create("b", 3)
     broker.topics.create("a", 2)
     broker.topics.create("c", 1)
@@ -61,8 +62,8 @@ def test_a_page_has_one_partition_at_least(limit: int, ask: Ask) -> None:
     assert len(places(page(ask, limit=limit))) == 1
 
 
-def test_the_broker_limits_pages(ask: Ask, broker: MemoryBroker) -> None:
-    broker.config = broker.config.with_overrides({"max.request.partition.size.limit": 4})
+@pytest.mark.parametrize("settings", [{"max.request.partition.size.limit": 4}])
+def test_the_broker_limits_pages(ask: Ask) -> None:
     assert next_of(page(ask)) == ("b", 2)
 
 
@@ -99,7 +100,7 @@ def test_one_node_leads_and_holds_everything(ask: Ask) -> None:
     assert topic.topic_authorized_operations == 3576  # Kafka's number for everything
 
 
-def test_an_offline_partition_has_no_leader(ask: Ask, broker: MemoryBroker) -> None:
+def test_an_offline_partition_has_no_leader(ask: Ask, broker: Broker) -> None:
     found = broker.topics.partition("c", 0)
     assert found is not None
     found.log.offline = "the disk is gone"
@@ -107,7 +108,7 @@ def test_an_offline_partition_has_no_leader(ask: Ask, broker: MemoryBroker) -> N
     assert (partition.leader_id, partition.offline_replicas) == (-1, (1,))
 
 
-def test_what_may_not_be_described_is_refused_where_it_is_named_and_hidden_where_not(ask: Ask, deny: Any) -> None:
+def test_what_may_not_be_described_is_refused_where_it_is_named_and_hidden_where_not(ask: Ask, deny: Deny) -> None:
     deny(Operation.DESCRIBE, ResourceType.TOPIC, "a")
     named = [(topic.name, topic.error_code) for topic in page(ask, "a", "c").topics]
     assert named == [("c", ErrorCode.NONE), ("a", ErrorCode.TOPIC_AUTHORIZATION_FAILED)]

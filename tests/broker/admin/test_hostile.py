@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kohort.broker.topics import Topics
+from kohort.broker.broker import Broker
+from kohort.broker.config import Settings
+from kohort.broker.topics import ConfigResource
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Request
 from kohort.protocol.messages import api
 from kohort.protocol.schema import Field, Scalar, Struct
-from tests.broker.admin.conftest import NOW, Ask, MemoryBroker
+from tests.broker.admin.conftest import NODE, NOW, asker, produce
 from tests.protocol.everything import RandomMessages
 
 APIS = (
@@ -83,26 +87,40 @@ def error_codes(struct: Struct) -> Iterator[int]:
                 yield from error_codes(each)
 
 
-def states(topics: Topics) -> dict[str, Any]:
-    return {topic.name: (topic.id, len(topic.partitions), dict(topic.configs)) for topic in topics}
+def state(broker: Broker) -> dict[str, Any]:
+    """Topics with their partitions, and all that was set for anything."""
+    topics = {topic.name: (topic.id, len(topic.partitions)) for topic in broker.topics}
+    configs = {
+        f"{kind.name} {name}": broker.topics.configs(kind, name)
+        for kind in ConfigResource
+        for name in broker.topics.config_names(kind)
+    }
+    return {**topics, **configs}
+
+
+async def state_after_start(broker: Broker) -> dict[str, Any]:
+    await broker.start()
+    try:
+        return state(broker)
+    finally:
+        await broker.stop()
 
 
 @pytest.mark.parametrize("name", APIS)
-def test_any_request_is_answered_and_a_restart_comes_to_the_same(name: str, ask: Ask, broker: MemoryBroker) -> None:
+def test_any_request_is_answered_and_a_restart_comes_to_the_same(name: str, tmp_path: Path) -> None:
     draw = random.Random(name)
     request_type: type[Request] = api(name).request
+    settings = Settings.of({"node.id": NODE})
+    broker = Broker(settings, data_dir=tmp_path)
+    ask = asker(broker)
     for number in range(120):
         if broker.topics.get("there") is None:
             broker.topics.create("there", 3)
-            broker.produce("there", 0, 1)
+            produce(broker, "there", 0, 1)
         messages = HostileMessages(f"{name} {number}", [topic.id for topic in broker.topics])
         version = draw.choice(request_type.__message__.versions)
         response = ask(messages.message(request_type, version), version, now=NOW + number, client_id="me")
         assert ErrorCode.UNKNOWN_SERVER_ERROR not in set(error_codes(response))
-    again = Topics(broker.node_id, broker, lambda records: None, uuid.uuid4, lambda kind, name: None)
-    for record in broker.records:
-        again.replay(record)
-    again.open_all()
-    assert states(again) == states(broker.topics)
-    for partition in again.partitions():
-        partition.log.close()
+    before = state(broker)
+    broker.storage.close(broker.topics)
+    assert asyncio.run(state_after_start(Broker(settings, data_dir=tmp_path))) == before

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kohort.broker.broker import Broker
 from kohort.broker.security import Operation
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
@@ -15,7 +16,7 @@ from kohort.protocol.messages.describe_cluster import DescribeClusterRequest
 from kohort.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from kohort.protocol.messages.elect_leaders import ElectLeadersRequest
 from kohort.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
-from tests.broker.admin.conftest import Ask, MemoryBroker
+from tests.broker.admin.conftest import Ask, Deny, produce
 
 Election = ElectLeadersRequest.TopicPartition
 Move = AlterPartitionReassignmentsRequest.Topic.Partition
@@ -31,7 +32,7 @@ def codes_of(response: Any) -> dict[tuple[str, int], int]:
 
 
 @pytest.mark.parametrize("election_type", [0, 1], ids=["preferred", "unclean"])
-def test_no_election_is_needed(election_type: int, ask: Ask, broker: MemoryBroker) -> None:
+def test_no_election_is_needed(election_type: int, ask: Ask, broker: Broker) -> None:
     broker.topics.create("there", 1)
     request = ElectLeadersRequest(
         election_type=election_type,
@@ -48,7 +49,7 @@ def test_no_election_is_needed(election_type: int, ask: Ask, broker: MemoryBroke
     }
 
 
-def test_electing_all_lists_no_partition_that_has_its_leader(ask: Ask, broker: MemoryBroker) -> None:
+def test_electing_all_lists_no_partition_that_has_its_leader(ask: Ask, broker: Broker) -> None:
     broker.topics.create("there", 2)
     response = ask(ElectLeadersRequest(topic_partitions=None))
     assert [topic.topic for topic in response.replica_election_results] == ["there"]
@@ -56,14 +57,14 @@ def test_electing_all_lists_no_partition_that_has_its_leader(ask: Ask, broker: M
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_a_refused_election_says_so_in_each_version(version: int, ask: Ask, broker: MemoryBroker, deny: Any) -> None:
+def test_a_refused_election_says_so_in_each_version(version: int, ask: Ask, broker: Broker, deny: Deny) -> None:
     deny(Operation.ALTER)
     response = ask(ElectLeadersRequest(topic_partitions=[Election(topic="there", partitions=(0,))]), version)
     assert codes_of(response) == {("there", 0): ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
     assert response.error_code == (0 if version == 0 else ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
 
-def test_an_election_of_a_kind_that_there_is_not(ask: Ask, broker: MemoryBroker) -> None:
+def test_an_election_of_a_kind_that_there_is_not(ask: Ask, broker: Broker) -> None:
     request = ElectLeadersRequest(election_type=5, topic_partitions=[Election(topic="there", partitions=(0,))])
     response = ask(request)
     assert (response.error_code, codes_of(response)) == (
@@ -87,7 +88,7 @@ def test_an_election_of_a_kind_that_there_is_not(ask: Ask, broker: MemoryBroker)
     ],
 )
 def test_moves(
-    topic: str, index: int, replicas: tuple[int, ...] | None, code: ErrorCode, ask: Ask, broker: MemoryBroker
+    topic: str, index: int, replicas: tuple[int, ...] | None, code: ErrorCode, ask: Ask, broker: Broker
 ) -> None:
     broker.topics.create("there", 1)
     moves = [Move(partition_index=index, replicas=replicas)]
@@ -98,13 +99,13 @@ def test_moves(
     assert (outcome.partition_index, outcome.error_code) == (index, code)
 
 
-def test_moves_need_to_be_allowed(ask: Ask, deny: Any) -> None:
+def test_moves_need_to_be_allowed(ask: Ask, deny: Deny) -> None:
     deny(Operation.ALTER)
     response = ask(AlterPartitionReassignmentsRequest())
     assert (response.error_code, response.responses) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])
 
 
-def test_no_move_is_under_way(ask: Ask, broker: MemoryBroker, deny: Any) -> None:
+def test_no_move_is_under_way(ask: Ask, broker: Broker, deny: Deny) -> None:
     broker.topics.create("there", 1)
     response = ask(ListPartitionReassignmentsRequest(topics=None))
     deny(Operation.DESCRIBE)
@@ -121,39 +122,39 @@ def directories(ask: Ask, path: Path, topic: str, *indexes: int) -> dict[int, in
     return {partition.partition_index: partition.error_code for partition in result.partitions}
 
 
-def test_moving_to_the_one_directory_is_done_already(ask: Ask, broker: MemoryBroker) -> None:
+def test_moving_to_the_one_directory_is_done_already(ask: Ask, broker: Broker) -> None:
     broker.topics.create("there", 1)
-    assert directories(ask, broker.path, "there", 0, 1) == {
+    assert directories(ask, broker.storage.directory, "there", 0, 1) == {
         0: ErrorCode.NONE,
         1: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 
 
-def test_there_is_no_other_directory(ask: Ask, broker: MemoryBroker) -> None:
+def test_there_is_no_other_directory(ask: Ask, broker: Broker) -> None:
     assert directories(ask, Path("/elsewhere"), "absent", 0) == {0: ErrorCode.LOG_DIR_NOT_FOUND}
 
 
-def test_moving_to_a_directory_needs_to_be_allowed(ask: Ask, broker: MemoryBroker, deny: Any) -> None:
+def test_moving_to_a_directory_needs_to_be_allowed(ask: Ask, broker: Broker, deny: Deny) -> None:
     deny(Operation.ALTER)
-    assert directories(ask, broker.path, "there", 0) == {0: ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    assert directories(ask, broker.storage.directory, "there", 0) == {0: ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
 
 
-def test_the_directory_with_its_logs(ask: Ask, broker: MemoryBroker) -> None:
+def test_the_directory_with_its_logs(ask: Ask, broker: Broker) -> None:
     topic = broker.topics.create("there", 2)
     broker.topics.create("other", 1)
-    broker.produce("there", 1, 3)
+    produce(broker, "there", 1, 3)
     (result,) = ask(DescribeLogDirsRequest(topics=None)).results
     sizes = {
         (each.name, partition.partition_index): partition.partition_size
         for each in result.topics
         for partition in each.partitions
     }
-    assert result.log_dir == str(broker.path)
+    assert result.log_dir == str(broker.storage.directory)
     assert sizes == {("other", 0): 0, ("there", 0): 0, ("there", 1): topic.partitions[1].log.size}
     assert 0 < result.usable_bytes <= result.total_bytes
 
 
-def test_only_the_logs_that_are_asked_for(ask: Ask, broker: MemoryBroker) -> None:
+def test_only_the_logs_that_are_asked_for(ask: Ask, broker: Broker) -> None:
     broker.topics.create("there", 2)
     wanted = DescribeLogDirsRequest.Topic
     asked = [wanted(topic="there", partitions=(1, 1, 9)), wanted(topic="absent", partitions=(0,))]
@@ -163,29 +164,29 @@ def test_only_the_logs_that_are_asked_for(ask: Ask, broker: MemoryBroker) -> Non
     ]
 
 
-def test_offline_logs_are_left_out(ask: Ask, broker: MemoryBroker) -> None:
+def test_offline_logs_are_left_out(ask: Ask, broker: Broker) -> None:
     broker.topics.create("there", 1).partitions[0].log.offline = "the disk is gone"
     (result,) = ask(DescribeLogDirsRequest(topics=None)).results
     assert result.topics == []
 
 
-def test_a_directory_that_is_gone(ask: Ask, broker: MemoryBroker) -> None:
-    broker.path = broker.path / "gone"
+def test_a_directory_that_is_gone(ask: Ask, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(broker.storage, "directory", broker.storage.directory / "gone")
     (result,) = ask(DescribeLogDirsRequest(topics=None)).results
-    assert (result.error_code, result.log_dir) == (ErrorCode.KAFKA_STORAGE_ERROR, str(broker.path))
+    assert (result.error_code, result.log_dir) == (ErrorCode.KAFKA_STORAGE_ERROR, str(broker.storage.directory))
 
 
-def test_the_directory_is_not_told_to_everybody(ask: Ask, deny: Any) -> None:
+def test_the_directory_is_not_told_to_everybody(ask: Ask, deny: Deny) -> None:
     deny(Operation.DESCRIBE)
     response = ask(DescribeLogDirsRequest(topics=None))
     assert (response.error_code, response.results) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, [])
 
 
-def test_the_cluster_is_one_node(ask: Ask) -> None:
+def test_the_cluster_is_one_node(ask: Ask, broker: Broker) -> None:
     response = ask(DescribeClusterRequest())
     (node,) = response.brokers
     assert (node.broker_id, node.host, node.port) == (response.controller_id, "localhost", 9092)
-    assert (response.cluster_id, response.cluster_authorized_operations) == ("the-cluster", -(2**31))
+    assert (response.cluster_id, response.cluster_authorized_operations) == (broker.cluster_id, -(2**31))
 
 
 @pytest.mark.parametrize(
@@ -196,7 +197,7 @@ def test_nodes_of_another_kind(endpoint_type: int, code: ErrorCode, ask: Ask) ->
     assert (response.error_code, response.brokers) == (code, [])
 
 
-def test_what_the_client_may_do_to_the_cluster(ask: Ask, deny: Any) -> None:
+def test_what_the_client_may_do_to_the_cluster(ask: Ask, deny: Deny) -> None:
     everything = ask(DescribeClusterRequest(include_cluster_authorized_operations=True))
     deny(Operation.ALTER)
     without_alter = ask(DescribeClusterRequest(include_cluster_authorized_operations=True))

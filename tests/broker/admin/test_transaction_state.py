@@ -6,16 +6,15 @@ from typing import Any
 
 import pytest
 
+from kohort.broker.broker import Broker
 from kohort.broker.security import Operation, ResourceType
-from kohort.log.types import Origin
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_producers import DescribeProducersRequest
 from kohort.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
 from kohort.protocol.records.plain import encode_records
-from tests.broker.admin.conftest import NOW, Ask, MemoryBroker
+from tests.broker.admin.conftest import NOW, Ask, Deny, append, produce
 
 Marker = WriteTxnMarkersRequest.Marker
-PRODUCER = {"producer_id": 7, "producer_epoch": 3, "transactional": True}
 
 
 def producers(ask: Ask, topic: str, index: int) -> Any:
@@ -36,12 +35,11 @@ def mark(ask: Ask, *places: tuple[str, tuple[int, ...]], version: int = 2, **fie
 
 
 @pytest.fixture(autouse=True)
-def open_transaction(broker: MemoryBroker) -> None:
+def open_transaction(broker: Broker) -> None:
     broker.topics.create("there", 2)
-    broker.produce("there", 0, 2)
-    partition = broker.topics.partition("there", 0)
-    assert partition is not None
-    partition.log.append(encode_records([(b"k", b"v")], NOW, **PRODUCER), now=NOW, origin=Origin.COORDINATOR)
+    produce(broker, "there", 0, 2)
+    batch = encode_records([(b"k", b"v")], NOW, producer_id=7, producer_epoch=3, transactional=True)
+    append(broker, "there", 0, batch)
 
 
 def test_a_producer_with_an_open_transaction(ask: Ask) -> None:
@@ -52,7 +50,7 @@ def test_a_producer_with_an_open_transaction(ask: Ask) -> None:
 
 @pytest.mark.parametrize("commit", [True, False])
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_marker_ends_the_transaction(commit: bool, version: int, ask: Ask, broker: MemoryBroker) -> None:
+def test_a_marker_ends_the_transaction(commit: bool, version: int, ask: Ask, broker: Broker) -> None:
     ended = mark(ask, ("there", (0,)), version=version, transaction_result=commit, coordinator_epoch=4)
     assert ended == {("there", 0): ErrorCode.NONE}
     (producer,) = producers(ask, "there", 0).active_producers
@@ -80,11 +78,17 @@ def test_a_marker_of_an_old_coordinator_is_refused(ask: Ask) -> None:
     assert late == {("there", 0): ErrorCode.TRANSACTION_COORDINATOR_FENCED}
 
 
+@pytest.mark.parametrize("fields", [{"producer_id": -1}, {"producer_epoch": -1}])
+def test_a_marker_of_nobodys_is_refused(fields: dict[str, int], ask: Ask, broker: Broker) -> None:
+    assert mark(ask, ("there", (1,)), **fields) == {("there", 1): ErrorCode.INVALID_REQUEST}
+    assert producers(ask, "there", 1).active_producers == []
+
+
 def test_no_markers(ask: Ask) -> None:
     assert ask(WriteTxnMarkersRequest()).markers == []
 
 
-def test_markers_come_from_who_may_alter_the_cluster_or_acts_for_it(ask: Ask, deny: Any) -> None:
+def test_markers_come_from_who_may_alter_the_cluster_or_acts_for_it(ask: Ask, deny: Deny) -> None:
     deny(Operation.ALTER)
     as_broker = mark(ask, ("there", (0,)))
     deny(Operation.CLUSTER_ACTION)
@@ -106,6 +110,6 @@ def test_where_no_producer_is_known(topic: str, index: int, code: ErrorCode, ask
     assert (described.error_code, described.active_producers) == (code, [])
 
 
-def test_producers_are_told_to_who_may_read_the_topic(ask: Ask, deny: Any) -> None:
+def test_producers_are_told_to_who_may_read_the_topic(ask: Ask, deny: Deny) -> None:
     deny(Operation.READ, ResourceType.TOPIC, "there")
     assert producers(ask, "there", 0).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -189,7 +189,9 @@ class Driver:
     def leave(self, *members: tuple[str, str | None], group: str = "group") -> list[ErrorCode]:
         request = LeaveGroupRequest(
             group_id=group,
-            members=[LeaveGroupRequest.Member(member_id=name, group_instance_id=instance) for name, instance in members],
+            members=[
+                LeaveGroupRequest.Member(member_id=name, group_instance_id=instance) for name, instance in members
+            ],
         )
         response: LeaveGroupResponse = self.send(self.shard.classic.leave, request, 5).response
         assert not response.error_code

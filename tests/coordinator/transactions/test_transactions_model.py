@@ -40,6 +40,7 @@ class Client:
     producer: tuple[int, int] | None = None
     ending: bool | None = None  # an EndTxn is under way: its outcome
     wrote_in: int | None = None  # serial number of the transaction that it wrote in last
+    unheard: int | None = None  # serial number of the transaction whose end it did not hear of
 
 
 class Model(RuleBasedStateMachine):
@@ -114,7 +115,7 @@ class Model(RuleBasedStateMachine):
             assert self.given.setdefault(producer, number) == number
             self.owner[client.name] = number
             if not lost:
-                client.producer, client.ending, client.wrote_in = producer, None, None
+                client.producer, client.ending, client.wrote_in, client.unheard = producer, None, None, None
         elif code not in OUTCOMES:
             assert code == ErrorCode.PRODUCER_FENCED
             assert held is not None
@@ -165,8 +166,15 @@ class Model(RuleBasedStateMachine):
         client.ending = commit
         if code == ErrorCode.NONE and client.wrote_in is not None:
             assert self.outcome[client.wrote_in] is commit
+        if client.v2 and code == ErrorCode.NONE and self.appends > appends:
+            assert following[1] <= LAST_EPOCH
+        if client.unheard is not None and self.owner.get(client.name) == number:
+            assert code in OUTCOMES
         if lost:
+            if code == ErrorCode.NONE and self.owner.get(client.name) == number:
+                client.unheard = self.current[client.name]
             return
+        client.unheard = None
         if code == ErrorCode.NONE:
             client.ending, client.wrote_in = None, None
             if client.v2:
@@ -182,7 +190,7 @@ class Model(RuleBasedStateMachine):
                 ErrorCode.INVALID_TXN_STATE,
                 ErrorCode.TRANSACTION_ABORTABLE,
             }
-            client.producer = client.ending = client.wrote_in = None
+            client.producer = client.ending = client.wrote_in = client.unheard = None
 
     # The world
 
@@ -233,12 +241,12 @@ class Model(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES))
     def epochs_pass(self, name: str) -> None:
-        """All but the last few, by clients that are no more."""
+        """All but the last two, by clients that are no more."""
         transaction = self.coordinator.shard.get(name)
         if transaction is None or transaction.state is not TransactionState.EMPTY or transaction.producer_epoch > 3:
             return
         jumped: Any = transaction.renewed(
-            transaction.producer._replace(epoch=LAST_EPOCH - 3), transaction.timeout_ms, self.coordinator.now
+            transaction.producer._replace(epoch=LAST_EPOCH - 1), transaction.timeout_ms, self.coordinator.now
         )
         fails, self.coordinator.fails = self.coordinator.fails, None
         step = self.coordinator.shard.expire(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -15,12 +17,14 @@ from kohort.broker.config import (
 )
 from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import ConfigResource, check_topic_name
-from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.errors import ErrorCode, KafkaError, shown
 
 if TYPE_CHECKING:
     from kohort.broker.context import Context
 
 __all__ = ["Changes", "alter_resource", "check_distinct", "check_given", "config_resource", "own_id"]
+
+log = logging.getLogger("kohort.broker.admin")
 
 Changes = dict[str, str | None]
 """New values by key; None for the default."""
@@ -93,19 +97,20 @@ def alter_resource(
             check_group_configs(merged, context.broker.config.int)
         case ConfigResource.CLIENT_METRICS:
             check_client_metrics(merged)
-    if not validate_only:
-        topics.set_configs(kind, name, {key: value for key, value in decided.items() if current.get(key) != value})
+    changes = {key: value for key, value in decided.items() if current.get(key) != value}
+    if changes and not validate_only:
+        topics.set_configs(kind, name, changes)
+        log.info("configured %s=%s %s", kind.name.lower(), shown(name), shown(changes, 1000))
 
 
 def own_id(context: Context, name: str) -> None:
-    """Raise INVALID_REQUEST unless `name` is this node's id."""
-    try:
-        number = int(name)
-    except ValueError:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}") from None
-    if number != context.broker.node_id:
-        detail = f"Unexpected broker id, expected {context.broker.node_id}, but received {name}"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, detail)
+    """Raise INVALID_REQUEST unless `name` is this node's id, written as we would write it."""
+    own = str(context.broker.node_id)
+    if name == own:
+        return
+    if re.fullmatch(r"[+-]?[0-9]+", name):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {own}, but received {name}")
+    raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
 
 
 def _authorize(context: Context, kind: ConfigResource, name: str) -> None:

@@ -37,7 +37,7 @@ def handle(request: AlterReplicaLogDirsRequest, context: Context) -> AlterReplic
 
 
 def _outcome(path: str, topic: str, index: int, context: Context) -> ErrorCode:
-    if path != str(context.broker.storage.path.absolute()):
+    if path != str(context.broker.storage.directory.absolute()):
         return ErrorCode.LOG_DIR_NOT_FOUND
     try:
         hosted_partition(context, topic, index)

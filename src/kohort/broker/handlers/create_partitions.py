@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 
 from kohort.broker.admin.assignments import check_replicas
@@ -10,6 +11,8 @@ from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+
+log = logging.getLogger("kohort.broker.admin")
 
 Result = CreatePartitionsResponse.Result
 
@@ -65,4 +68,5 @@ def _grow(wanted: CreatePartitionsRequest.Topic, room: int, validate_only: bool,
         )
     if not validate_only:
         context.broker.topics.add_partitions(topic.name, wanted.count)
+        log.info("partitions added topic=%s from=%d to=%d", topic.name, has, wanted.count)
     return added

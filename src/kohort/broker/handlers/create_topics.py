@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -17,6 +18,8 @@ from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kohort.protocol.schema import NO_UUID
 from kohort.protocol.stored.cluster_metadata import METADATA_TOPIC
+
+log = logging.getLogger("kohort.broker.admin")
 
 DEFAULT: Final = -1
 
@@ -65,7 +68,10 @@ def _create(wanted: Wanted, default_partitions: int, validate_only: bool, contex
     check_topic_configs(configs)
     _check_shape(wanted, context.broker.node_id)
     partitions = _partitions(wanted, default_partitions)
-    topic_id = NO_UUID if validate_only else topics.create(wanted.name, partitions, configs).id
+    topic_id = NO_UUID
+    if not validate_only:
+        topic_id = topics.create(wanted.name, partitions, configs).id
+        log.info("topic created topic=%s partitions=%d configs=%s", wanted.name, partitions, configs)
     outcome = Outcome(name=wanted.name, topic_id=topic_id, error_message=None)
     if not context.allowed(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, wanted.name):
         outcome.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED

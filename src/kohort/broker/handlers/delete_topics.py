@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from uuid import UUID
@@ -13,6 +14,8 @@ from kohort.broker.topics import Topic
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kohort.protocol.schema import NO_UUID
+
+log = logging.getLogger("kohort.broker.admin")
 
 Outcome = DeleteTopicsResponse.TopicResponse
 
@@ -83,6 +86,7 @@ def _delete(topic: Topic, deleted: set[UUID], context: Context) -> Outcome:
         context.broker.topics.delete(topic.name)
     except KafkaError as error:
         return _failed(topic.name, topic.id, error.code, error.detail)
+    log.info("topic deleted topic=%s id=%s", topic.name, topic.id)
     deleted.add(topic.id)
     return Outcome(name=topic.name, topic_id=topic.id)
 

@@ -20,7 +20,7 @@ def handle(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirs
     """Describe the one directory. Partitions that aren't there, or are offline, are left out."""
     if not cluster_allowed(context, Operation.DESCRIBE):
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    directory = context.broker.storage.path.absolute()
+    directory = context.broker.storage.directory.absolute()
     try:
         volume = shutil.disk_usage(directory)
     except OSError:

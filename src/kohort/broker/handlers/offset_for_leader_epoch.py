@@ -45,5 +45,9 @@ def _answer(topic: str, asked: Question.Partition, allowed: bool, context: Conte
         return Answer.Partition(
             partition=asked.partition, error_code=error.code, leader_epoch=NO_EPOCH, end_offset=NO_OFFSET
         )
-    epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
+    if asked.leader_epoch == partition.leader_epoch:
+        # A log that nothing was written to knows no epoch; but it is led in this one.
+        epoch, end_offset = asked.leader_epoch, partition.log.log_end_offset
+    else:
+        epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
     return Answer.Partition(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)

@@ -42,6 +42,8 @@ def handle(request: WriteTxnMarkersRequest, context: Context) -> WriteTxnMarkers
 
 
 def _append(marker: Marker, topic: str, index: int, context: Context) -> ErrorCode:
+    if marker.producer_id < 0 or marker.producer_epoch < 0:
+        return ErrorCode.INVALID_REQUEST  # no producer has them; a log must not hold a marker of nobody's
     try:
         context.broker.end_transaction(
             hosted_partition(context, topic, index),

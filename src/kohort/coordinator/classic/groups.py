@@ -257,7 +257,7 @@ class ClassicGroups:
         if value is None:
             if group is not None:
                 del self._groups[key.group]
-                self._bury(group)
+                self.rebalancer.bury(group)
             return
         if group is None:
             group = self._groups[key.group] = ClassicGroup(key.group)
@@ -287,19 +287,9 @@ class ClassicGroups:
                     self._effects.answer(waiting.reply, join_refused(code, member_id, waiting.version))
                 for waiting in group.syncing.values():
                     self._effects.answer(waiting.reply, sync_refused(code))
-                self._bury(group)
+                self.rebalancer.bury(group)
             self._groups.clear()
         return step
-
-    def _bury(self, group: ClassicGroup) -> None:
-        """Nothing is to happen to a group any more."""
-        for member in group.members.values():
-            self.rebalancer.forget(member)
-        for member_id in tuple(group.pending_ids):
-            group.pending_ids.discard(member_id)
-        self.rebalancer.joins.cancel(group)
-        self.rebalancer.syncs.cancel(group)
-        group.state = GroupState.DEAD
 
 
 def _unknown_group(group_id: str) -> ErrorCode:

@@ -118,6 +118,16 @@ class Rebalancer:
         if waiting := group.syncing.pop(member.member_id, None):
             self._effects.answer(waiting.reply, sync_refused(code))
 
+    def bury(self, group: ClassicGroup) -> None:
+        """Nothing is to happen to a group any more."""
+        for member in group.members.values():
+            self.forget(member)
+        for member_id in group.pending_ids:
+            self.heartbeats.cancel(_pending_key(group, member_id))
+        self.joins.cancel(group)
+        self.syncs.cancel(group)
+        group.become(GroupState.DEAD, self._effects.now)
+
     # Rebalance --------------------------------------------------------------------------------------------------
 
     def rebalance(self, group: ClassicGroup, reason: str) -> None:

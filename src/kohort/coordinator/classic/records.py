@@ -62,24 +62,28 @@ def restore(group: ClassicGroup, value: GroupMetadataValue) -> list[Member]:
     Members that it has already, or that are about to arrive, stay the objects they are: they know more protocols than
     the one that the record tells of.
     """
+    protocol = value.protocol or ""
     members = []
     for stored in value.members:
         member = group.members.get(stored.member_id) or group.arrivals.pop(stored.member_id, None)
-        if member is None:
-            timeout = stored.rebalance_timeout if stored.rebalance_timeout >= 0 else stored.session_timeout
+        subscription = bytes(stored.subscription)
+        rebalance = stored.rebalance_timeout if stored.rebalance_timeout >= 0 else stored.session_timeout
+        if member is None or member.protocols.get(protocol) != subscription:
             member = Member(
                 stored.member_id,
                 stored.group_instance_id,
                 stored.client_id,
                 stored.client_host,
                 stored.session_timeout,
-                timeout,
-                {value.protocol or "": bytes(stored.subscription)},
+                rebalance,
+                {protocol: subscription},
             )
+        member.session_timeout_ms = stored.session_timeout
+        member.rebalance_timeout_ms = rebalance
         member.assignment = bytes(stored.assignment)
         members.append(member)
-    kept = {member.member_id for member in members}
-    gone = [member for member in group.members.values() if member.member_id not in kept]
+    kept = set(members)
+    gone = [member for member in group.members.values() if member not in kept]
     group.generation = value.generation
     group.protocol_type = value.protocol_type or None
     group.state = GroupState.STABLE if members else GroupState.EMPTY

@@ -335,7 +335,7 @@ class TransactionShard:
     def _before(self, transaction: Transaction) -> ProducerIdAndEpoch | None:
         """What a producer has that was given the current id and epoch, and did not hear of it."""
         had, given = self._given.get(transaction.transactional_id, (None, None))
-        if transaction.state is TransactionState.EMPTY and transaction.producer == given:
+        if transaction.state in IDLE and transaction.producer == given:
             return had
         return transaction.before_bump
 

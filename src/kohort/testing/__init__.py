@@ -1,0 +1,25 @@
+"""Brokers for tests: in this process, or as a child that can be killed; and fixtures for pytest, which need no import.
+
+with Broker() as broker:
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kohort.testing.broker import Broker
+    from kohort.testing.process import BrokerProcess
+
+__all__ = ["Broker", "BrokerProcess"]
+
+_MODULES = {"Broker": "kohort.testing.broker", "BrokerProcess": "kohort.testing.process"}
+
+
+def __getattr__(name: str) -> object:
+    """Load what is asked for: pytest imports this package in every run, most of which have no broker."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

@@ -1,0 +1,146 @@
+"""A broker in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import threading
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from kohort.broker.config import Settings
+from kohort.broker.server import Server
+from kohort.testing.settings import TEST_SETTINGS
+
+__all__ = ["Broker"]
+
+
+class Broker:
+    """A broker in this process, on a free port, as a context manager: sync or async.
+
+    With `async with` it runs in the caller's event loop, with `with` in a loop of its own in a thread. It takes no
+    settings from the environment.
+
+    Args:
+        settings: Kafka's keys; over those of `kohort.testing.settings.TEST_SETTINGS`.
+        data_dir: where data is kept; a temporary directory that goes with the broker by default.
+        host, port: where to listen; port 0 takes a free one.
+        durable: whether to sync to the disk before anything is acknowledged.
+
+    Raises:
+        ConfigError: settings that can't be.
+        OSError: the address or the directory can't be used.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, object] | None = None,
+        *,
+        data_dir: Path | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        durable: bool = False,
+    ) -> None:
+        self._settings = Settings.of({**TEST_SETTINGS, **(settings or {})}, "the test's settings")
+        self._data_dir = data_dir
+        self._address = host, port
+        self._durable = durable
+        self._temporary: Path | None = None
+        self._server: Server | None = None
+        self._thread: _LoopThread | None = None
+
+    @property
+    def server(self) -> Server:
+        """The server that runs.
+
+        Raises:
+            RuntimeError: none does.
+        """
+        if self._server is None:
+            raise RuntimeError("the broker doesn't run: enter it with `with` or `async with` first")
+        return self._server
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address, as clients want it: "127.0.0.1:9092"."""
+        return f"{self.server.host}:{self.server.port}"
+
+    async def __aenter__(self) -> Self:
+        await self._start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._stop()
+
+    def __enter__(self) -> Self:
+        self._thread = _LoopThread()
+        try:
+            self._thread.run(self._start())
+        except BaseException:
+            self._thread.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._thread is not None
+        try:
+            self._thread.run(self._stop())
+        finally:
+            self._thread.close()
+
+    async def _start(self) -> None:
+        if self._server is not None:
+            raise RuntimeError("the broker runs already")
+        directory = self._data_dir
+        if directory is None:
+            directory = self._temporary = Path(tempfile.mkdtemp(prefix="kohort-"))
+        host, port = self._address
+        try:
+            server = Server(self._settings, data_dir=directory, host=host, port=port, durable=self._durable)
+            await server.start()
+        except BaseException:
+            self._clean_up()
+            raise
+        self._server = server
+
+    async def _stop(self) -> None:
+        server, self._server = self._server, None
+        try:
+            if server is not None:
+                await server.stop()
+        finally:
+            self._clean_up()
+
+    def _clean_up(self) -> None:
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary = None
+
+
+class _LoopThread:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        import uvloop
+
+        self._loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="kohort-broker", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have the loop do something, and wait for it."""
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def close(self) -> None:
+        """Stop the loop."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()

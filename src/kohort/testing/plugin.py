@@ -1,0 +1,80 @@
+"""Fixtures for pytest: a broker to talk to. Installing Kohort is all that it takes; nothing has to be imported.
+
+Settings of all brokers come from pytest's configuration, those of a single test's broker from a marker:
+
+    [tool.pytest.ini_options]
+    kohort_settings = ["num.partitions=3"]
+
+    @pytest.mark.kohort({"log.segment.bytes": 1048576})
+    def test_rolls(kohort_fresh_broker): ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from kohort.testing.broker import Broker
+    from kohort.testing.process import BrokerProcess
+
+_INI = "kohort_settings"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the configuration."""
+    parser.addini(_INI, "settings of Kohort's brokers by Kafka's keys, as key=value", type="linelist", default=[])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker."""
+    config.addinivalue_line(
+        "markers", "kohort(settings): settings by Kafka's keys of this test's own broker (kohort_fresh_broker)"
+    )
+
+
+@pytest.fixture(scope="session")
+def kohort_broker(pytestconfig: pytest.Config) -> Iterator[Broker]:
+    """A broker for the whole session, in this process; tests that share it use topics and groups of their own."""
+    from kohort.testing.broker import Broker
+
+    with Broker(_configured(pytestconfig)) as broker:
+        yield broker
+
+
+@pytest.fixture
+def kohort_fresh_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A broker for one test alone, in this process, with nothing in it."""
+    from kohort.testing.broker import Broker
+
+    with Broker(_configured(request.config) | _marked(request)) as broker:
+        yield broker
+
+
+@pytest.fixture
+def kohort_broker_process(request: pytest.FixtureRequest) -> Iterator[BrokerProcess]:
+    """A broker for one test alone, as a child process that can be killed and started again."""
+    from kohort.testing.process import BrokerProcess
+
+    with BrokerProcess(_configured(request.config) | _marked(request)) as broker:
+        yield broker
+
+
+def _configured(config: pytest.Config) -> dict[str, object]:
+    settings: dict[str, object] = {}
+    for line in config.getini(_INI):
+        key, equals, value = line.partition("=")
+        if not equals:
+            raise pytest.UsageError(f"{_INI}: {line!r} isn't key=value")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def _marked(request: pytest.FixtureRequest) -> dict[str, object]:
+    settings: dict[str, object] = {}
+    for mark in reversed(list(request.node.iter_markers("kohort"))):  # the closest last, so that it counts
+        for given in mark.args:
+            settings |= given
+    return settings

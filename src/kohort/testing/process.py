@@ -1,0 +1,201 @@
+"""A broker as a child process, which can be killed."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from kohort.testing.settings import TEST_SETTINGS
+
+__all__ = ["BrokerProcess"]
+
+_READY: Final = b"kohort ready on "
+_TAIL: Final = 4000
+"""Characters of the log that are shown when the broker fails."""
+
+
+class BrokerProcess:
+    """`kohort serve` as a child process, on a free port, as a context manager.
+
+    It keeps its port and its data when it is killed or stopped and started again; the data goes in the end, unless
+    it has a directory of its own. It takes no settings from the environment.
+
+    Args:
+        settings: Kafka's keys; over those of `kohort.testing.settings.TEST_SETTINGS`.
+        data_dir: where data is kept; a temporary directory by default.
+        options: more options of `kohort serve`, such as "--durable".
+        patience: seconds to wait for the broker to be ready, or to end.
+
+    Attributes:
+        port: its port, once it has run.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, object] | None = None,
+        *,
+        data_dir: Path | None = None,
+        options: tuple[str, ...] = (),
+        patience: float = 30,
+    ) -> None:
+        self._settings = {**TEST_SETTINGS, **(settings or {})}
+        self._data_dir = data_dir
+        self._options = options
+        self._patience = patience
+        self._directory: Path | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self.host = "127.0.0.1"
+        self.port = 0
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address, as clients want it: "127.0.0.1:9092"."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The process' id.
+
+        Raises:
+            RuntimeError: it doesn't run.
+        """
+        return self._running().pid
+
+    def __enter__(self) -> Self:
+        self._directory = Path(tempfile.mkdtemp(prefix="kohort-"))
+        try:
+            self.start()
+        except BaseException:
+            self._clean_up()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if self._process is not None:
+                self.stop()
+        finally:
+            self._clean_up()
+
+    def start(self) -> None:
+        """Start it, and wait until it accepts connections.
+
+        Raises:
+            RuntimeError: it runs already, it ended at once, or it isn't ready in time; the end of its log is shown.
+        """
+        if self._process is not None:
+            raise RuntimeError("the broker runs already")
+        if self._directory is None:
+            raise RuntimeError("enter the broker with `with` first")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("KOHORT_")}
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=environment
+            )
+        try:
+            self.port = self._await_ready(self._process)
+        except BaseException:
+            self.kill()
+            raise
+
+    def kill(self) -> None:
+        """End it as a crash does: SIGKILL."""
+        process = self._running()
+        process.kill()
+        self._ended(process)
+
+    def stop(self) -> int:
+        """End it in good order (SIGTERM), and return its exit code.
+
+        Raises:
+            RuntimeError: it doesn't run, or doesn't end in time; then it is killed.
+        """
+        process = self._running()
+        process.terminate()
+        try:
+            process.wait(self._patience)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise RuntimeError(f"the broker didn't stop within {self._patience} s{self._tail()}") from None
+        return self._ended(process)
+
+    def restart(self) -> None:
+        """Stop it in good order, if it runs, and start it on the same port with the same data."""
+        if self._process is not None:
+            self.stop()
+        self.start()
+
+    def log(self) -> str:
+        """What it has written to its log since it was entered."""
+        return self._log.read_text(errors="replace")
+
+    @property
+    def _log(self) -> Path:
+        assert self._directory is not None
+        return self._directory / "kohort.log"
+
+    def _command(self) -> list[str]:
+        assert self._directory is not None
+        settings = [f"--set={key}={_text(value)}" for key, value in self._settings.items()]
+        data_dir = self._data_dir or self._directory / "data"
+        listen = f"{self.host}:{self.port}"
+        serve = [sys.executable, "-m", "kohort.cli", "serve", "--listen", listen, "--data-dir", str(data_dir)]
+        return [*serve, *settings, *self._options]
+
+    def _await_ready(self, process: subprocess.Popen[bytes]) -> int:
+        """The port that the broker says it listens on."""
+        assert process.stdout is not None
+        deadline = time.monotonic() + self._patience
+        line = b""
+        while not line.endswith(b"\n"):
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+                raise RuntimeError(f"the broker isn't ready after {self._patience} s{self._tail()}")
+            piece = os.read(process.stdout.fileno(), 4096)
+            if not piece:
+                code = process.wait()
+                raise RuntimeError(f"the broker ended with exit code {code}{self._tail()}")
+            line += piece
+        if not line.startswith(_READY):
+            raise RuntimeError(f"the broker said {line!r} instead of being ready")
+        return int(line.rpartition(b":")[2])
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise RuntimeError("the broker doesn't run")
+        return self._process
+
+    def _ended(self, process: subprocess.Popen[bytes]) -> int:
+        code = process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+        self._process = None
+        return code
+
+    def _tail(self) -> str:
+        log = self.log().strip()
+        return f"; its log ends with\n{log[-_TAIL:]}" if log else ""
+
+    def _clean_up(self) -> None:
+        if self._process is not None:
+            self.kill()
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory = None
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

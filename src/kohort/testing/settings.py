@@ -1,0 +1,16 @@
+"""What is set differently for tests."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["TEST_SETTINGS"]
+
+TEST_SETTINGS: Final[dict[str, object]] = {
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 1,
+    "offsets.topic.num.partitions": 4,
+    "transaction.state.log.num.partitions": 4,
+}
+"""Settings that spare a test from waiting: a group begins with its first member, members may be missed soon, and there
+are few partitions to set up. Everything else is as Kafka has it."""

@@ -1,0 +1,232 @@
+"""What the broker counts, what Prometheus reads of it, and the endpoint it is read from."""
+
+from __future__ import annotations
+
+import asyncio
+import timeit
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from kohort.broker.metrics import Metrics, MetricsEndpoint
+from kohort.broker.metrics.exposition import BrokerCollector, Exposition
+from kohort.broker.server import Server
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.api_versions import ApiVersionsRequest
+from kohort.protocol.messages.join_group import JoinGroupRequest
+from kohort.protocol.messages.metadata import MetadataRequest
+
+from .raw import RawClient
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def samples(text: bytes) -> Samples:
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+
+
+def sample(found: Samples, name: str, **labels: str) -> float | None:
+    return found.get((name, frozenset(labels.items())))
+
+
+async def ask(port: int | None, request: str) -> tuple[str, bytes]:
+    """The status line and the body of the answer to a request."""
+    assert port is not None
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request.encode())
+    head, _, body = (await asyncio.wait_for(reader.read(), 30)).partition(b"\r\n\r\n")
+    writer.close()
+    return head.split(b"\r\n")[0].decode(), body
+
+
+async def scrape(server: Server) -> Samples:
+    status, body = await ask(server.metrics_port, "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
+    assert status == "HTTP/1.1 200 OK"
+    return samples(body)
+
+
+METRICS = ("127.0.0.1", 0)
+
+
+def test_requests_are_counted_by_api(with_server: Callable[..., None]) -> None:
+    async def test(server: Server) -> None:
+        client = await RawClient.connect(server.port)
+        for _ in range(3):
+            await client.call(ApiVersionsRequest(client_software_name="test", client_software_version="1"))
+
+        found = await scrape(server)
+
+        assert sample(found, "kohort_request_seconds_count", api="ApiVersions") == 3
+        assert sample(found, "kohort_request_seconds_bucket", api="ApiVersions", le="+Inf") == 3
+        assert (sample(found, "kohort_request_bytes_total", api="ApiVersions") or 0) > 3 * 10
+        assert (sample(found, "kohort_response_bytes_total", api="ApiVersions") or 0) > 3 * 100
+        assert sample(found, "kohort_request_seconds_count", api="Fetch") is None
+        await client.close()
+
+    with_server(test, metrics=METRICS)
+
+
+def test_connections_are_counted(with_server: Callable[..., None]) -> None:
+    async def test(server: Server) -> None:
+        client = await RawClient.connect(server.port)
+        await client.call(ApiVersionsRequest(client_software_name="test", client_software_version="1"))
+
+        found = await scrape(server)
+
+        assert (sample(found, "kohort_connections"), sample(found, "kohort_connections_accepted_total")) == (1, 1)
+        await client.close()
+
+    with_server(test, metrics=METRICS)
+
+
+def test_logs_have_their_sizes(with_server: Callable[..., None]) -> None:
+    async def test(server: Server) -> None:
+        client = await RawClient.connect(server.port)
+        await client.call(
+            MetadataRequest(topics=[MetadataRequest.Topic(name="t")], allow_auto_topic_creation=True), version=9
+        )
+
+        found = await scrape(server)
+
+        assert sample(found, "kohort_log_bytes", topic="t", partition="0") == 0
+        assert sample(found, "kohort_log_end_offset", topic="t", partition="0") == 0
+        assert sample(found, "kohort_offline_partitions") == 0
+        await client.close()
+
+    with_server(test, metrics=METRICS)
+
+
+def test_groups_are_counted_by_state_when_asked(with_server: Callable[..., None]) -> None:
+    async def test(server: Server) -> None:
+        client = await RawClient.connect(server.port)
+        protocol = JoinGroupRequest.Protocol(name="range", metadata=b"")
+        join = JoinGroupRequest(
+            group_id="g",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            protocol_type="consumer",
+            protocols=[protocol],
+        )
+        async with asyncio.timeout(30):
+            while (await client.call(join, version=3)).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                await asyncio.sleep(0.01)
+
+        found = await scrape(server)
+
+        assert sample(found, "kohort_groups", protocol="classic", state="CompletingRebalance") == 1
+        assert sample(found, "kohort_purgatory_operations", purgatory="heartbeat") is not None
+        await client.close()
+
+    with_server(test, metrics=METRICS)
+
+
+def test_failures_are_counted_by_error() -> None:
+    metrics = Metrics(None)  # type: ignore[arg-type]  # the broker isn't asked for these
+
+    metrics.produce_failed(ErrorCode.MESSAGE_TOO_LARGE)
+    metrics.produce_failed(ErrorCode.MESSAGE_TOO_LARGE)
+    metrics.fetch_failed(ErrorCode.OFFSET_OUT_OF_RANGE)
+
+    assert metrics.produce_failures == {ErrorCode.MESSAGE_TOO_LARGE: 2}
+    assert metrics.fetch_failures == {ErrorCode.OFFSET_OUT_OF_RANGE: 1}
+
+
+def test_a_request_is_in_the_buckets_of_all_times_that_are_longer(with_server: Callable[..., None]) -> None:
+    async def test(server: Server) -> None:
+        server.broker.metrics.observe(0, 0.000_3, 10, 20)
+
+        found = samples(Exposition(server.broker.metrics).text())
+
+        buckets = {
+            float(dict(labels)["le"]): count
+            for (name, labels), count in found.items()
+            if name == "kohort_request_seconds_bucket" and dict(labels)["api"] == "Produce"
+        }
+        assert [bound for bound, count in sorted(buckets.items()) if not count] == [0.000_064, 0.000_256]
+        assert sample(found, "kohort_request_seconds_sum", api="Produce") == pytest.approx(0.000_3)
+
+    with_server(test)
+
+
+def test_a_long_wait_has_a_bucket() -> None:
+    metrics = Metrics(None)  # type: ignore[arg-type]
+
+    metrics.observe(0, 10**9, 0, 0)
+
+    assert sum(metrics.apis[0].buckets) == 1
+
+
+def test_counting_costs_a_request_next_to_nothing() -> None:
+    observe = Metrics(None).observe  # type: ignore[arg-type]
+
+    seconds = min(timeit.repeat(lambda: observe(0, 0.000_123, 100, 200), number=10_000, repeat=20)) / 10_000
+
+    assert seconds < 5e-6  # 0.5 µs on a machine that has nothing else to do
+
+
+def test_the_collector_can_be_registered_before_there_is_anything() -> None:
+    assert list(BrokerCollector(Metrics(None)).describe()) == []  # type: ignore[arg-type]
+
+
+def test_health(with_server: Callable[..., None]) -> None:
+    async def test(server: Server) -> None:
+        assert await ask(server.metrics_port, "GET /healthz HTTP/1.0\r\n\r\n") == ("HTTP/1.1 200 OK", b"ok\n")
+
+    with_server(test, metrics=METRICS)
+
+
+@pytest.mark.parametrize(
+    ("request_line", "status"),
+    [
+        ("GET / HTTP/1.1", "404 Not Found"),
+        ("POST /metrics HTTP/1.1", "405 Method Not Allowed"),
+        ("hello", "400 Bad Request"),
+        ("GET /metrics SPDY/3", "400 Bad Request"),
+    ],
+)
+def test_other_requests_are_refused(with_server: Callable[..., None], request_line: str, status: str) -> None:
+    async def test(server: Server) -> None:
+        assert (await ask(server.metrics_port, f"{request_line}\r\n\r\n"))[0] == f"HTTP/1.1 {status}"
+
+    with_server(test, metrics=METRICS)
+
+
+def test_a_head_request_gets_no_body(with_server: Callable[..., None]) -> None:
+    async def test(server: Server) -> None:
+        assert await ask(server.metrics_port, "HEAD /healthz HTTP/1.1\r\n\r\n") == ("HTTP/1.1 200 OK", b"")
+
+    with_server(test, metrics=METRICS)
+
+
+def test_a_request_without_end_is_cut_off(with_server: Callable[..., None]) -> None:
+    async def test(server: Server) -> None:
+        status, body = await ask(server.metrics_port, "GET /metrics HTTP/1.1\r\n" + "x: y\r\n" * 20_000)
+        assert (status, body) == ("", b"")
+
+    with_server(test, metrics=METRICS)
+
+
+def test_a_failing_scrape_is_told_and_the_next_one_may_work(
+    with_server: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Any) -> bytes:
+        raise OSError("no such thing")
+
+    async def test(server: Server) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(Exposition, "text", fail)
+            status, _ = await ask(server.metrics_port, "GET /metrics HTTP/1.1\r\n\r\n")
+        assert status == "HTTP/1.1 500 Internal Server Error"
+        assert sample(await scrape(server), "kohort_connections") == 0
+
+    with_server(test, metrics=METRICS)
+
+
+def test_an_endpoint_that_was_not_started_can_be_stopped() -> None:
+    asyncio.run(MetricsEndpoint(Metrics(None)).stop())  # type: ignore[arg-type]
