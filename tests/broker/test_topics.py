@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from kohort.broker.runtime import partition_for
 from kohort.broker.topics import ConfigResource, Partition, Topic, Topics, check_topic_name
 from kohort.log.log import Log
@@ -22,9 +23,9 @@ class Memory:
     opened: list[tuple[str, int]] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
 
-    def open(self, topic: Topic, index: int) -> Log:
-        self.opened.append((topic.name, index))
-        return cast(Log, object())
+    def open(self, topic: Topic, indexes: range) -> list[Log]:
+        self.opened += [(topic.name, index) for index in indexes]
+        return [cast(Log, object()) for _ in indexes]
 
     def remove(self, partition: Partition) -> None:
         self.removed.append(str(partition))

@@ -12,6 +12,7 @@ import struct
 import time
 from typing import TYPE_CHECKING, Final, cast
 
+from kohort.broker.context import Session
 from kohort.broker.dispatch import BadRequestError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class Connection(asyncio.Protocol):
 
     Attributes:
         peer: its address, as "HOST:PORT".
-        host: its address.
+        session: what requests see of the connection.
         last_active: when bytes last came or went, in seconds of the monotonic clock.
         busy: whether a request waits for its answer (a long poll, a join).
     """
@@ -60,7 +61,7 @@ class Connection(asyncio.Protocol):
         self._finishing = False
         self.busy = False
         self.closing = False
-        self.host = ""
+        self.session = Session()
         self.peer = ""
         self.last_active = 0.0
 
@@ -70,7 +71,7 @@ class Connection(asyncio.Protocol):
         """A client has connected."""
         self._transport = transport = cast(asyncio.Transport, transport)
         address = transport.get_extra_info("peername") or ("", 0)
-        self.host = str(address[0])
+        self.session = Session(str(address[0]), address[1])
         self.peer = f"{address[0]}:{address[1]}"
         self.last_active = time.monotonic()
         transport.set_write_buffer_limits(WRITE_LIMIT)
@@ -148,7 +149,7 @@ class Connection(asyncio.Protocol):
                 frame, start = (buffer, 4) if pos == 0 and after == end else (buffer[pos + 4 : after], 0)
                 pos = after
                 self.busy = True
-                if self._dispatch(frame, start, self.host, self._server.principal, now, self._send, self._answered):
+                if self._dispatch(frame, start, self.session, now, self._send, self._answered):
                     self.busy = False
         except BadRequestError as error:
             self._fail(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kohort.broker.security import OPERATIONS, Operation, ResourceType
@@ -10,7 +11,24 @@ from kohort.coordinator.step import Client
 if TYPE_CHECKING:
     from kohort.broker.broker import Broker
 
-__all__ = ["Context"]
+__all__ = ["Context", "Session"]
+
+
+@dataclass(slots=True)
+class Session:
+    """A connection, as requests that come by it see it.
+
+    Attributes:
+        host, port: the client's address.
+        principal: who it is.
+        software_name, software_version: what it said of itself in ApiVersions (KIP-511).
+    """
+
+    host: str = ""
+    port: int = 0
+    principal: str = "User:ANONYMOUS"
+    software_name: str = ""
+    software_version: str = ""
 
 
 class Context:
@@ -19,41 +37,31 @@ class Context:
     Attributes:
         broker: the broker.
         version: version of the API that the request was sent in.
-        client_id, client_host: the client's name for itself, and its address.
-        principal: who it is, as "User:ANONYMOUS".
         now: when the request came, in ms since 1970.
-        request_bytes: size of the request with its header.
+        client_id: the client's name for itself.
+        session: the connection that the request came by.
     """
 
-    __slots__ = ("broker", "client_host", "client_id", "now", "principal", "request_bytes", "version")
+    __slots__ = ("broker", "client_id", "now", "session", "version")
 
-    def __init__(
-        self,
-        broker: Broker,
-        version: int,
-        now: int,
-        client_id: str = "",
-        client_host: str = "127.0.0.1",
-        principal: str = "User:ANONYMOUS",
-        request_bytes: int = 0,
-    ) -> None:
+    def __init__(self, broker: Broker, version: int, now: int, client_id: str, session: Session) -> None:
         self.broker = broker
         self.version = version
         self.now = now
         self.client_id = client_id
-        self.client_host = client_host
-        self.principal = principal
-        self.request_bytes = request_bytes
+        self.session = session
 
     @property
     def client(self) -> Client:
         """The client, as coordinators know it."""
-        return Client(self.client_id, self.client_host, self.version)
+        return Client(self.client_id, self.session.host, self.version)
 
     def allowed(self, operation: Operation, kind: ResourceType, name: str) -> bool:
         """Whether the client may do `operation` to the resource."""
         authorizer = self.broker.authorizer
-        return authorizer is None or authorizer.allowed(self.principal, self.client_host, operation, kind, name)
+        if authorizer is None:
+            return True
+        return authorizer.allowed(self.session.principal, self.session.host, operation, kind, name)
 
     def operations(self, kind: ResourceType, name: str) -> int:
         """What the client may do to the resource, a bit for each operation (KIP-430)."""

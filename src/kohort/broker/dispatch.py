@@ -9,7 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.broker.context import Context
+from kohort.broker.context import Context, Session
 from kohort.broker.reply import Reply
 from kohort.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from kohort.protocol.message import Request, Response
@@ -100,19 +100,16 @@ class Dispatcher:
         self._client_ids: dict[bytes, str] = {}
         self._observe = broker.metrics.observe
 
-    def dispatch(
-        self, frame: bytes, start: int, host: str, principal: str, now: int, send: Send, done: Done
-    ) -> bool:
+    def dispatch(self, frame: bytes, start: int, session: Session, now: int, send: Send, done: Done) -> bool:
         """Handle a request.
 
         Args:
             frame: the request, up to its end.
             start: where in `frame` it begins, after its size.
-            host: address of the client.
-            principal: who it is.
+            session: the connection that it came by.
             now: ms since 1970.
             send: takes the response, now or later; not called for a request that has none.
-            done: called when a request that had to wait is dealt with, after `send`; with an error, close the connection.
+            done: called when a request that had to wait is dealt with, after `send`, or can't be.
 
         Returns:
             Whether the request is dealt with; otherwise `done` will be called.
@@ -146,7 +143,7 @@ class Dispatcher:
             request = route.read(frame, pos)[0]
         except (IndexError, ValueError) as error:
             raise BadRequestError(f"{route.api.name} v{version} doesn't decode: {error}") from None
-        context = Context(self._broker, version, now, client_id, host, principal, size)
+        context = Context(self._broker, version, now, client_id, session)
         response = self._call(route, request, context)
         if type(response) is Reply:
             if not response.done:

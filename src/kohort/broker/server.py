@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from pathlib import Path
@@ -42,8 +43,6 @@ class Server:
         OSError: the directory can't be used, or another server uses it.
         ConfigError: it is another node's.
     """
-
-    principal: Final = "User:ANONYMOUS"
 
     def __init__(
         self,
@@ -87,6 +86,7 @@ class Server:
             OSError: the address is in use, or can't be used.
         """
         self.loop = asyncio.get_running_loop()
+        _allow_many_files()
         try:
             self._listening = await self.loop.create_server(
                 lambda: Connection(self), self.host, self.port, backlog=BACKLOG, start_serving=False
@@ -140,7 +140,7 @@ class Server:
     def connected(self, connection: Connection) -> str | None:
         """A client has connected; the reason if it can't stay."""
         self._connections[connection] = None
-        count = self._per_ip[connection.host] = self._per_ip.get(connection.host, 0) + 1
+        count = self._per_ip[connection.session.host] = self._per_ip.get(connection.session.host, 0) + 1
         self.broker.metrics.connections = len(self._connections)
         self.broker.metrics.accepted += 1
         if self._stopping:
@@ -155,11 +155,11 @@ class Server:
         """A connection is gone."""
         if self._connections.pop(connection, self) is self:
             return
-        left = self._per_ip[connection.host] - 1
+        left = self._per_ip[connection.session.host] - 1
         if left:
-            self._per_ip[connection.host] = left
+            self._per_ip[connection.session.host] = left
         else:
-            del self._per_ip[connection.host]
+            del self._per_ip[connection.session.host]
         self.broker.metrics.connections = len(self._connections)
 
     def _sweep(self) -> None:
@@ -170,6 +170,15 @@ class Server:
                 log.info("idle connection closed peer=%s", connection.peer)
                 connection.abort()
         self._sweeper = self.loop.call_later(min(self._idle_seconds / 4, 30), self._sweep)
+
+
+def _allow_many_files() -> None:
+    """Let the process have as many files open as it may: a partition has one, a connection has one."""
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):  # then it stays as it is
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _reachable(host: str) -> str:

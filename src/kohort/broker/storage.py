@@ -44,7 +44,13 @@ class Storage:
     """
 
     def __init__(
-        self, directory: Path, node_id: int, *, durable: bool, settings: Callable[[], Settings], clock: Callable[[], int]
+        self,
+        directory: Path,
+        node_id: int,
+        *,
+        durable: bool,
+        settings: Callable[[], Settings],
+        clock: Callable[[], int],
     ) -> None:
         self.directory = directory
         self._durable = durable
@@ -80,8 +86,12 @@ class Storage:
         self._metadata = self._data.open_log(_METADATA, _METADATA_CONFIG, now=self._clock(), durable=self._durable)
         return self._metadata
 
-    def open(self, topic: Topic, index: int) -> Log:
-        """The log of a partition, new if there is none; one of a deleted topic of that name is put aside."""
+    def open(self, topic: Topic, indexes: range) -> list[Log]:
+        """The logs of a topic's partitions, new where there are none; a deleted topic's of that name go aside."""
+        config = log_config(self._settings(), topic.configs)
+        return [self._open(topic, index, config) for index in indexes]
+
+    def _open(self, topic: Topic, index: int, config: LogConfig) -> Log:
         name = PartitionName(topic.name, index)
         directory = self.directory / str(name)
         known = read_topic_id(directory)
@@ -90,7 +100,6 @@ class Storage:
             shutil.rmtree(f"{directory}{_STRAY}", ignore_errors=True)
             directory.rename(f"{directory}{_STRAY}")
             known = None
-        config = log_config(self._settings(), topic.configs)
         opened = self._data.open_log(name, config, now=self._clock(), durable=self._durable)
         if known is None and opened.offline is None:
             write_topic_id(directory, topic.id)

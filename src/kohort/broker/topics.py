@@ -95,8 +95,8 @@ class Topic:
 class PartitionStorage(Protocol):
     """Where partitions are kept."""
 
-    def open(self, topic: Topic, index: int) -> Log:
-        """The log of a partition, new if there is none."""
+    def open(self, topic: Topic, indexes: range) -> list[Log]:
+        """The logs of a topic's partitions; new ones where there are none."""
         ...
 
     def remove(self, partition: Partition) -> None:
@@ -351,8 +351,9 @@ class Topics:
             self.replay(record)
 
     def _open_partitions(self, topic: Topic) -> None:
-        for index in range(len(topic.partitions), self._partition_counts[topic.id]):
-            topic.partitions.append(Partition(topic, index, self._storage.open(topic, index)))
+        missing = range(len(topic.partitions), self._partition_counts[topic.id])
+        for index, log in zip(missing, self._storage.open(topic, missing), strict=True):
+            topic.partitions.append(Partition(topic, index, log))
 
     def _partition_records(self, topic_id: uuid.UUID, indexes: range) -> list[MetadataRecord]:
         node = (self.node_id,)

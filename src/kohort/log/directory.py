@@ -14,7 +14,7 @@ import os
 import shutil
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -89,12 +89,11 @@ class DataDirectory:
         for doomed in path.glob(f"*{_DELETE}"):
             shutil.rmtree(doomed, ignore_errors=True)
 
-    def partitions(self) -> Iterator[PartitionName]:
+    def partitions(self) -> list[PartitionName]:
         """The partitions that have a directory here."""
-        for entry in os.scandir(self.path):
-            name = PartitionName.parse(entry.name)
-            if name is not None and entry.is_dir():
-                yield name
+        with os.scandir(self.path) as entries:
+            named = [(PartitionName.parse(entry.name), entry) for entry in entries]
+            return [name for name, entry in named if name is not None and entry.is_dir()]
 
     def open_log(self, name: PartitionName, config: LogConfig, *, now: int, durable: bool = False) -> Log:
         """The log of a partition, opened with what the checkpoints say of it; created if it isn't there.

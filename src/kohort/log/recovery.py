@@ -274,7 +274,8 @@ def _remove_replaced(directory: Path, swap: str) -> None:
 
 
 def _names(directory: Path) -> set[str]:
-    return {entry.name for entry in os.scandir(directory)}
+    with os.scandir(directory) as entries:
+        return {entry.name for entry in entries}
 
 
 def _remove_orphans(directory: Path, names: set[str], bases: set[int]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from kohort.broker.broker import Broker
 from kohort.broker.config import Settings
-from kohort.broker.context import Context
+from kohort.broker.context import Context, Session
 from kohort.broker.security import Operation, ResourceType
 from kohort.log.types import Origin
 from kohort.protocol.message import Request
@@ -37,14 +37,16 @@ class Rules:
 
 
 def asker(broker: Broker) -> Ask:
-    """Sends requests in a version (the newest), with what `Context` takes; gives responses as a client reads them."""
+    """Sends requests in a version (the newest), with what `Session` takes; gives responses as a client reads them."""
 
-    def send(request: Request, version: int | None = None, *, now: int = NOW, **context: Any) -> Any:
+    def send(
+        request: Request, version: int | None = None, *, now: int = NOW, client_id: str = "", **session: Any
+    ) -> Any:
         spec = request.__message__
         version = spec.versions[-1] if version is None else version
         received = type(request).decode(request.encode(version), version)
         handler = importlib.import_module(f"kohort.broker.handlers.{module_name(spec.api)}")
-        response = handler.handle(received, Context(broker, version, now, **context))
+        response = handler.handle(received, Context(broker, version, now, client_id, Session(**session)))
         return api(spec.key).response.decode(response.encode(version), version)
 
     return send

@@ -61,13 +61,14 @@ def test_one_star_stands_for_all(ask: Ask, broker: Broker) -> None:
         ("client_id=.*,client_source_address=10[.].*", True),
         ("client_id=me,client_source_address=11[.].*", False),
         ("client_instance_id=EjRWeJCrze8SNFZ4kKvN7w", True),
-        ("client_software_name=.+", False),
+        ("client_software_name=kohort", True),
+        ("client_software_name=kohort,client_software_version=.+", False),
         ("", True),
     ],
 )
 def test_all_that_a_subscription_matches_has_to_fit(match: str, fits: bool, ask: Ask, broker: Broker) -> None:
     subscribe(broker, "one", metrics="a", match=match)
-    response = get(ask, client_id="me", client_host="10.0.0.1")
+    response = get(ask, client_id="me", host="10.0.0.1", software_name="kohort")
     assert response.requested_metrics == (("a",) if fits else ())
 
 

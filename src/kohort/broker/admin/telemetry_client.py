@@ -22,5 +22,8 @@ def selectors(client: UUID, context: Context) -> dict[str, str]:
     return {
         "client_instance_id": uuid_text(client),
         "client_id": context.client_id,
-        "client_source_address": context.client_host,
+        "client_software_name": context.session.software_name,
+        "client_software_version": context.session.software_version,
+        "client_source_address": context.session.host,
+        "client_source_port": str(context.session.port),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from kohort.broker.context import Context
@@ -52,7 +53,7 @@ def handle(
             reply(_response([found for found in results if found is not None], context))
 
     for place, transaction in enumerate(asked):
-        _ask(transaction, context, lambda result, place=place: receive(place, result))
+        _ask(transaction, context, partial(receive, place))
     if not asked:
         return _response([], context)
     return reply

@@ -35,6 +35,8 @@ def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
+    context.session.software_name = request.client_software_name
+    context.session.software_version = request.client_software_version
     return ApiVersionsResponse(
         api_keys=api_keys(),
         supported_features=[

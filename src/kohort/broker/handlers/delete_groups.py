@@ -24,16 +24,19 @@ def handle(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsRespon
             reply(DeleteGroupsResponse(results=[results[name] for name in names]))
 
     for name in names:
-        if context.allowed(Operation.DELETE, ResourceType.GROUP, name):
-            done = context.broker.groups.submit(
-                name,
-                lambda shard, now, then, name=name: shard.delete_groups([name], then),
-                lambda code, name=name: [_Result(group_id=name, error_code=code)],
-            )
-        else:
-            done = [_Result(group_id=name, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)]
+        done = _delete(name, context)
         if isinstance(done, Reply):
             done.then(receive)
         else:
             receive(done)
     return reply if names else DeleteGroupsResponse(results=[])
+
+
+def _delete(name: str, context: Context) -> list[_Result] | Reply[list[_Result]]:
+    if not context.allowed(Operation.DELETE, ResourceType.GROUP, name):
+        return [_Result(group_id=name, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)]
+    return context.broker.groups.submit(
+        name,
+        lambda shard, now, reply: shard.delete_groups([name], reply),
+        lambda code: [_Result(group_id=name, error_code=code)],
+    )
