@@ -37,6 +37,12 @@ LOAD_AT_ONCE: Final = 1024 * 1024
 
 COMMIT_MARKER: Final = 1
 
+_APPEND_ERRORS: Final = {
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""What a client is told when a coordinator's record can't be appended; as Kafka."""
+
 
 class Shard(Protocol):
     """What the runtime wants of a coordinator's shard."""
@@ -310,7 +316,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
     def _fail(self, entry: Entry[S], step: Step, error: KafkaError) -> None:
         log.error("the coordinator could not write to %s: %s", entry.partition, error)
         if step.failed is not None:
-            self.perform(entry, step.failed(error.code))
+            self.perform(entry, step.failed(_APPEND_ERRORS.get(error.code, error.code)))
         else:
             for reply, response in step.answers:
                 reply(response)

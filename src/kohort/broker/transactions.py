@@ -55,7 +55,7 @@ class TransactionRuntime(CoordinatorRuntime[TransactionShard]):
         if not isinstance(step, TransactionStep):
             return
         for markers in step.markers:
-            written = [place for place in markers.partitions if self._write(markers, place)]
+            written = [place for place in entry.shard.unmarked(markers) if self._write(markers, place)]
             self.perform(entry, entry.shard.markers_written(markers.transactional_id, written, self.broker.now()))
 
     def _write(self, markers: Markers, place: TopicPartition) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from kohort.coordinator.classic import CLASSIC, ClassicGroups, OffsetRules
 from kohort.coordinator.classic.records import VALUE_VERSION
+from kohort.coordinator.classic.responses import append_error
 from kohort.coordinator.offsets import Offsets
 from kohort.coordinator.offsets import value_version as offset_value_version
 from kohort.coordinator.step import Answer, Record, Reply, Step
@@ -85,7 +86,9 @@ class GroupShard:
             ]
             return [Answer(reply, results)]
 
-        return Step(records, answer(outcomes), lambda code: Step(answers=answer(dict.fromkeys(outcomes, code))))
+        return Step(
+            records, answer(outcomes), lambda code: Step(answers=answer(dict.fromkeys(outcomes, append_error(code))))
+        )
 
     # The log ----------------------------------------------------------------------------------------------------
 

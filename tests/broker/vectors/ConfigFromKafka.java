@@ -30,7 +30,7 @@ public class ConfigFromKafka {
 
     static ConfigDef definition(Class<?> owner) throws Exception {
         for (Field field : owner.getDeclaredFields())
-            if (field.getType() == ConfigDef.class) {
+            if (ConfigDef.class.isAssignableFrom(field.getType()) && !field.getName().startsWith("SERVER_")) {
                 field.setAccessible(true);
                 return (ConfigDef) field.get(null);
             }

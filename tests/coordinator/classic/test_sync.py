@@ -42,6 +42,12 @@ def test_whom_the_leader_forgets_gets_nothing() -> None:
     assert driver.sync(follower, 1).response.assignment == b""
 
 
+def test_only_the_leaders_assignments_count() -> None:
+    driver, (leader, follower) = completing()
+    waits = driver.sync(follower, 1, {leader: b"one", follower: b"two"})
+    assert not waits.answered and driver.state() == "CompletingRebalance"
+
+
 def test_a_sync_sent_twice_is_answered_twice_once_each() -> None:
     driver, (leader, follower) = completing()
     early, late = driver.sync(follower, 1), driver.sync(follower, 1)

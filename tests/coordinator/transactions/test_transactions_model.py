@@ -6,9 +6,12 @@ take too long; markers are written late and in parts; ids expire; and the coordi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -99,11 +102,9 @@ class Model(RuleBasedStateMachine):
 
     # Clients
 
-    @rule(number=numbers, again=seldom, recover=st.booleans(), lost=seldom)
-    def start(self, number: int, again: bool, recover: bool, lost: bool) -> None:
+    @rule(number=numbers, recover=st.booleans(), lost=seldom)
+    def start(self, number: int, recover: bool, lost: bool) -> None:
         client = self.clients[number]
-        if client.producer is not None and not again:
-            return
         held = client.producer if recover else None
         known = self.coordinator.shard.get(client.name) is not None
         appends = self.appends
@@ -124,6 +125,8 @@ class Model(RuleBasedStateMachine):
     @rule(number=numbers, places=st.lists(st.sampled_from(PLACES), min_size=1, max_size=2, unique=True), lost=seldom)
     def write(self, number: int, places: list[TopicPartition], lost: bool) -> None:
         client = self.clients[number]
+        if client.producer is None:
+            self.start(number=number, recover=False, lost=lost)
         if client.ending is not None:
             return
         for partition in places:
@@ -150,6 +153,7 @@ class Model(RuleBasedStateMachine):
         assert serial not in self.outcome
         self.epochs[partition, producer[0]] = producer[1]
         assert self.data.setdefault((partition, producer[0]), serial) == serial
+        assert client.wrote_in in (None, serial)  # what it takes for one transaction is one
         client.wrote_in = serial
 
     @rule(number=numbers, commit=st.booleans(), lost=seldom)
@@ -285,5 +289,40 @@ class Model(RuleBasedStateMachine):
         assert self.data == {}
 
 
-Model.TestCase.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
+Model.TestCase.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
 TestTransactions = Model.TestCase
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_long_walk(seed: int) -> None:
+    """What takes many moves to go wrong, and what hypothesis doesn't come upon."""
+    random = Random(seed)
+
+    def seldom() -> bool:
+        return random.random() < 0.1
+
+    def some() -> list[TopicPartition]:
+        return random.sample(PLACES, random.randint(1, len(PLACES)))
+
+    def client() -> int:
+        return random.randrange(CLIENTS)
+
+    model = Model()
+    moves: dict[Callable[[], object], float] = {
+        lambda: model.start(number=client(), recover=random.random() < 0.5, lost=seldom()): 3,
+        lambda: model.write(number=client(), places=some(), lost=seldom()): 20,
+        lambda: model.end(number=client(), commit=random.random() < 0.6, lost=seldom()): 12,
+        lambda: model.write_some_markers(which=random.randrange(4), places=some(), keep=seldom()): 8,
+        lambda: model.write_all_markers(): 8,
+        lambda: model.wait(ms=random.choice([10, 5001, 10_000]), expire=seldom()): 2,
+        lambda: model.wait(ms=30_000, expire=True): 0.1,
+        lambda: model.restart(fails=seldom()): 1,
+        lambda: model.epochs_pass(name=random.choice(NAMES)): 1,
+    }
+    for step, move in enumerate(random.choices(list(moves), list(moves.values()), k=1000)):
+        move()
+        model.open_data_belongs_to_a_transaction_that_will_end()
+        if step % 50 == 0:
+            model.a_restart_changes_nothing()
+    assert len(model.outcome) > 50
+    model.teardown()

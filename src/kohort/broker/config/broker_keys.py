@@ -25,10 +25,6 @@ def _endpoints(value: Value) -> str | None:
     return None
 
 
-def _no_codec(value: Value) -> str | None:
-    return None if value in (0, 1, 2, 3, 4) else "0 to 4 is needed: none, gzip, snappy, lz4 or zstd"
-
-
 # fmt: off
 _SERVER: Final = (
     Key("node.id", INT, 1, "Id of this node.", 0),
@@ -43,7 +39,6 @@ _SERVER: Final = (
         "The security protocol of each listener's name.", change=Change.BROKER),
     Key("controller.listener.names", LIST, (),
         "Listeners that would be a controller's; they are left out, as the node needs none."),
-    Key("socket.listen.backlog.size", INT, 50, "Connections that may wait to be accepted.", 1),
     Key("socket.request.max.bytes", INT, 104_857_600, "Size of the largest request, in bytes.", 1),
     Key("connections.max.idle.ms", LONG, 600_000,
         "Time after which a silent connection is closed, in ms; below 0 never."),
@@ -54,8 +49,6 @@ _SERVER: Final = (
     Key("max.incremental.fetch.session.cache.slots", INT, 1000, "Fetch sessions kept at once.", 0),
     Key("max.request.partition.size.limit", INT, 2000, "Partitions in one response to DescribeTopicPartitions.", 1),
     Key("telemetry.max.bytes", INT, 1 << 20, "Size of the largest metrics push of a client, in bytes.", 1),
-    Key("server.max.startup.time.ms", LONG, 2**63 - 1,
-        "Time that loading may take at the start, in ms.", 0, internal=True),
 )
 
 _TOPICS: Final = (
@@ -73,8 +66,6 @@ _OFFSETS: Final = (
     Key("offsets.retention.check.interval.ms", LONG, 600_000, "Time between two looks for expired offsets, in ms.", 1),
     Key("offsets.topic.num.partitions", INT, 50, "Partitions of __consumer_offsets; for good, once it is there.", 1),
     Key("offsets.topic.segment.bytes", INT, 100 << 20, "Size of a segment of __consumer_offsets, in bytes.", 1),
-    Key("offsets.topic.compression.codec", INT, 0,
-        "Number of the codec that __consumer_offsets is written with.", check=_no_codec),
 )
 
 _TRANSACTIONS: Final = (
@@ -90,10 +81,6 @@ _TRANSACTIONS: Final = (
         "Partitions of __transaction_state; for good, once it is there.", 1),
     Key("transaction.state.log.segment.bytes", INT, 100 << 20,
         "Size of a segment of __transaction_state, in bytes.", 1),
-    Key("transaction.partition.verification.enable", BOOLEAN, True,
-        "Whether a transactional batch is refused whose partition isn't in the transaction.", change=Change.CLUSTER),
-    Key("transaction.two.phase.commit.enable", BOOLEAN, False,
-        "Whether producers may leave a transaction prepared without a timeout."),
     Key("producer.id.expiration.ms", INT, _DAY_MS,
         "How long a silent producer's sequence numbers are remembered, in ms.", 1, change=Change.CLUSTER),
     Key("producer.id.expiration.check.interval.ms", INT, 600_000,

@@ -92,6 +92,11 @@ _NAMES: Final[dict[str, dict[Type, str]]] = {
             group.share.persister.class.name
         """,
     },
+    "offsets are written as they come": {
+        INT: """
+            offsets.topic.compression.codec
+        """,
+    },
     "the broker is one event loop and sizes its own buffers": {
         DOUBLE: """
             log.cleaner.io.buffer.load.factor log.cleaner.io.max.bytes.per.second
@@ -99,13 +104,14 @@ _NAMES: Final[dict[str, dict[Type, str]]] = {
         INT: """
             background.threads delete.records.purgatory.purge.interval.requests
             fetch.purgatory.purge.interval.requests group.coordinator.append.linger.ms group.coordinator.threads
-            log.cleaner.io.buffer.size log.cleaner.threads num.io.threads num.network.threads
-            num.recovery.threads.per.data.dir offsets.load.buffer.size
-            producer.purgatory.purge.interval.requests queued.max.requests socket.receive.buffer.bytes
-            socket.send.buffer.bytes transaction.state.log.load.buffer.size
+            log.cleaner.io.buffer.size log.cleaner.threads log.flush.start.offset.checkpoint.interval.ms
+            num.io.threads num.network.threads num.recovery.threads.per.data.dir offsets.load.buffer.size
+            producer.purgatory.purge.interval.requests queued.max.requests socket.listen.backlog.size
+            socket.receive.buffer.bytes socket.send.buffer.bytes transaction.state.log.load.buffer.size
         """,
         LONG: """
-            log.cleaner.dedupe.buffer.size queued.max.request.bytes
+            log.cleaner.dedupe.buffer.size log.initial.task.delay.ms queued.max.request.bytes
+            server.max.startup.time.ms
         """,
     },
     "the node is its own controller": {
@@ -193,6 +199,11 @@ _NAMES: Final[dict[str, dict[Type, str]]] = {
             inter.broker.listener.name replica.selector.class
         """,
     },
+    "transactions are always verified": {
+        BOOLEAN: """
+            transaction.partition.verification.enable
+        """,
+    },
     "what is unfinished is not offered": {
         BOOLEAN: """
             unstable.api.versions.enable unstable.feature.versions.enable
@@ -222,6 +233,7 @@ REFUSED: Final = {
     "config.providers": f"{_NO_PLUGINS}; put the values themselves, or KOHORT_… variables",
     "create.topic.policy.class.name": _NO_PLUGINS,
     "remote.log.storage.system.enable": "there is no tiered storage",
+    "transaction.two.phase.commit.enable": "two-phase commit isn't offered",
 }
 """Keys that are refused when they are set, and why: without them the broker would do what they forbid."""
 

@@ -18,23 +18,20 @@ def handle(request: OffsetDeleteRequest, context: Context) -> OffsetDeleteRespon
     refused: list[_Topic] = []
     accepted: list[OffsetDeleteRequest.Topic] = []
     for topic in request.topics:
-        error = ErrorCode.NONE
-        if not context.allowed(Operation.READ, ResourceType.TOPIC, topic.name):
-            error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        elif context.broker.topics.get(topic.name) is None:
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if error:
-            refused.append(
-                _Topic(
-                    name=topic.name,
-                    partitions=[
-                        _Topic.Partition(partition_index=partition.partition_index, error_code=error)
-                        for partition in topic.partitions
-                    ],
-                )
-            )
-        else:
-            accepted.append(topic)
+        allowed = context.allowed(Operation.READ, ResourceType.TOPIC, topic.name)
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        known = []
+        unknown = []
+        for partition in topic.partitions:
+            index = partition.partition_index
+            if allowed and context.broker.topics.partition(topic.name, index) is not None:
+                known.append(partition)
+            else:
+                unknown.append(_Topic.Partition(partition_index=index, error_code=error))
+        if known:
+            accepted.append(OffsetDeleteRequest.Topic(name=topic.name, partitions=known))
+        if unknown:
+            refused.append(_Topic(name=topic.name, partitions=unknown))
     asked = OffsetDeleteRequest(group_id=request.group_id, topics=accepted)
     done = context.broker.groups.submit(
         request.group_id, lambda shard, now, reply: shard.offsets.delete(asked, reply), _refuse
@@ -53,8 +50,14 @@ def _with(
 
 
 def _merged(response: OffsetDeleteResponse, refused: list[_Topic]) -> OffsetDeleteResponse:
+    """The coordinator's answer with those that it wasn't asked about, each topic once."""
     if not response.error_code:
-        response.topics.extend(refused)
+        by_name = {topic.name: topic for topic in response.topics}
+        for topic in refused:
+            if topic.name in by_name:
+                by_name[topic.name].partitions.extend(topic.partitions)
+            else:
+                response.topics.append(topic)
     return response
 
 
