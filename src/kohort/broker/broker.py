@@ -9,6 +9,7 @@ import time
 import uuid
 from pathlib import Path
 
+from kohort.broker.admin.assignments import check_replication
 from kohort.broker.commits import Commits
 from kohort.broker.config import Settings
 from kohort.broker.fetch_sessions import FetchSessions
@@ -101,6 +102,7 @@ class Broker:
         elif name == TRANSACTION_TOPIC:
             self.transactions.start()
         else:
+            check_replication(self.config.int("default.replication.factor"))
             self.topics.create(name, self.config.int("num.partitions"))
             log.info("topic created on demand topic=%s", name)
         topic = self.topics.get(name)

@@ -70,7 +70,7 @@ def test_only_checking_creates_nothing(ask: Ask, broker: Broker) -> None:
         (wanted("there.is"), ErrorCode.TOPIC_ALREADY_EXISTS, "there.is"),
         (wanted("__cluster_metadata"), ErrorCode.INVALID_REQUEST, "prohibited"),
         (wanted("__consumer_offsets"), ErrorCode.INVALID_REQUEST, "prohibited"),
-        (wanted("made", replication_factor=3), ErrorCode.INVALID_REPLICATION_FACTOR, "3 time(s)"),
+        (wanted("made", replication_factor=3), ErrorCode.INVALID_REPLICATION_FACTOR, "factor of 3"),
         (wanted("made", replication_factor=0), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
         (wanted("made", replication_factor=-2), ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
         (wanted("made", num_partitions=0), ErrorCode.INVALID_PARTITIONS, "non-positive"),
@@ -138,3 +138,11 @@ def test_who_may_not_describe_configs_gets_none(ask: Ask, deny: Deny) -> None:
     (made,) = ask(CreateTopicsRequest(topics=[wanted("made")])).topics
     assert (made.error_code, made.topic_config_error_code) == (0, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     assert (made.configs, made.num_partitions) == ([], -1)
+
+
+def test_the_default_replication_factor_counts(ask: Ask, broker: Broker) -> None:
+    broker.config = broker.config.with_overrides({"default.replication.factor": 3})
+    response = ask(
+        CreateTopicsRequest(topics=[CreateTopicsRequest.Topic(name="t", num_partitions=1, replication_factor=-1)])
+    )
+    assert response.topics[0].error_code == ErrorCode.INVALID_REPLICATION_FACTOR

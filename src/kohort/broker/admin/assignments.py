@@ -1,4 +1,4 @@
-"""Replicas that a client chose by hand. With one node there is one choice."""
+"""Replicas: how many, and which a client chose by hand. With one node there is one choice."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kohort.protocol.errors import ErrorCode, KafkaError
 
-__all__ = ["check_replicas"]
+__all__ = ["check_replicas", "check_replication"]
 
 
 def check_replicas(replicas: Sequence[int], node_id: int) -> None:
@@ -18,6 +18,15 @@ def check_replicas(replicas: Sequence[int], node_id: int) -> None:
             raise _invalid(f"includes broker {replica}, but no such broker is registered")
     if len(replicas) > 1:
         raise _invalid(f"includes broker {node_id} more than once")
+
+
+def check_replication(factor: int) -> None:
+    """Raise INVALID_REPLICATION_FACTOR for more copies than there are nodes: one."""
+    if factor > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"A replication factor of {factor} can't be reached, since there is only 1 broker.",
+        )
 
 
 def _invalid(what: str) -> KafkaError:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kohort.broker.admin.access import cluster_allowed
-from kohort.broker.admin.assignments import check_replicas
+from kohort.broker.admin.assignments import check_replicas, check_replication
 from kohort.broker.config import check_topic_configs
 from kohort.broker.config.describe import describe_topic
 from kohort.broker.context import Context
@@ -66,7 +66,7 @@ def _create(wanted: Wanted, default_partitions: int, validate_only: bool, contex
     topics.check_new(wanted.name, 1)
     configs = _configs(wanted.configs)
     check_topic_configs(configs)
-    _check_shape(wanted, context.broker.node_id)
+    _check_shape(wanted, context.broker.node_id, context.broker.config.int("default.replication.factor"))
     partitions = _partitions(wanted, default_partitions)
     topic_id = NO_UUID
     if not validate_only:
@@ -105,7 +105,7 @@ def _partitions(wanted: Wanted, default: int) -> int:
     return default if wanted.num_partitions == DEFAULT else wanted.num_partitions
 
 
-def _check_shape(wanted: Wanted, node_id: int) -> None:
+def _check_shape(wanted: Wanted, node_id: int, default_replication: int) -> None:
     """Raise for numbers of partitions and replicas, or assignments, that one node can't have."""
     if wanted.assignments:
         _check_assignments(wanted, node_id)
@@ -116,13 +116,8 @@ def _check_shape(wanted: Wanted, node_id: int) -> None:
         )
     elif wanted.num_partitions < DEFAULT or wanted.num_partitions == 0:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
-    elif wanted.replication_factor > 1:
-        factor = wanted.replication_factor
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"Unable to replicate the partition {factor} time(s): a replication factor of {factor} cannot be reached "
-            "because only 1 broker(s) are registered.",
-        )
+    else:
+        check_replication(default_replication if wanted.replication_factor == DEFAULT else wanted.replication_factor)
 
 
 def _check_assignments(wanted: Wanted, node_id: int) -> None:

@@ -19,9 +19,7 @@ def handle(request: DescribeTransactionsRequest, context: Context) -> DescribeTr
 
 def _describe(transactional_id: str, context: Context) -> _State:
     if not context.allowed(Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
-        return _State(
-            transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        )
+        return _State(transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     try:
         state = context.broker.transactions.entry(transactional_id).shard.describe(transactional_id)
     except KafkaError as error:
