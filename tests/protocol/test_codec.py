@@ -170,9 +170,19 @@ def test_ids_are_uuids_whatever_their_number() -> None:
 
 def test_source_is_straight_line_code() -> None:
     source = source_of(HeartbeatRequest, 4)
-    assert "def encode(message):" in source
+    assert "def encode(message, join=" in source
     assert "for _ in range(tags" in source  # the one loop: unknown tagged fields
     assert source.count("for ") == 2  # in decode and in read
+
+
+def test_pieces_hold_records_as_they_were_given() -> None:
+    records = memoryview(b"x" * 100)
+    part = FetchResponse.TopicResponse.Partition(records=records)
+    response = FetchResponse(responses=[FetchResponse.TopicResponse(topic="t", partitions=[part])])
+    codec = FetchResponse.__codecs__[12]
+    pieces = codec.encode(response, list)
+    assert b"".join(pieces) == codec.encode(response)
+    assert any(piece is records for piece in pieces)
 
 
 # What a version can't carry.

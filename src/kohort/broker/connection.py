@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from kohort.broker.context import Session
 from kohort.broker.dispatch import BadRequestError
+from kohort.protocol.primitives import Buffer
 
 if TYPE_CHECKING:
     from kohort.broker.server import Server
@@ -52,7 +53,7 @@ class Connection(asyncio.Protocol):
         self._buffer = b""
         self._chunks: list[bytes] = []  # of a frame that is still coming, its beginning in _buffer
         self._missing = 0  # bytes until that frame is there
-        self._out: list[bytes] = []
+        self._out: list[Buffer] = []
         self._out_size = 0
         self._in_turn = False
         self._scheduled = False
@@ -186,10 +187,9 @@ class Connection(asyncio.Protocol):
             self._scheduled = True
             self._server.loop.call_soon(self._take_turn)
 
-    def _send(self, prefix: bytes, body: bytes) -> None:
-        self._out.append(prefix)
-        self._out.append(body)
-        self._out_size += len(prefix) + len(body)
+    def _send(self, pieces: list[Buffer]) -> None:
+        self._out += pieces
+        self._out_size += sum(map(len, pieces))
         if self._out_size > WRITE_LIMIT:
             self._flush()
 

@@ -15,6 +15,7 @@ from kohort.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from kohort.protocol.message import Request, Response
 from kohort.protocol.messages import API_NAMES, Api, api, module_name
 from kohort.protocol.messages.api_versions import ApiVersionsResponse
+from kohort.protocol.primitives import Buffer
 
 if TYPE_CHECKING:
     from kohort.broker.broker import Broker
@@ -39,8 +40,12 @@ _HEADER: Final = struct.Struct(">hhih")
 _PREFIX: Final = struct.Struct(">ii")
 _PREFIX_WITH_TAGS: Final = struct.Struct(">iib")
 
-Send = Callable[[bytes, bytes], None]
-"""Takes the response's prefix (size and header) and its body."""
+_FETCH: Final = 1
+_LARGE: Final = 16 * 1024
+"""Bytes from which a buffer is worth sending by itself instead of being copied."""
+
+Send = Callable[[list[Buffer]], None]
+"""Takes a response in pieces, the first of which are its size and header."""
 
 
 class BadRequestError(Exception):
@@ -56,6 +61,7 @@ class Route:
 
     __slots__ = (
         "api",
+        "carries_records",
         "encode",
         "error_field",
         "flexible",
@@ -71,7 +77,7 @@ class Route:
         self.api = which
         self.version = version
         self.read: Callable[[bytes, int], tuple[Any, int]] = which.request.__codecs__[version].read
-        self.encode: Callable[[Any], bytes] = which.response.__codecs__[version].encode
+        self.encode: Callable[..., Any] = which.response.__codecs__[version].encode
         self.handle: Callable[[Any, Context], Any] = import_module(
             f"kohort.broker.handlers.{module_name(which.name)}"
         ).handle
@@ -80,15 +86,38 @@ class Route:
         self.prefix = _PREFIX_WITH_TAGS if with_tags else _PREFIX
         self.prefix_size = self.prefix.size - 4
         self.max_size = None if which.key == _PRODUCE else MAX_BODY
+        self.carries_records = which.key == _FETCH
         self.error_field = "error_code" in which.response.__struct_fields__
 
-    def response(self, correlation_id: int, response: Response) -> tuple[bytes, bytes]:
+    def response(self, correlation_id: int, response: Response) -> list[Buffer]:
         """Size and header, and the body."""
-        body = self.encode(response)
-        size = self.prefix_size + len(body)
+        if self.carries_records:
+            body: list[Buffer] = self.encode(response, _pieces)
+            size = self.prefix_size + sum(map(len, body))
+        else:
+            whole = self.encode(response)
+            body = [whole]
+            size = self.prefix_size + len(whole)
         if self.prefix is _PREFIX:
-            return _PREFIX.pack(size, correlation_id), body
-        return _PREFIX_WITH_TAGS.pack(size, correlation_id, 0), body
+            prefix = _PREFIX.pack(size, correlation_id)
+        else:
+            prefix = _PREFIX_WITH_TAGS.pack(size, correlation_id, 0)
+        return [prefix, *body]
+
+
+def _pieces(parts: list[Buffer]) -> list[Buffer]:
+    """A message in as few pieces as go without copying what is large."""
+    out: list[Buffer] = []
+    small: list[Buffer] = []
+    for part in parts:
+        if len(part) < _LARGE:
+            small.append(part)
+            continue
+        out.append(b"".join(small))
+        out.append(part)
+        small.clear()
+    out.append(b"".join(small))
+    return out
 
 
 class Dispatcher:
@@ -126,7 +155,7 @@ class Dispatcher:
         if route is None:
             route = self.route(key, version)
             if route is None:
-                send(*self._versions_instead(correlation_id))
+                send(self._versions_instead(correlation_id))
                 return True
         pos = start + _HEADER.size
         size = len(frame) - start
@@ -181,12 +210,12 @@ class Dispatcher:
         sent = 0
         if response is not None:
             try:
-                prefix, body = route.response(correlation_id, response)
+                pieces = route.response(correlation_id, response)
             except ProtocolError as error:
                 log.exception("the response to %s v%d doesn't encode", route.api.name, route.version)
                 raise BadRequestError(f"{route.api.name} failed: {error}") from error
-            sent = len(prefix) + len(body)
-            send(prefix, body)
+            sent = sum(map(len, pieces))
+            send(pieces)
         self._observe(route.api.key, time.perf_counter() - began, size, sent)
 
     def route(self, key: int, version: int) -> Route | None:
@@ -202,13 +231,13 @@ class Dispatcher:
         route = self._routes[key << 16 | version] = Route(api(key), version)
         return route
 
-    def _versions_instead(self, correlation_id: int) -> tuple[bytes, bytes]:
+    def _versions_instead(self, correlation_id: int) -> list[Buffer]:
         """What a client gets that asks in a version of ApiVersions we don't know: v0, with those we do."""
         from kohort.broker.handlers.api_versions import api_keys
 
         response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=api_keys())
         body = response.encode(0)
-        return _PREFIX.pack(4 + len(body), correlation_id), body
+        return [_PREFIX.pack(4 + len(body), correlation_id), body]
 
     def _new_client_id(self, raw: bytes) -> str:
         try:

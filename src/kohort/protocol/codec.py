@@ -37,7 +37,8 @@ class Codec(Generic[M]):
     """Encoder and decoder of one message in one version.
 
     Attributes:
-        encode: `encode(message) -> bytes`.
+        encode: `encode(message) -> bytes`; `encode(message, join) -> join(pieces)`, where `pieces` is a list of bytes
+            and, for records, of whatever buffers the message has.
         decode: `decode(data) -> message`, where `data` holds the message and nothing else.
         read: `read(data, pos) -> (message, end)`, where more may follow, such as a body after its header.
     """
@@ -47,7 +48,7 @@ class Codec(Generic[M]):
     def __init__(self, cls: type[M], version: int) -> None:
         cls.__message__.check_version(version)
         encoder, decoder = Encoder(cls, version).compile(), Decoder(cls, version).compile()
-        self.encode: Callable[[M], bytes] = encoder["encode"]
+        self.encode: Callable[..., Any] = encoder["encode"]
         self.decode: Callable[[Buffer], M] = decoder["decode"]
         self.read: Callable[[Buffer, int], tuple[M, int]] = decoder["read"]
 

@@ -21,7 +21,8 @@ FAULTS = (struct.error, IndexError, ValueError, OverflowError, TypeError, Attrib
 class Encoder(Emitter):
     """Writes `encode`.
 
-    The output is a list of byte strings, joined at the end. Between two loops it grows by one tuple
+    The output is a list of byte strings, joined at the end (unless the caller wants the list, to send records without
+    copying them). Between two loops it grows by one tuple
     (`self.parts`), whose fixed-size members gather in a run (`self.run`) that one `struct` call packs.
     """
 
@@ -50,11 +51,11 @@ class Encoder(Emitter):
         self.flush()
         body = "\n".join(self.lines)
         return (
-            f"def encode(message):\n"
+            f'def encode(message, join=b"".join):\n'
             f"    try:\n"
             f"        out = []\n"
             f"{body}\n"
-            f'        return b"".join(out)\n'
+            f"        return join(out)\n"
             f"    except FAULTS as fault:\n"
             f"        raise explain(MESSAGE, VERSION, message) from fault\n"
         )

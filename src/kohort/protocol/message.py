@@ -111,7 +111,7 @@ class Message(Struct):
             UnsupportedVersionError: no such version, or a field is set that the version doesn't have.
             ProtocolError: a value doesn't fit its field.
         """
-        return self.__codecs__[version].encode(self)
+        return self.__codecs__[version].encode(self)  # type: ignore[no-any-return]
 
     @classmethod
     def decode(cls, data: Buffer, version: int) -> Self:
