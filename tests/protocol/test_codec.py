@@ -176,7 +176,7 @@ def test_source_is_straight_line_code() -> None:
 
 
 def test_pieces_hold_records_as_they_were_given() -> None:
-    records = memoryview(b"x" * 100)
+    records = b"x" * 100
     part = FetchResponse.TopicResponse.Partition(records=records)
     response = FetchResponse(responses=[FetchResponse.TopicResponse(topic="t", partitions=[part])])
     codec = FetchResponse.__codecs__[12]
