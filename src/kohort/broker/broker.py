@@ -125,7 +125,7 @@ class Broker:
         Raises:
             KafkaError: the partition's log refuses it.
         """
-        appended = partition.log.append_marker(
+        partition.log.append_marker(
             producer_id,
             producer_epoch,
             commit=commit,
@@ -133,7 +133,7 @@ class Broker:
             now=now,
             transaction_version=transaction_version,
         )
-        self.commits.after(partition.log, appended.last_offset + 1, _nothing, _ignored)
+        self.commits.after(partition.log, _nothing, _ignored)
         if partition.topic.name == OFFSETS_TOPIC:
             self.groups.transaction_ended(partition.index, producer_id, producer_epoch, commit)
 

@@ -1,7 +1,8 @@
-"""When what was appended counts as safe: at once, or with `--durable` when it is on the disk.
+"""When what was appended counts as safe: at once, or when it is on the disk.
 
-Syncs run in a thread, one at a time. All that was appended to a log while a sync ran is covered by the next, so the
-more producers wait, the more acknowledgements a sync brings (group commit).
+It has to be on the disk with `--durable`, and where `flush.messages` is reached. Syncs run in a thread, one at a time.
+All that was appended to a log while a sync ran is covered by the next, so the more producers wait, the more
+acknowledgements a sync brings (group commit).
 """
 
 from __future__ import annotations
@@ -10,13 +11,21 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
-from kohort.log.log import Log
+from kohort.log import Log
 from kohort.protocol.errors import KafkaError
 
 __all__ = ["Commits"]
 
 log = logging.getLogger("kohort.broker.commits")
+
+
+class _Waiting(NamedTuple):
+    """Whom to tell when a sync is over."""
+
+    safe: Callable[[], None]
+    failed: Callable[[KafkaError], None]
 
 
 class Commits:
@@ -30,48 +39,52 @@ class Commits:
     def __init__(self, durable: bool, advanced: Callable[[Log], None]) -> None:
         self.durable = durable
         self._advanced = advanced
-        self._waiting: dict[Log, list[tuple[int, Callable[[], None], Callable[[KafkaError], None]]]] = {}
+        self._waiting: dict[Log, list[_Waiting]] = {}
         self._syncing: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(1, "kohort-sync") if durable else None
+        self._thread = ThreadPoolExecutor(1, "kohort-sync")
 
-    def after(
-        self, logged: Log, end_offset: int, safe: Callable[[], None], failed: Callable[[KafkaError], None]
-    ) -> None:
-        """Call `safe` when all of a log before `end_offset` is safe, or `failed` if that can't be."""
-        if not self.durable or logged.flushed_offset >= end_offset:
+    def after(self, logged: Log, safe: Callable[[], None], failed: Callable[[KafkaError], None]) -> None:
+        """Call `safe` when all that was appended to a log until now is safe, or `failed` if that can't be."""
+        unsynced = logged.log_end_offset - logged.flushed_offset
+        if not unsynced or not (self.durable or unsynced >= logged.config.flush_messages):
             self._advanced(logged)
             safe()
             return
-        self._waiting.setdefault(logged, []).append((end_offset, safe, failed))
+        if not self.durable:
+            self._advanced(logged)
+        self._waiting.setdefault(logged, []).append(_Waiting(safe, failed))
         if self._syncing is None:
             self._syncing = asyncio.get_running_loop().create_task(self._sync())
 
+    async def flush(self, logged: Log) -> None:
+        """Sync a log that nobody waits for.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR; the log is offline.
+        """
+        await asyncio.get_running_loop().run_in_executor(self._thread, logged.flush)
+
+    async def close(self) -> None:
+        """Wait until everything that somebody waits for is safe."""
+        if self._syncing is not None:
+            await self._syncing
+        self._thread.shutdown()
+
     async def _sync(self) -> None:
-        loop = asyncio.get_running_loop()
         try:
             while self._waiting:
                 waiting, self._waiting = self._waiting, {}
-                results = await asyncio.gather(
-                    *(loop.run_in_executor(self._thread, logged.flush) for logged in waiting), return_exceptions=True
-                )
-                for (logged, calls), result in zip(waiting.items(), results, strict=True):
+                for logged, calls in waiting.items():
+                    error: KafkaError | None = None
+                    try:
+                        await self.flush(logged)
+                    except KafkaError as caught:
+                        error = caught
                     self._advanced(logged)
-                    for _, safe, failed in calls:
+                    for call in calls:
                         try:
-                            if isinstance(result, KafkaError):
-                                failed(result)
-                            elif isinstance(result, BaseException):
-                                raise result
-                            else:
-                                safe()
+                            call.safe() if error is None else call.failed(error)
                         except Exception:
                             log.exception("an answer could not be given after a sync")
         finally:
             self._syncing = None
-
-    async def close(self) -> None:
-        """Wait until everything that was appended is safe."""
-        if self._syncing is not None:
-            await self._syncing
-        if self._thread is not None:
-            self._thread.shutdown()

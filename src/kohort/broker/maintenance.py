@@ -17,6 +17,10 @@ __all__ = ["Maintenance"]
 
 log = logging.getLogger("kohort.broker.maintenance")
 
+FLUSH_MS: Final = 1000
+"""How often to look whether something is to be flushed. Kafka looks every log.flush.scheduler.interval.ms alone, which
+is never by default, so that `flush.ms` has no effect there unless that is set, too."""
+
 AT_ONCE: Final = 100
 """Partitions looked after before requests get their turn."""
 
@@ -27,7 +31,7 @@ class Maintenance:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._tasks: list[asyncio.Task[None]] = []
-        self._thread = ThreadPoolExecutor(1, "kohort-cleaner")
+        self._thread = ThreadPoolExecutor(1, "kohort-chores")
 
     def start(self) -> None:
         """Begin."""
@@ -35,7 +39,7 @@ class Maintenance:
         every = [
             (self.retain, config.int("log.retention.check.interval.ms")),
             (self.compact, config.int("log.cleaner.backoff.ms")),
-            (self.flush, config.int("log.flush.scheduler.interval.ms")),
+            (self.flush, min(config.int("log.flush.scheduler.interval.ms"), FLUSH_MS)),
             (self.checkpoint, config.int("log.flush.offset.checkpoint.interval.ms")),
             (self.expire_offsets, config.int("offsets.retention.check.interval.ms")),
             (
@@ -92,19 +96,24 @@ class Maintenance:
                 log.error("compaction of %s failed: %s", partition, error)
 
     async def flush(self) -> None:
-        """Sync logs whose topic sets `flush.ms`, when that is over."""
-        loop = asyncio.get_running_loop()
-        now = self._broker.now()
-        for partition in list(self._broker.topics.partitions()):
-            if partition.log.flush_due(now):
+        """Sync logs whose `flush.ms` is over, and segments that are complete. With `--durable` all is synced anyway."""
+        broker = self._broker
+        if broker.durable:
+            return
+        now = broker.now()
+        for name, logged in broker.storage.logs(broker.topics).items():
+            if logged.offline is None and logged.flush_due(now):
                 try:
-                    await loop.run_in_executor(None, partition.log.flush)
+                    await broker.commits.flush(logged)
                 except KafkaError as error:
-                    log.error("flush of %s failed: %s", partition, error)
+                    log.error("flush of %s failed: %s", name, error)
 
     async def checkpoint(self) -> None:
         """Note from where each log has to be recovered after a crash."""
-        await asyncio.get_running_loop().run_in_executor(None, self._broker.storage.checkpoint, self._broker.topics)
+        broker = self._broker
+        await self.flush()
+        logs = broker.storage.logs(broker.topics)
+        await asyncio.get_running_loop().run_in_executor(self._thread, broker.storage.checkpoint, logs)
 
     async def expire_offsets(self) -> None:
         """Forget offsets that nobody needs."""

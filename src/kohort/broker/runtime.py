@@ -287,7 +287,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
         else:
             logged = entry.partition.log
             try:
-                appended = logged.append(
+                logged.append(
                     self._encode(records, step.producer),
                     now=self.broker.now(),
                     leader_epoch=entry.partition.leader_epoch,
@@ -301,7 +301,6 @@ class CoordinatorRuntime(ABC, Generic[S]):
                 shard.replay(key, value, step.producer)
             self.broker.commits.after(
                 logged,
-                appended.last_offset + 1,
                 lambda: self._finish(entry, step),
                 lambda error: self._fail(entry, step, error),
             )

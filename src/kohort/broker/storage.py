@@ -125,19 +125,20 @@ class Storage:
         for partition in topic.partitions:
             partition.log.config = config
 
-    def checkpoint(self, topics: Iterable[Topic]) -> None:
-        """Note how far each log is flushed, deleted and compacted.
+    def checkpoint(self, logs: dict[PartitionName, Log]) -> None:
+        """Note how far each log is flushed, deleted and compacted; in any thread.
 
         Raises:
             OSError: it can't be written.
         """
-        self._data.checkpoint(self._logs(topics))
+        self._data.checkpoint(logs)
 
     def close(self, topics: Iterable[Topic]) -> None:
         """Flush and close all logs, and note that nothing has to be recovered."""
-        self._data.close(self._logs(topics))
+        self._data.close(self.logs(topics))
 
-    def _logs(self, topics: Iterable[Topic]) -> dict[PartitionName, Log]:
+    def logs(self, topics: Iterable[Topic]) -> dict[PartitionName, Log]:
+        """All logs there are, that of the metadata included."""
         logs = {
             PartitionName(topic.name, partition.index): partition.log
             for topic in topics

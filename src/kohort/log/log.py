@@ -379,6 +379,8 @@ class Log(StoredLog):
             number = deletable(self._segments, self.config, self.high_watermark, self.log_end_offset, now)
             if number == len(self._segments):
                 self._roll(now)
+            # A crash may have left what was before the log's start.
+            number = max(number, self._segments.number_of(self.log_start_offset))
         if number:
             self._start_at(max(self.log_start_offset, self._segments[number].base_offset), number)
         return number

@@ -112,7 +112,7 @@ class _Fetch:
                 if self.committed and result.records:
                     result.aborted_transactions = [
                         _Read.AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-                        for aborted in log.aborted_transactions(wanted.offset, up_to)
+                        for aborted in log.aborted_transactions(wanted.offset, up_to, size=len(result.records))
                     ]
         except KafkaError as error:
             return error.code

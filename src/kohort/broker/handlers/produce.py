@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from kohort.broker.context import Context
@@ -147,13 +146,11 @@ class _Production:
         response.base_offset = appended.base_offset
         response.log_append_time_ms = appended.log_append_time
         response.log_start_offset = appended.log_start_offset
-        if self.request.acks == -1:
+        if self.request.acks != 0:
             self._waiting += 1
-            broker.commits.after(
-                partition.log, appended.last_offset + 1, self._done_one, lambda error: self._unsafe(response, error)
-            )
+            broker.commits.after(partition.log, self._done_one, lambda error: self._unsafe(response, error))
         else:
-            broker.commits.after(partition.log, appended.last_offset + 1, _nothing, _ignore)
+            broker.commits.after(partition.log, _nothing, _ignored)
 
     def _unsafe(self, response: _Partition, error: KafkaError) -> None:
         self._fail(response, error)
@@ -184,4 +181,5 @@ def _nothing() -> None:
     """What happens when records are safe that nobody waits for."""
 
 
-_ignore: Callable[[KafkaError], None] = lambda error: None  # noqa: E731  (the log has said it)
+def _ignored(error: KafkaError) -> None:
+    """The log has told of it, and is offline."""
