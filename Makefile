@@ -47,7 +47,7 @@ bench-startup: $(READY) ## How long the command takes to start
 	@$(BIN)/python benchmarks/startup.py
 
 bench-broker: $(READY) ## The broker beside Apache Kafka (needs Java and Maven)
-	@$(BIN)/python benchmarks/broker.py
+	@$(BIN)/python -m benchmarks.broker
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -125,7 +125,7 @@ def test_readers_know_the_same_as_before(tmp_path_factory: pytest.TempPathFactor
             case "compact":
                 now += first
                 before, end, stable = contents(log), log.log_end_offset, log.last_stable_offset
-                known = {one.producer_id: one for one in log.producers(NOW)}
+                known = {one.producer_id: one for one in log.producers()}
                 cleaned_to = log.cleaned_offset
                 plan = compact(log, now)
                 assert (log.log_end_offset, log.last_stable_offset) == (end, stable)
@@ -133,7 +133,7 @@ def test_readers_know_the_same_as_before(tmp_path_factory: pytest.TempPathFactor
                 if plan is not None and plan.bytes_before:
                     assert log.cleaned_offset > cleaned_to
                     check_compacted(log, plan)
-                    assert {one.producer_id: one for one in log.producers(NOW)} == known
+                    assert {one.producer_id: one for one in log.producers()} == known
     before, end = contents(log), log.log_end_offset
     log.close(clean=False)
     log = opened(path, clean=False)

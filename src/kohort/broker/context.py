@@ -53,8 +53,8 @@ class Context:
 
     @property
     def client(self) -> Client:
-        """The client, as coordinators know it."""
-        return Client(self.client_id, self.session.host, self.version)
+        """The client, as coordinators know it; its address begins with a slash, as Java writes addresses."""
+        return Client(self.client_id, f"/{self.session.host}", self.version)
 
     def allowed(self, operation: Operation, kind: ResourceType, name: str) -> bool:
         """Whether the client may do `operation` to the resource."""

@@ -75,7 +75,7 @@ class Purgatory:
         return self._delayed
 
     def try_complete_else_watch(self, operation: DelayedOperation, keys: Iterable[Hashable]) -> bool:
-        """Complete the operation if it can be, else have it wait under the keys, each named once; whether it is complete."""
+        """Complete the operation if it can be, else have it wait under these keys, each named once; is it complete?"""
         if operation.try_complete() or operation.completed:
             return True
         keys = tuple(keys)

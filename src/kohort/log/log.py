@@ -127,10 +127,9 @@ class Log(StoredLog):
         self._check()
         return self._epochs.end_of(epoch, self.log_end_offset)
 
-    def producers(self, now: int) -> list[ProducerSummary]:
-        """The producers that the log remembers, of which the long silent are forgotten first."""
+    def producers(self) -> list[ProducerSummary]:
+        """The producers that the log remembers."""
         self._check()
-        self.expire_producers(now)
         return list(self._producers.summaries())
 
     def expire_producers(self, now: int) -> int:
@@ -334,6 +333,9 @@ class Log(StoredLog):
         so a reader that is far behind isn't told of all that is before it each time.
         """
         self._check()
+        segments = self._segments
+        if not any(segments[number].aborted.entries for number in range(segments.number_of(start), len(segments))):
+            return []
         with self._storing("read"):
             if size is not None:
                 end = min(end, offset_after(self._segments, start, size, self.log_end_offset))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from operator import attrgetter
 
 from kohort.log.records import payload_of, records_of
 from kohort.log.scan import Scanned
@@ -75,12 +76,17 @@ def offset_after(segments: Segments, start: int, size: int, log_end: int) -> int
     return log_end
 
 
+_last_offset = attrgetter("last_offset")
+
+
 def aborted_between(segments: Segments, start: int, end: int) -> list[AbortedTransaction]:
     """The aborted transactions that have records from `start` up to `end`."""
     found = []
     for number in range(segments.number_of(start), len(segments)):
-        for entry in segments[number].aborted.entries:
-            if entry.last_offset >= start and entry.first_offset < end:
+        entries = segments[number].aborted.entries
+        for place in range(bisect_left(entries, start, key=_last_offset), len(entries)):
+            entry = entries[place]
+            if entry.first_offset < end:
                 found.append(entry)
             if entry.last_stable_offset >= end:
                 return found

@@ -44,6 +44,6 @@ def _described(topic: str, index: int, context: Context) -> Topic.Partition:
                 coordinator_epoch=producer.coordinator_epoch,
                 current_txn_start_offset=producer.first_offset,
             )
-            for producer in log.producers(context.now)
+            for producer in log.producers()
         ],
     )

@@ -129,7 +129,6 @@ class ClassicGroups:
             return step
 
         log.info("group %s: assignments of generation %d from %s", group.group_id, generation, group.leader)
-        self.completed_rebalances += 1
         members = group.members.values()
         self._effects.record(group_record(group, members, group.leader, assignments, now), failed)
 
@@ -153,31 +152,38 @@ class ClassicGroups:
 
     def leave(self, request: LeaveGroupRequest, client: Client, now: int, reply: Reply) -> Step:
         """Members leave, or are removed by an administrator, who may name static ones by instance id alone."""
+        several = client.version >= _LEAVE_BY_INSTANCE
         members = request.members
-        if client.version < _LEAVE_BY_INSTANCE:
+        if not several:
             members = [LeaveGroupRequest.Member(member_id=request.member_id, group_instance_id=None)]
         with self._effects.of_request(now) as step:
-            group = self._groups.get(request.group_id)
-            before = len(group.members) if group is not None else 0
             if not request.group_id:
                 response = LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
             else:
-                outcomes = [
-                    LeaveGroupResponse.Member(
-                        member_id=member.member_id,
-                        group_instance_id=member.group_instance_id,
-                        error_code=ErrorCode.UNKNOWN_MEMBER_ID if group is None else self._leave(group, member),
-                    )
-                    for member in members
-                ]
-                if client.version < _LEAVE_BY_INSTANCE:
-                    response = LeaveGroupResponse(error_code=outcomes[0].error_code)
-                else:
-                    response = LeaveGroupResponse(members=outcomes)
-                if group is not None and len(group.members) < before:
-                    self.rebalancer.after_removal(group, "members left")
+                outcomes = self._leave_all(self._groups.get(request.group_id), members)
+                response = (
+                    LeaveGroupResponse(members=outcomes)
+                    if several
+                    else LeaveGroupResponse(error_code=outcomes[0].error_code)
+                )
             self._effects.answer(reply, response)
         return step
+
+    def _leave_all(
+        self, group: ClassicGroup | None, members: list[LeaveGroupRequest.Member]
+    ) -> list[LeaveGroupResponse.Member]:
+        before = 0 if group is None else len(group.members)
+        outcomes = [
+            LeaveGroupResponse.Member(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                error_code=ErrorCode.UNKNOWN_MEMBER_ID if group is None else self._leave(group, member),
+            )
+            for member in members
+        ]
+        if group is not None and len(group.members) < before:
+            self.rebalancer.after_removal(group, "members left")
+        return outcomes
 
     def _leave(self, group: ClassicGroup, leaving: LeaveGroupRequest.Member) -> ErrorCode:
         member_id, instance_id = leaving.member_id, leaving.group_instance_id
@@ -261,6 +267,8 @@ class ClassicGroups:
             return
         if group is None:
             group = self._groups[key.group] = ClassicGroup(key.group)
+        if group.state is GroupState.COMPLETING_REBALANCE:
+            self.completed_rebalances += 1
         for member in restore(group, value):
             self.rebalancer.forget(member)
 

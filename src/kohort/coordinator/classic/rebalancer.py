@@ -97,11 +97,10 @@ class Rebalancer:
         group.remove(member)
 
     def replace(self, group: ClassicGroup, old: Member, new: Member) -> None:
-        """Put a static member in the place of its former self, which is fenced (KIP-345)."""
+        """Put a static member, whose join has to wait, in the place of its former self, which is fenced (KIP-345)."""
         self.forget(old)
         self._refuse_waiting(group, old, ErrorCode.FENCED_INSTANCE_ID)
         group.replace(old, new)
-        self.heard(group, new, self._effects.now)
 
     def after_removal(self, group: ClassicGroup, reason: str) -> None:
         """Rebalance after members have gone, or see whether the others are complete now."""
