@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -14,6 +13,7 @@ from kohort.log import Aborted, Log, LogConfig, TimestampedOffset
 from kohort.log.producers import Producers
 from kohort.log.snapshot import read_snapshot, write_snapshot
 from kohort.protocol.records.batch import Compression
+from tests.interop.java.build import classpath, require_java
 from tests.log.batches import NOW, batch, everything, headers_of, open_log, records_of
 
 WRITTEN = Path(__file__).parent / "kafka"
@@ -94,17 +94,15 @@ def test_we_compact_as_kafka_does(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def kafka_libs() -> Path:
-    """The directory of Kafka's jars, as KOHORT_KAFKA_LIBS says; without it the test is skipped."""
-    libs = os.environ.get("KOHORT_KAFKA_LIBS")
-    if not libs or shutil.which("java") is None:
-        pytest.skip("needs java, and the jars of Kafka 4 in the directory that KOHORT_KAFKA_LIBS names")
-    return Path(libs)
+def kafka_libs() -> str:
+    """Class path of Kafka's jars."""
+    require_java()
+    return classpath("kafka")
 
 
-def dump(libs: Path, paths: list[Path], *options: str) -> str:
+def dump(libs: str, paths: list[Path], *options: str) -> str:
     files = ",".join(map(str, paths))
-    command = ["java", "-cp", f"{libs}/*", "kafka.tools.DumpLogSegments", *options, "--files", files]
+    command = ["java", "-cp", libs, "kafka.tools.DumpLogSegments", *options, "--files", files]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -131,7 +129,7 @@ def written(path: Path) -> Log:
     return log
 
 
-def test_kafkas_tool_reads_our_files(tmp_path: Path, kafka_libs: Path) -> None:
+def test_kafkas_tool_reads_our_files(tmp_path: Path, kafka_libs: str) -> None:
     log = written(tmp_path)
     headers, aborted = headers_of(log), log.aborted_transactions(0, log.log_end_offset)
     segments = len(log._segments)
@@ -161,7 +159,7 @@ def test_kafkas_tool_reads_our_files(tmp_path: Path, kafka_libs: Path) -> None:
     assert [Aborted(int(producer), int(first)) for producer, first in found] == aborted
 
 
-def test_kafkas_tool_reads_what_we_compacted(tmp_path: Path, kafka_libs: Path) -> None:
+def test_kafkas_tool_reads_what_we_compacted(tmp_path: Path, kafka_libs: str) -> None:
     log = written(tmp_path)
     log.append_marker(9, 0, commit=True, coordinator_epoch=3, now=NOW)
     log.append(batch([(b"gone", None)]), now=NOW)

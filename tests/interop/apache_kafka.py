@@ -1,0 +1,108 @@
+"""Apache Kafka itself, one node in KRaft mode: the witness for what our tests ask, and the benchmark's peer."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from kohort.protocol.messages.headers import RequestHeader, ResponseHeader
+from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
+
+from .java import build, jvm
+from .servers import Server
+
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
+OWN_FLAGS = (
+    "-Xms1G", "-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent", "-XX:MaxInlineLevel=15", "-Djava.awt.headless=true",
+)  # fmt: skip
+"""The JVM's flags in Kafka's own start script."""
+
+
+class ApacheKafka(Server):
+    """A broker that is its own controller, made from the jars that Maven fetched.
+
+    Args:
+        directory: for its data and what it prints; must not be another server's.
+        settings: what differs from Kafka's defaults, beside addresses, directories and what one node needs.
+        flags: the JVM's; by default those of a small, short-lived one.
+    """
+
+    ready_within = 60.0
+    clean_exit = 143  # a JVM's, after SIGTERM
+
+    def __init__(
+        self, directory: Path, settings: Mapping[str, str] | None = None, flags: tuple[str, ...] = jvm.FLAGS
+    ) -> None:
+        super().__init__(directory, settings)
+        self.flags = flags
+        self.properties = directory / "server.properties"
+
+    def format(self) -> None:
+        """Choose free ports and prepare the data directory; a start does so if nobody did."""
+        self.port, controller = free_ports(2)
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@{self.host}:{controller}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{self.host}:{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
+            "log.dirs": str(self.data_dir),
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+        } | self.settings
+        if self.flags == jvm.FLAGS:
+            settings.setdefault("log.cleaner.dedupe.buffer.size", str(4 << 20))
+        self.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        tool = self._java(jvm.FLAGS, "kafka.tools.StorageTool")
+        subprocess.run(
+            [*tool, "format", "--cluster-id", CLUSTER_ID, "--config", str(self.properties)],
+            check=True,
+            capture_output=True,
+        )
+
+    def command(self) -> list[str]:
+        if not self.properties.exists():
+            self.format()
+        return [*self._java(self.flags, "kafka.Kafka"), str(self.properties)]
+
+    def ready(self) -> bool:
+        return serves_metadata(self.host, self.port)
+
+    @staticmethod
+    def _java(flags: tuple[str, ...], main: str) -> list[str]:
+        return ["java", *flags, "-cp", build.classpath("kafka"), main]
+
+
+def free_ports(number: int) -> list[int]:
+    """Ports that nobody listened on a moment ago."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [listening.getsockname()[1] for listening in sockets]
+    for listening in sockets:
+        listening.close()
+    return ports
+
+
+def serves_metadata(host: str, port: int) -> bool:
+    """Whether a broker answers, and names itself among the brokers there are."""
+    version = 12
+    message = RequestHeader(request_api_key=3, request_api_version=version, correlation_id=1, client_id="ready").encode(
+        2
+    )
+    message += MetadataRequest(topics=[]).encode(version)
+    try:
+        with socket.create_connection((host, port), timeout=5) as connection, connection.makefile("rwb") as stream:
+            stream.write(len(message).to_bytes(4, "big") + message)
+            stream.flush()
+            answer = stream.read(int.from_bytes(stream.read(4), "big"))
+    except OSError:
+        return False
+    if not answer:
+        return False
+    _, end = ResponseHeader.read(answer, 0, 1)
+    response, _ = MetadataResponse.read(answer, end, version)
+    return any(broker.port == port for broker in response.brokers)

@@ -1,0 +1,97 @@
+"""Servers and topics for the tests with real clients; what a server complained about is shown with a failure."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from .clients import CLIENTS, LIBRARIES, Client
+from .members import Members
+from .servers import Server, new_server
+from .topics import create_topic
+
+SHOWN = pytest.StashKey[dict[Server, int]]()
+
+
+@pytest.fixture(scope="session")
+def session_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = new_server(tmp_path_factory.mktemp("server"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def server(session_server: Server, request: pytest.FixtureRequest) -> Server:
+    """The one server of the session, shared by all tests of a worker."""
+    watch(request.node, session_server)
+    return session_server
+
+
+@pytest.fixture
+def own_server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Server]:
+    """A server of the test's own, to kill, or (`parametrize`, indirect) with settings of its own."""
+    server = new_server(tmp_path / "server", getattr(request, "param", None))
+    watch(request.node, server)
+    yield server
+    if server.process is not None:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def admin(session_server: Server) -> AdminClient:
+    return AdminClient({"bootstrap.servers": session_server.bootstrap})
+
+
+@pytest.fixture
+def new_name(request: pytest.FixtureRequest) -> Callable[[], str]:
+    """Names for topics, groups and transactional ids that no other test uses."""
+    stem = re.sub(r"[^a-zA-Z0-9]+", "-", f"{request.path.stem}-{request.node.name}").strip("-")
+    counter = itertools.count(1)
+    return lambda: f"{stem}-{next(counter)}"
+
+
+@pytest.fixture
+def new_topic(admin: AdminClient, new_name: Callable[[], str]) -> Callable[..., str]:
+    """Creates a topic of a name of its own: `new_topic(partitions=1, **{"max.message.bytes": …})`."""
+
+    def create(partitions: int = 1, **configs: str) -> str:
+        return create_topic(admin, new_name(), partitions, configs)
+
+    return create
+
+
+@pytest.fixture(params=CLIENTS, ids=lambda client: client.name)
+def client(request: pytest.FixtureRequest) -> Client:
+    return request.param
+
+
+@pytest.fixture(params=LIBRARIES, ids=lambda client: client.name)
+def library(request: pytest.FixtureRequest) -> Client:
+    """A client with transactions: kcat alone isn't one."""
+    return request.param
+
+
+@pytest.fixture
+def members() -> Iterator[Members]:
+    """Group members in child processes, ended with the test."""
+    members = Members()
+    yield members
+    members.end()
+
+
+def watch(item: pytest.Item, server: Server) -> None:
+    item.stash.setdefault(SHOWN, {})[server] = server.complained.stat().st_size
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        for server, since in item.stash.get(SHOWN, {}).items():
+            report.sections.append((f"stderr of {server.bootstrap}", server.stderr(since)[-20_000:]))
+    return report

@@ -1,0 +1,56 @@
+"""What Maven fetches and compiles, once: kept in `.cache/kafka`, shared by all test processes."""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+CACHE = HERE.parents[2] / ".cache" / "kafka"
+
+
+@functools.cache
+def classpath(project: str) -> str:
+    """The class path of a Maven project, built by the first process that asks.
+
+    `clients`: the Java clients, and our scenarios. `kafka`: Apache Kafka's server and tools, and what runs the tools.
+    """
+    folder = HERE / project
+    inputs = [folder / "pom.xml", *sorted(folder.rglob("*.java"))]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()[:12]
+    target = CACHE / f"{project}-{digest}"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / f"{project}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            for old in CACHE.glob(f"{project}-*"):
+                shutil.rmtree(old)
+            building = CACHE / f"{project}-building"
+            maven(folder / "pom.xml", building)
+            building.rename(target)
+    return f"{target / 'classes'}:{target / 'dependency'}/*"
+
+
+def maven(pom: Path, target: Path) -> None:
+    """Compile a project to `target/classes`, with what it depends on in `target/dependency`."""
+    command = [
+        "mvn", "--batch-mode", "--quiet", f"--file={pom}", "compile", "dependency:copy-dependencies",
+        f"-Dtarget={target}", f"-DoutputDirectory={target / 'dependency'}", "-DincludeScope=runtime",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+
+
+def require_java() -> None:
+    """Skip the running test on a machine without Java or Maven, but never in CI."""
+    missing = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
+    if missing and not os.environ.get("CI"):
+        pytest.skip(f"{' and '.join(missing)} not found; on Debian: apt-get install default-jdk-headless maven")

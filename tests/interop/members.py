@@ -1,0 +1,154 @@
+"""Group members in child processes, what they tell, and the rule that all of it has to keep."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+class Member:
+    """A program of programs/, running; `events` grows as it speaks."""
+
+    def __init__(self, program: str, **options: Any) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.process = subprocess.Popen(
+            [sys.executable, str(PROGRAMS / f"{program}.py"), json.dumps(options)], stdout=subprocess.PIPE
+        )
+        self.listener = threading.Thread(target=self._listen)
+        self.listener.start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.endswith(b"\n"):  # the last line of one that was killed may be cut
+                self.events.append(json.loads(line))
+
+    def told(self, event: str) -> list[dict[str, Any]]:
+        return [e for e in list(self.events) if e["event"] == event]
+
+    @property
+    def owns(self) -> list[int]:
+        """The partitions it has, as far as it has said."""
+        assert self.process.poll() is None, f"a member has exited with {self.process.returncode}"
+        said = self.told("owns")
+        return said[-1]["partitions"] if said else []
+
+    def end(self, number: signal.Signals) -> None:
+        """SIGTERM: it leaves; SIGKILL: it crashes."""
+        self.process.send_signal(number)  # nothing, where it has ended already
+        self.process.wait(20)
+        self.listener.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def kill(self) -> None:
+        self.end(signal.SIGKILL)
+
+    def leave(self) -> None:
+        self.end(signal.SIGTERM)
+        assert self.process.returncode == 0
+        assert self.told("closed")
+
+
+class Members:
+    """Those of one test; ended with it, in whatever way it ends."""
+
+    def __init__(self) -> None:
+        self.all: list[Member] = []
+
+    def start(self, program: str, **options: Any) -> Member:
+        self.all.append(Member(program, **options))
+        return self.all[-1]
+
+    def end(self) -> None:
+        for member in self.all:
+            member.kill()
+
+    def committed(self) -> dict[int, int]:
+        """The highest offset acknowledged in each partition."""
+        found: dict[int, int] = defaultdict(int)
+        for event in (e for m in self.all for e in m.told("committed")):
+            for partition, offset in event["offsets"].items():
+                found[int(partition)] = max(found[int(partition)], offset)
+        return dict(found)
+
+
+class Feeder:
+    """Writes numbered records into all partitions in turn, one each every 20 ms, until it's stopped."""
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+        self.producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 1,
+                "reconnect.backoff.max.ms": 200,
+            }
+        )
+        self.topic, self.ends = topic, dict.fromkeys(range(partitions), 0)
+        self.delivered = 0
+        self.failures: list[object] = []
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self) -> None:
+        while not self.stopping.wait(0.02):
+            for partition, end in self.ends.items():
+                self.producer.produce(self.topic, b"%d" % end, partition=partition, on_delivery=self._delivered)
+                self.ends[partition] = end + 1
+            self.producer.poll(0)
+
+    def _delivered(self, error: object, _: object) -> None:
+        if error is None:
+            self.delivered += 1
+        else:
+            self.failures.append(error)
+
+    def stop(self) -> dict[int, int]:
+        """The number of records, and so the end offset, of each partition."""
+        self.stopping.set()
+        self.thread.join()
+        assert self.producer.flush(60) == 0
+        assert not self.failures, self.failures[0]
+        return self.ends
+
+
+def assert_at_least_once(members: Iterable[Member], ends: dict[int, int]) -> None:
+    """No record is lost, and none is read again once an acknowledged commit is past it.
+
+    A record may well be read twice: by one that crashed, or lost its partition, before it had committed, and then
+    by the heir. Nothing more is allowed by the protocol when members commit what they have processed.
+    """
+    events = sorted((e for m in members for e in m.events), key=lambda e: e["at"])
+    committed: dict[int, int] = defaultdict(int)
+    found: dict[int, set[int]] = defaultdict(set)
+    for event in events:
+        if event["event"] == "committed":
+            for partition, offset in event["offsets"].items():
+                assert offset >= committed[int(partition)], f"a commit went back: {event}"
+                committed[int(partition)] = offset
+        elif event["event"] == "read":
+            partition, offset = event["partition"], event["offset"]
+            assert offset >= committed[partition], f"read again, after a commit of {committed[partition]}: {event}"
+            found[partition].add(offset)
+    assert {p: len(found[p]) for p in ends} == ends
+    assert {p: set(range(end)) for p, end in ends.items()} == found
+    assert dict(committed) == ends
+
+
+def monotonic() -> int:
+    """The clock of the events, ns."""
+    return time.monotonic_ns()
