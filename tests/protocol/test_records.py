@@ -440,8 +440,7 @@ def short_batch(attributes: int = 0, payload: int = 20) -> bytes:
         (corrupted("base_offset", -5), "negative base offset"),
         (corrupted("producer_id", -2), "producer -2 with epoch -1"),
         (corrupted("base_sequence", -2), "base sequence -2"),
-        (corrupted("base_sequence", 0), "a sequence or a transaction, but no producer id"),
-        (corrupted("attributes", 0x10), "a sequence or a transaction, but no producer id"),
+        (corrupted("attributes", 0x10), "a transaction, but no producer id"),
         (joined(values(b"a"))[:-1] + b"\xff", "checksum is 0x"),
     ],
 )

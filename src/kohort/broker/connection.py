@@ -187,9 +187,9 @@ class Connection(asyncio.Protocol):
             self._scheduled = True
             self._server.loop.call_soon(self._take_turn)
 
-    def _send(self, pieces: list[Buffer]) -> None:
-        self._out += pieces
-        self._out_size += sum(map(len, pieces))
+    def _send(self, piece: Buffer) -> None:
+        self._out.append(piece)
+        self._out_size += len(piece)
         if self._out_size > WRITE_LIMIT:
             self._flush()
 

@@ -38,14 +38,14 @@ objects to Python, some ten times its size."""
 _PRODUCE: Final = 0
 _HEADER: Final = struct.Struct(">hhih")
 _PREFIX: Final = struct.Struct(">ii")
-_PREFIX_WITH_TAGS: Final = struct.Struct(">iib")
+_PREFIX_WITH_TAGS: Final = struct.Struct(">iix")  # no tagged fields: a zero byte
 
 _FETCH: Final = 1
 _LARGE: Final = 16 * 1024
 """Bytes from which a buffer is worth sending by itself instead of being copied."""
 
-Send = Callable[[list[Buffer]], None]
-"""Takes a response in pieces, the first of which are its size and header."""
+Send = Callable[[Buffer], None]
+"""Takes a response, its size first, in one piece or in several."""
 
 
 class BadRequestError(Exception):
@@ -66,9 +66,9 @@ class Route:
         "error_field",
         "flexible",
         "handle",
+        "header_size",
         "max_size",
-        "prefix",
-        "prefix_size",
+        "pack",
         "read",
         "version",
     )
@@ -82,27 +82,26 @@ class Route:
             f"kohort.broker.handlers.{module_name(which.name)}"
         ).handle
         self.flexible = which.request_header_version(version) == 2
-        with_tags = which.response_header_version(version) == 1
-        self.prefix = _PREFIX_WITH_TAGS if with_tags else _PREFIX
-        self.prefix_size = self.prefix.size - 4
+        prefix = _PREFIX_WITH_TAGS if which.response_header_version(version) == 1 else _PREFIX
+        self.pack = prefix.pack
+        self.header_size = prefix.size - 4
         self.max_size = None if which.key == _PRODUCE else MAX_BODY
         self.carries_records = which.key == _FETCH
         self.error_field = "error_code" in which.response.__struct_fields__
 
-    def response(self, correlation_id: int, response: Response) -> list[Buffer]:
-        """Size and header, and the body."""
-        if self.carries_records:
-            body: list[Buffer] = self.encode(response, _pieces)
-            size = self.prefix_size + sum(map(len, body))
-        else:
-            whole = self.encode(response)
-            body = [whole]
-            size = self.prefix_size + len(whole)
-        if self.prefix is _PREFIX:
-            prefix = _PREFIX.pack(size, correlation_id)
-        else:
-            prefix = _PREFIX_WITH_TAGS.pack(size, correlation_id, 0)
-        return [prefix, *body]
+    def respond(self, correlation_id: int, response: Response, send: Send) -> int:
+        """Send a response, and return its size."""
+        if not self.carries_records:
+            body = self.encode(response)
+            size = self.header_size + len(body)
+            send(self.pack(size, correlation_id) + body)
+            return size
+        pieces: list[Buffer] = self.encode(response, _pieces)
+        size = self.header_size + sum(map(len, pieces))
+        send(self.pack(size, correlation_id))
+        for piece in pieces:
+            send(piece)
+        return size
 
 
 def _pieces(parts: list[Buffer]) -> list[Buffer]:
@@ -210,12 +209,10 @@ class Dispatcher:
         sent = 0
         if response is not None:
             try:
-                pieces = route.response(correlation_id, response)
+                sent = route.respond(correlation_id, response, send)
             except ProtocolError as error:
                 log.exception("the response to %s v%d doesn't encode", route.api.name, route.version)
                 raise BadRequestError(f"{route.api.name} failed: {error}") from error
-            sent = sum(map(len, pieces))
-            send(pieces)
         self._observe(route.api.key, time.perf_counter() - began, size, sent)
 
     def route(self, key: int, version: int) -> Route | None:
@@ -231,13 +228,13 @@ class Dispatcher:
         route = self._routes[key << 16 | version] = Route(api(key), version)
         return route
 
-    def _versions_instead(self, correlation_id: int) -> list[Buffer]:
+    def _versions_instead(self, correlation_id: int) -> bytes:
         """What a client gets that asks in a version of ApiVersions we don't know: v0, with those we do."""
         from kohort.broker.handlers.api_versions import api_keys
 
         response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=api_keys())
         body = response.encode(0)
-        return [_PREFIX.pack(4 + len(body), correlation_id), body]
+        return _PREFIX.pack(4 + len(body), correlation_id) + body
 
     def _new_client_id(self, raw: bytes) -> str:
         try:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from kohort.coordinator.timing_wheel import Timer, TimingWheel
+from kohort.coordinator.timing_wheel import TimingWheel
 
 __all__ = ["LoopWheel"]
 
@@ -30,7 +30,6 @@ class LoopWheel(TimingWheel):
         self._after = after
         self._loop: asyncio.AbstractEventLoop | None = None
         self._handle: asyncio.TimerHandle | None = None
-        self._armed = _NEVER  # when the loop wakes us, in ms since 1970
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to advance."""
@@ -44,27 +43,26 @@ class LoopWheel(TimingWheel):
             self._handle.cancel()
             self._handle = None
 
-    def add(self, deadline: int, callback: Callable[[], object]) -> Timer:
-        """Add a timer, and see to it that the loop wakes up for it."""
-        timer = super().add(deadline, callback)
-        if deadline < self._armed and self._loop is not None:
-            self._arm()
-        return timer
+    def _earlier(self) -> None:
+        self._arm()
 
     def _arm(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
         due = self.next_deadline()
-        if due is None or self._loop is None:
-            self._armed = _NEVER
+        if self._loop is None:
+            self._alarm = 0
             return
-        self._armed = due
+        if due is None:
+            self._alarm = _NEVER
+            return
+        self._alarm = due
         self._handle = self._loop.call_later(max(0, due - self._clock()) / 1000, self._wake)
 
     def _wake(self) -> None:
         self._handle = None
-        self._armed = 0  # nothing that a timer adds needs to arm: we do when all have run
+        self._alarm = 0  # a timer that is added now needs no alarm: we arm when all have run
         while True:
             try:
                 self.advance(self._clock())
@@ -75,5 +73,4 @@ class LoopWheel(TimingWheel):
             self._after()
         except Exception:
             log.exception("what timers decided could not be done")
-        self._armed = _NEVER
         self._arm()

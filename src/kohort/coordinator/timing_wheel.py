@@ -15,40 +15,55 @@ timers run; when it reaches one further up, its timers move down to where they n
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 __all__ = ["Timer", "TimingWheel"]
 
 
 class Timer:
-    """A callback that waits for its deadline, in ms since 1970; made by `TimingWheel.add`."""
+    """Something to be done at a deadline, in ms since 1970."""
 
-    __slots__ = ("_bucket", "_order", "_wheel", "callback", "deadline")
+    __slots__ = ("_bucket", "_order", "deadline")
 
-    def __init__(self, wheel: TimingWheel, deadline: int, callback: Callable[[], object], order: int) -> None:
-        self.deadline: Final = deadline
-        self.callback: Final = callback
-        self._wheel = wheel
-        self._order = order
+    def __init__(self, deadline: int) -> None:
+        self.deadline = deadline
+        self._order = 0
         self._bucket: _Bucket | None = None
+
+    def run(self) -> None:
+        """What is to be done."""
+        raise NotImplementedError
 
     @property
     def waiting(self) -> bool:
-        """Whether it neither ran nor was cancelled."""
+        """Whether it is on a wheel, and neither ran nor was cancelled."""
         return self._bucket is not None
 
     def cancel(self) -> bool:
-        """Take the timer off the wheel; False if it ran or was cancelled before."""
+        """Take the timer off its wheel; False if it ran or was cancelled before."""
         bucket = self._bucket
         if bucket is None:
             return False
         self._bucket = None
-        self._wheel._count -= 1
+        bucket.level.wheel._count -= 1
         timers = bucket.timers
         timers.remove(self)
         if not timers:
             bucket.level.mask ^= bucket.bit
         return True
+
+
+class _Call(Timer):
+    """A timer that calls a function."""
+
+    __slots__ = ("_callback",)
+
+    def __init__(self, deadline: int, callback: Callable[[], object]) -> None:
+        super().__init__(deadline)
+        self._callback = callback
+
+    def run(self) -> None:
+        """Call it."""
+        self._callback()
 
 
 class _Bucket:
@@ -65,9 +80,10 @@ class _Bucket:
 class _Level:
     """One digit of time; bit i of the mask is set while bucket i has timers."""
 
-    __slots__ = ("buckets", "mask", "shift")
+    __slots__ = ("buckets", "mask", "shift", "wheel")
 
-    def __init__(self, size: int, shift: int) -> None:
+    def __init__(self, wheel: TimingWheel, size: int, shift: int) -> None:
+        self.wheel = wheel
         self.shift = shift
         self.mask = 0
         self.buckets = [_Bucket(self, index) for index in range(size)]
@@ -98,9 +114,10 @@ class TimingWheel:
         self._size = wheel_size
         self._bits = wheel_size.bit_length() - 1
         self._tick = now // tick_ms
-        self._levels = [_Level(wheel_size, 0)]
+        self._levels = [_Level(self, wheel_size, 0)]
         self._count = 0
         self._added = 0
+        self._alarm = 0  # `_earlier` is to hear of deadlines before this
 
     def __len__(self) -> int:
         """Number of timers that wait."""
@@ -111,11 +128,20 @@ class TimingWheel:
 
         With a deadline in the past it runs at the next `advance`, or, if one is under way, within that.
         """
-        self._added = order = self._added + 1
-        timer = Timer(self, deadline, callback, order)
+        timer = _Call(deadline, callback)
+        self.schedule(timer)
+        return timer
+
+    def schedule(self, timer: Timer) -> None:
+        """Have a timer run by the first `advance` that reaches its deadline; it must not be on a wheel already."""
+        self._added = timer._order = self._added + 1
         self._count += 1
         self._place(timer)
-        return timer
+        if timer.deadline < self._alarm:
+            self._earlier()
+
+    def _earlier(self) -> None:
+        """A timer is due before `_alarm`, for which whoever drives the wheel waits. Nothing, unless overridden."""
 
     def next_deadline(self) -> int | None:
         """When to call `advance` next, in ms since 1970; None without timers.
@@ -153,7 +179,7 @@ class TimingWheel:
             for timer in sorted(bucket.timers, key=_due_order):
                 if timer.cancel():  # an earlier one's callback may have done so
                     ran += 1
-                    timer.callback()
+                    timer.run()
         self._tick = max(self._tick, target)
         return ran
 
@@ -163,7 +189,7 @@ class TimingWheel:
         if (distance := tick ^ self._tick) >= self._size and tick > self._tick:
             number = (distance.bit_length() - 1) // self._bits
             while number >= len(self._levels):
-                self._levels.append(_Level(self._size, len(self._levels) * self._bits))
+                self._levels.append(_Level(self, self._size, len(self._levels) * self._bits))
             level = self._levels[number]
         else:
             level = self._levels[0]

@@ -75,10 +75,9 @@ def check_batch(data: memoryview, config: LogConfig, origin: Origin, now: int) -
     if header.base_offset:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"base offset {header.base_offset} where 0 is expected")
     if header.producer_id < 0:
-        if header.transactional or header.producer_id != NO_PRODUCER_ID or header.base_sequence >= 0:
-            reason = (
-                f"producer id {header.producer_id}, sequence {header.base_sequence}, attributes {header.attributes}"
-            )
+        # The sequence says nothing then: aiokafka leaves it at 0.
+        if header.transactional or header.producer_id != NO_PRODUCER_ID:
+            reason = f"producer id {header.producer_id}, attributes {header.attributes}"
             raise KafkaError(ErrorCode.INVALID_RECORD, reason)
     elif header.producer_epoch < 0:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"producer epoch {header.producer_epoch}")

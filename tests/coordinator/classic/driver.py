@@ -184,7 +184,7 @@ class Driver:
         request = HeartbeatRequest(
             group_id=group, generation_id=generation, member_id=member_id, group_instance_id=instance
         )
-        return self.send(self.shard.classic.heartbeat, request, 4).error
+        return self.shard.classic.heartbeat(request, self.now)
 
     def leave(self, *members: tuple[str, str | None], group: str = "group") -> list[ErrorCode]:
         request = LeaveGroupRequest(

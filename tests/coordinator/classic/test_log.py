@@ -32,6 +32,15 @@ def test_an_assignment_is_stored_as_kafka_stores_it() -> None:
     assert member.subscription[:2] == b"\0\0"
 
 
+def test_generations_with_assignments_are_counted() -> None:
+    driver = Driver()
+    leader, _ = driver.stable_group(2)
+    assert driver.shard.classic.completed_rebalances == 1
+    driver.join(leader)
+    assert driver.shard.classic.completed_rebalances == 1
+    assert driver.shard.classic.count_by_state() == {GroupState.PREPARING_REBALANCE: 1}
+
+
 def test_a_group_that_empties_is_stored_without_members() -> None:
     driver = Driver()
     driver.stable_group(1)

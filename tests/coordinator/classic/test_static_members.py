@@ -160,6 +160,15 @@ def test_when_all_static_members_are_away_the_rebalance_waits_for_one() -> None:
     assert driver.join(second, instance="1", session=LONG).response.leader == second
 
 
+def test_a_static_member_comes_back_to_a_full_group() -> None:
+    driver = Driver(group_max_size=2)
+    joins = [driver.join(instance=str(number)) for number in range(2)]
+    driver.sleep(6_000)
+    driver.settle([join.response.member_id for join in joins], 1)
+    assert driver.join(instance="1").error is ErrorCode.NONE
+    assert driver.join(instance="2").error is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
 def test_an_administrator_removes_a_static_member_by_instance() -> None:
     driver, (leader, _) = static_group()
     assert driver.leave(("", "1"), ("", "9")) == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID]

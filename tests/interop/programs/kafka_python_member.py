@@ -38,6 +38,7 @@ consumer = KafkaConsumer(
     auto_offset_reset="earliest",
     enable_auto_commit=False,
     fetch_max_wait_ms=50,
+    reconnect_backoff_max_ms=200,
 )
 consumer.subscribe([wanted.topic], listener=Listener())
 while not terminated:

@@ -11,7 +11,10 @@ wanted = options()
 terminated = Terminated()
 owned: list[int] = []
 producer = KafkaProducer(
-    bootstrap_servers=wanted.bootstrap, transactional_id=wanted.transactional_id, transaction_timeout_ms=30_000
+    bootstrap_servers=wanted.bootstrap,
+    transactional_id=wanted.transactional_id,
+    transaction_timeout_ms=30_000,
+    reconnect_backoff_max_ms=200,
 )
 consumer = KafkaConsumer(
     wanted.topic,
@@ -23,6 +26,7 @@ consumer = KafkaConsumer(
     enable_auto_commit=False,
     isolation_level="read_committed",
     fetch_max_wait_ms=50,
+    reconnect_backoff_max_ms=200,
 )
 
 

@@ -15,11 +15,11 @@ from kohort.coordinator.classic.records import group_record, group_tombstone, re
 from kohort.coordinator.classic.responses import append_error, join_refused, sync_refused, synced
 from kohort.coordinator.classic.settings import ClassicSettings
 from kohort.coordinator.classic.states import GroupState
-from kohort.coordinator.step import Answer, Client, Record, Reply, Step
+from kohort.coordinator.step import Client, Record, Reply, Step
 from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_groups import DescribeGroupsResponse
-from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kohort.protocol.messages.heartbeat import HeartbeatRequest
 from kohort.protocol.messages.join_group import JoinGroupRequest
 from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kohort.protocol.messages.list_groups import ListGroupsResponse
@@ -132,12 +132,11 @@ class ClassicGroups:
         members = group.members.values()
         self._effects.record(group_record(group, members, group.leader, assignments, now), failed)
 
-    def heartbeat(self, request: HeartbeatRequest, client: Client, now: int, reply: Reply) -> Step:
-        """A member says that it is alive, and hears whether it has to join again."""
-        del client
-        return Step(answers=[Answer(reply, HeartbeatResponse(error_code=self._heartbeat(request, now)))])
+    def heartbeat(self, request: HeartbeatRequest, now: int) -> ErrorCode:
+        """A member says that it is alive, and hears whether it has to join again.
 
-    def _heartbeat(self, request: HeartbeatRequest, now: int) -> ErrorCode:
+        There is no step: nothing is persisted, and nobody waits.
+        """
         group = self._groups.get(request.group_id)
         if group is None:
             return _unknown_group(request.group_id)

@@ -103,7 +103,9 @@ class Joins:
 
     def _enter(self, group: ClassicGroup, join: _Join) -> None:
         member_id = join.request.member_id
-        if not self._has_room(group, member_id):
+        # A static member that comes back without an id takes no more room than it did.
+        place = member_id or group.static_ids.get(join.request.group_instance_id or "", "")
+        if not self._has_room(group, place):
             self._turn_away(group, join)
         elif not group.supports(join.request.protocol_type, join.protocols):
             self._refuse(join, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)

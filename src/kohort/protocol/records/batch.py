@@ -223,8 +223,8 @@ def check_batch(data: Buffer, position: int = 0) -> BatchHeader:
         raise corrupt(f"producer {header.producer_id} with epoch {header.producer_epoch}")
     if header.base_sequence < NO_SEQUENCE:
         raise corrupt(f"base sequence {header.base_sequence}")
-    if header.producer_id == NO_PRODUCER_ID and (header.base_sequence != NO_SEQUENCE or header.transactional):
-        raise corrupt("a sequence or a transaction, but no producer id")
+    if header.producer_id == NO_PRODUCER_ID and header.transactional:
+        raise corrupt("a transaction, but no producer id")
     return header
 
 

@@ -1,0 +1,1 @@
+"""Group coordination in virtual time: one seed drives members, network and coordinator, faults included."""

@@ -1,0 +1,91 @@
+"""Brokers as child processes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kohort.testing import BrokerProcess
+
+from .test_broker import create_topic, topics
+
+
+def test_it_survives_being_killed_with_its_port_and_its_data() -> None:
+    with BrokerProcess() as broker:
+        address = broker.bootstrap_servers
+        create_topic(address, "orders")
+
+        broker.kill()
+        broker.start()
+
+        assert broker.bootstrap_servers == address
+        assert "orders" in topics(address)
+
+
+def test_it_restarts_in_good_order() -> None:
+    with BrokerProcess() as broker:
+        before = broker.pid
+
+        broker.restart()
+
+        assert broker.pid != before
+        assert broker.stop() == 0
+
+
+def test_several_run_side_by_side() -> None:
+    with BrokerProcess() as one, BrokerProcess() as other:
+        create_topic(one.bootstrap_servers, "orders")
+
+        assert "orders" not in topics(other.bootstrap_servers)
+
+
+def test_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    with BrokerProcess() as broker:
+        pid = broker.pid
+
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_data_of_its_own_directory_stays(tmp_path: Path) -> None:
+    with BrokerProcess(data_dir=tmp_path):
+        pass
+
+    assert (tmp_path / "meta.properties").exists()
+
+
+def test_settings_and_options_are_kohort_serves() -> None:
+    settings = {"broker.rack": "r1", "delete.topic.enable": False, "log.cleanup.policy": ["compact", "delete"]}
+
+    with BrokerProcess(settings, options=("--log-format=json",)) as broker:
+        assert broker.log().startswith("{")
+
+
+def test_what_keeps_it_from_starting_is_told() -> None:
+    with pytest.raises(RuntimeError, match=r"exit code 2; its log ends with\n(.|\n)*did you mean num\.partitions\?"):
+        BrokerProcess({"num.partition": 7}).__enter__()
+
+
+def test_the_environment_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KOHORT_NO_SUCH_KEY", "7")
+
+    with BrokerProcess() as broker:
+        assert broker.pid
+
+
+def test_a_broker_that_does_not_run_can_not_be_killed() -> None:
+    with BrokerProcess() as broker:
+        broker.kill()
+
+        with pytest.raises(RuntimeError, match="doesn't run"):
+            broker.kill()
+
+
+def test_a_broker_that_runs_can_not_be_started() -> None:
+    with BrokerProcess() as broker, pytest.raises(RuntimeError, match="runs already"):
+        broker.start()
