@@ -35,8 +35,10 @@ format: $(READY) ## Format and sort imports
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
+FIRST ?= 1000
+SEEDS ?= 1000
 simulate: $(READY) ## More seeds of the simulation: make simulate FIRST=1000 SEEDS=5000
-	@$(BIN)/python -m tests.simulation $(FIRST) $(SEEDS)
+	@$(BIN)/python -m tests.simulation --first $(FIRST) --seeds $(SEEDS)
 
 bench: bench-wire bench-startup bench-broker ## All benchmarks
 

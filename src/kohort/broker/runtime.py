@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from kohort.broker.reply import Reply
 from kohort.broker.topics import Partition, Topic
-from kohort.coordinator.step import Record, Step
+from kohort.coordinator.step import Record, Step, append_error
 from kohort.log import Origin
 from kohort.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from kohort.protocol.message import Data
@@ -36,12 +36,6 @@ LOAD_AT_ONCE: Final = 1024 * 1024
 """Bytes of a coordinator's log that are replayed before other work gets its turn."""
 
 COMMIT_MARKER: Final = 1
-
-_APPEND_ERRORS: Final = {
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""What a client is told when a coordinator's record can't be appended; as Kafka."""
 
 
 class Shard(Protocol):
@@ -315,7 +309,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
     def _fail(self, entry: Entry[S], step: Step, error: KafkaError) -> None:
         log.error("the coordinator could not write to %s: %s", entry.partition, error)
         if step.failed is not None:
-            self.perform(entry, step.failed(_APPEND_ERRORS.get(error.code, error.code)))
+            self.perform(entry, step.failed(append_error(error.code)))
         else:
             for reply, response in step.answers:
                 reply(response)

@@ -8,7 +8,6 @@ from typing import Any
 
 from kohort.coordinator.classic import CLASSIC, ClassicGroups, OffsetRules
 from kohort.coordinator.classic.records import VALUE_VERSION
-from kohort.coordinator.classic.responses import append_error
 from kohort.coordinator.offsets import Offsets
 from kohort.coordinator.offsets import value_version as offset_value_version
 from kohort.coordinator.step import Answer, Record, Reply, Step
@@ -86,9 +85,7 @@ class GroupShard:
             ]
             return [Answer(reply, results)]
 
-        return Step(
-            records, answer(outcomes), lambda code: Step(answers=answer(dict.fromkeys(outcomes, append_error(code))))
-        )
+        return Step(records, answer(outcomes), lambda code: Step(answers=answer(dict.fromkeys(outcomes, code))))
 
     # The log ----------------------------------------------------------------------------------------------------
 

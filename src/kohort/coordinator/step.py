@@ -9,12 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Data
 
-__all__ = ["Answer", "Client", "Record", "Reply", "Step"]
+__all__ = ["Answer", "Client", "Record", "Reply", "Step", "append_error"]
+
+_APPEND_ERRORS: Final = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
 
 Reply = Callable[[Any], None]
 """Takes the response to a request; called exactly once."""
@@ -55,7 +66,8 @@ class Step:
     Attributes:
         records: to be appended atomically, then replayed, in this order.
         answers: to be given when the records are safe.
-        failed: what the operation comes to when the append failed with an error; None where no answer depends on it.
+        failed: what the operation comes to when the append failed, with an error that clients understand
+            (`append_error`); None where no answer depends on it.
         producer: producer id and epoch, if the records belong to a transaction: they are appended as its batch.
     """
 
@@ -63,3 +75,8 @@ class Step:
     answers: list[Answer] = field(default_factory=list)
     failed: Callable[[ErrorCode], Step] | None = None
     producer: tuple[int, int] | None = None
+
+
+def append_error(code: ErrorCode) -> ErrorCode:
+    """What clients are told when a coordinator's record could not be written for this reason; as Kafka's."""
+    return _APPEND_ERRORS.get(code, code)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kohort.coordinator.shard import GroupSettings, GroupShard, value_version
-from kohort.coordinator.step import Client, Step
+from kohort.coordinator.step import Client, Step, append_error
 from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
@@ -73,7 +73,7 @@ class Driver:
     def perform(self, step: Step) -> None:
         if step.records and self.append_error is not None:
             if step.failed is not None:
-                self.perform(step.failed(self.append_error))
+                self.perform(step.failed(append_error(self.append_error)))
                 return
             step.records.clear()
         for key, value in step.records:

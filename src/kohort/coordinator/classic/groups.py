@@ -12,7 +12,7 @@ from kohort.coordinator.classic.group import ClassicGroup, Waiting
 from kohort.coordinator.classic.joins import Joins
 from kohort.coordinator.classic.rebalancer import Rebalancer
 from kohort.coordinator.classic.records import group_record, group_tombstone, restore
-from kohort.coordinator.classic.responses import append_error, join_refused, sync_refused, synced
+from kohort.coordinator.classic.responses import join_refused, sync_refused, synced
 from kohort.coordinator.classic.settings import ClassicSettings
 from kohort.coordinator.classic.states import GroupState
 from kohort.coordinator.step import Client, Record, Reply, Step
@@ -121,11 +121,10 @@ class ClassicGroups:
 
         def failed(code: ErrorCode) -> Step:
             with self._effects.of_request(now) as step:
-                error = append_error(code)
                 for waiting in syncing.values():
-                    self._effects.answer(waiting.reply, sync_refused(error))
+                    self._effects.answer(waiting.reply, sync_refused(code))
                 if group.generation == generation and group.state in _COMMON:
-                    self.rebalancer.prepare(group, f"{error.name} when the assignments were to be stored")
+                    self.rebalancer.prepare(group, f"{code.name} when the assignments were to be stored")
             return step
 
         log.info("group %s: assignments of generation %d from %s", group.group_id, generation, group.leader)

@@ -11,7 +11,7 @@ from kohort.coordinator.classic.group import ClassicGroup, Waiting
 from kohort.coordinator.classic.member import Member
 from kohort.coordinator.classic.rebalancer import Rebalancer
 from kohort.coordinator.classic.records import group_record
-from kohort.coordinator.classic.responses import append_error, join_refused, joined
+from kohort.coordinator.classic.responses import join_refused, joined
 from kohort.coordinator.classic.settings import ClassicSettings
 from kohort.coordinator.classic.states import GroupState
 from kohort.coordinator.step import Answer, Client, Reply, Step
@@ -180,7 +180,7 @@ class Joins:
         def failed(code: ErrorCode) -> Step:
             if group.arrivals.pop(new.member_id, None):
                 self._rebalancer.forget(new)
-            return Step(answers=[Answer(join.reply, join_refused(append_error(code), "", join.client.version))])
+            return Step(answers=[Answer(join.reply, join_refused(code, "", join.client.version))])
 
         log.info("group %s: static member %s is back as %s", group.group_id, new.instance_id, new.member_id)
         group.arrivals[new.member_id] = new

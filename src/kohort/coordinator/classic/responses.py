@@ -11,25 +11,9 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.join_group import JoinGroupResponse
 from kohort.protocol.messages.sync_group import SyncGroupResponse
 
-__all__ = ["append_error", "join_refused", "joined", "sync_refused", "synced"]
+__all__ = ["join_refused", "joined", "sync_refused", "synced"]
 
 _NULLABLE_PROTOCOL: Final = 7  # first version of JoinGroup that can do without a protocol
-
-_APPEND_ERRORS: Final = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-
-
-def append_error(code: ErrorCode) -> ErrorCode:
-    """What a member is told when the group's record could not be written."""
-    return _APPEND_ERRORS.get(code, code)
 
 
 def join_refused(code: ErrorCode, member_id: str, version: int) -> JoinGroupResponse:
