@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -28,9 +29,13 @@ class Peer:
         else:
             (self.server.port,) = free_ports(1)
         command = self.server.command()
+        # Python keeps compiled modules unless it is told not to, as in some containers; Kafka's jars are compiled, too.
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         with self.server.said.open("wb") as out, self.server.complained.open("wb") as err:
             started = time.perf_counter()
-            self.server.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+            self.server.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment
+            )
         while not serves_metadata(self.server.host, self.server.port):
             if time.perf_counter() - started > self.server.ready_within:
                 raise TimeoutError(f"{self.name} isn't ready:\n{self.server.stderr()}")
