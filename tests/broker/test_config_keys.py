@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +75,17 @@ def test_limits_are_keys_of_the_broker() -> None:
     assert limits <= BROKER_KEYS.keys()
 
 
-@pytest.mark.parametrize("key", [*BROKER_KEYS.values(), *TOPIC_KEYS.values(), *GROUP_KEYS.values()], ids=str)
+KEYS = [*BROKER_KEYS.values(), *TOPIC_KEYS.values(), *GROUP_KEYS.values()]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=attrgetter("name"))
 def test_a_default_is_a_value_of_its_key(key: Key) -> None:
     text = show(key.default)
 
     assert text is None or key.name == "broker.id" or key.parse(text) == key.default
 
 
-@pytest.mark.parametrize("key", [*BROKER_KEYS.values(), *TOPIC_KEYS.values(), *GROUP_KEYS.values()], ids=str)
+@pytest.mark.parametrize("key", KEYS, ids=attrgetter("name"))
 def test_every_key_is_explained_in_sentences(key: Key) -> None:
     assert key.doc[0].isupper()
     assert key.doc.endswith(".")

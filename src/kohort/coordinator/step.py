@@ -7,14 +7,16 @@ says how to go on instead. So the state never differs from what a restart would 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Data
 
-__all__ = ["Answer", "Client", "Record", "Reply", "Step", "append_error"]
+__all__ = ["Answer", "Client", "Record", "Reply", "Step", "append_error", "first_batch"]
+
+_BATCH_BYTES: Final = 256 * 1024  # well below what a log takes as one batch
 
 _APPEND_ERRORS: Final = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -75,6 +77,21 @@ class Step:
     answers: list[Answer] = field(default_factory=list)
     failed: Callable[[ErrorCode], Step] | None = None
     producer: tuple[int, int] | None = None
+
+
+def first_batch(records: Iterable[Record]) -> list[Record]:
+    """As many of these as a log surely takes in one batch, and at least one if there are any; the others have to wait.
+
+    For what is done again and again, such as forgetting what is old: however much has piled up, some of it gets done.
+    """
+    batch: list[Record] = []
+    size = 0
+    for record in records:
+        size += sum(len(data.encode(data.__message__.versions[-1])) for data in record if data is not None)
+        if batch and size > _BATCH_BYTES:
+            break
+        batch.append(record)
+    return batch
 
 
 def append_error(code: ErrorCode) -> ErrorCode:

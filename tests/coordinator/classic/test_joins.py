@@ -288,3 +288,12 @@ def test_a_member_that_has_lost_its_place_to_another_is_turned_away() -> None:
 def test_older_versions_get_an_empty_protocol_with_an_error_and_newer_ones_none() -> None:
     assert Driver().join("member", version=6).response.protocol_name == ""
     assert Driver().join("member", version=7).response.protocol_name is None
+
+
+def test_protocols_that_nobody_names_any_more_leave_no_trace() -> None:
+    driver = Driver()
+    member, _ = driver.enter()
+    for number in range(100):
+        driver.join(member, protocols=[("range", b""), (f"other-{number}", b"")])
+    group = driver.shard.classic.get("group")
+    assert group is not None and group._support.keys() == {"range", "other-99"}

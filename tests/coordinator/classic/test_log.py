@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from kohort.coordinator.classic.states import TRANSITIONS, GroupState
 from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from kohort.protocol.stored import OFFSETS_TOPIC, decode_key
 from kohort.protocol.stored.group_metadata import GroupMetadataValue
 from tests.coordinator.classic.driver import REBALANCE, SESSION, START, Driver, subscription
@@ -200,3 +203,13 @@ def test_topics_of_consumers_are_known_after_a_restart() -> None:
     driver.restart()
     group = driver.shard.classic.get("group")
     assert group is not None and group.topics == {"a", "b"}
+
+
+def test_an_offset_with_a_time_of_expiry_is_the_same_after_a_restart() -> None:
+    driver = Driver()
+    partition = OffsetCommitRequest.Topic.Partition(partition_index=0, committed_offset=1, committed_leader_epoch=5)
+    topic = OffsetCommitRequest.Topic(name="topic", topic_id=UUID(int=1), partitions=[partition])
+    request = OffsetCommitRequest(group_id="group", retention_time_ms=1_000, topics=[topic])
+    driver.send(driver.shard.offsets.commit, request, 4)
+    before, after = (shard.offsets.committed("group", "topic", 0) for shard in (driver.shard, driver.replayed()))
+    assert before is not None and before == after

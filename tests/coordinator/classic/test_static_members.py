@@ -173,3 +173,38 @@ def test_an_administrator_removes_a_static_member_by_instance() -> None:
     driver, (leader, _) = static_group()
     assert driver.leave(("", "1"), ("", "9")) == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID]
     assert driver.members() == [leader]
+
+
+def test_members_that_are_all_away_are_waited_for_even_if_they_want_no_time() -> None:
+    driver, (leader, follower) = static_group()
+    dynamic, join = driver.enter(rebalance=0)
+    driver.join(leader, instance="0", rebalance=0)
+    driver.join(follower, instance="1", rebalance=0)
+    assert join.response.generation_id == 2
+    driver.settle([leader, follower, dynamic], 2)
+    driver.leave((dynamic, None))
+    driver.sleep(SESSION - 1)
+    assert driver.state() == "PreparingRebalance" and driver.members() == [leader, follower]
+    driver.sleep(REBALANCE)
+    assert driver.state() == "Empty"
+
+
+def test_a_member_that_comes_back_before_it_has_synced_is_not_missed() -> None:
+    driver = Driver()
+    joins = [driver.join(instance=str(number)) for number in range(2)]
+    driver.sleep(6_000)
+    leader, old = [join.response.member_id for join in joins]
+    driver.sync(leader, 1, {leader: b"a", old: b"b"}, instance="0")
+    new = driver.join(instance="1").response.member_id
+    for _ in range(2 * REBALANCE // SESSION):
+        driver.sleep(SESSION - 1)
+        assert driver.heartbeat(leader, 1) is driver.heartbeat(new, 1) is ErrorCode.NONE
+    assert driver.state() == "Stable"
+
+
+def test_the_longest_instance_id_makes_a_member_id_that_can_be_stored() -> None:
+    driver = Driver()
+    join = driver.join(instance="i" * 32_767)
+    driver.sleep(3_000)
+    member = join.response.member_id
+    assert driver.sync(member, 1, {member: b"a"}).response.assignment == b"a"

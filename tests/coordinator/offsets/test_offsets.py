@@ -338,3 +338,26 @@ def test_records_of_the_oldest_type_are_understood(log: Log) -> None:
     assert (committed.offset, committed.leader_epoch, committed.metadata, committed.committed_at) == (42, -1, "n", 9)
     log.offsets.replay(key, None)
     assert log.fetch("g", "t", 1) == NOTHING
+
+
+def test_a_time_of_expiry_beyond_all_time_is_never(log: Log) -> None:
+    assert log.commit("g", "t", 1, 42, now=DAY, version=4, retention_time_ms=2**63 - 1) == 0
+    assert log.run(log.offsets.expire(100 * DAY)) == []
+
+
+def test_however_many_offsets_expire_a_batch_of_them_is_small(log: Log) -> None:
+    for group in ("a", "b"):
+        for partition in range(10):
+            log.commit(group, "t" * 30_000, partition, 42)
+    first, *_ = batches = [log.run(log.offsets.expire(DAY)) for _ in range(4)]
+    assert 1 < len(first) < 10
+    assert sum(map(len, batches)) == 20 + 2 and not log.groups.known and not log.offsets
+
+
+def test_a_group_whose_offsets_are_deleted_in_an_open_transaction_is_forgotten(log: Log) -> None:
+    log.txn_commit("g", "t", 0, 42, producer=7)
+    log.txn_commit("h", "t", 0, 42, producer=7)
+    log.delete("g", "t", 0)
+    assert [record.key for record in log.run(log.offsets.expire(DAY))] == [GroupMetadataKey(group="g")]
+    log.marker(7, commit=True)
+    assert log.fetch("g", "t", 0) == NOTHING and log.fetch("h", "t", 0) == (FOUND, 42)

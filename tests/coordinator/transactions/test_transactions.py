@@ -275,90 +275,6 @@ def test_markers_of_nothing_are_nothing(coordinator: Coordinator) -> None:
     assert not coordinator.run(coordinator.shard.markers_written("y", [P0], coordinator.now))
 
 
-# Timeouts
-
-
-def test_a_transaction_may_take_its_time(coordinator: Coordinator) -> None:
-    coordinator.add((101, 0), P0)
-    coordinator.now += 5000
-    assert not coordinator.run(coordinator.shard.check_timeouts(coordinator.now))
-
-
-@pytest.mark.parametrize("version", [V1, V2])
-def test_a_transaction_that_takes_longer_is_aborted(coordinator: Coordinator, version: int) -> None:
-    coordinator.add((101, 0), P0)
-    coordinator.now += 5001
-    coordinator.run(coordinator.shard.check_timeouts(coordinator.now))
-    (markers,) = coordinator.write_markers()
-    assert (markers.producer_epoch, markers.commit, markers.partitions) == (1, False, (P0,))
-    assert coordinator.add((101, 0), P1) == [ErrorCode.PRODUCER_FENCED]
-    late = ErrorCode.PRODUCER_FENCED if version == V1 else ErrorCode.INVALID_TXN_STATE
-    assert coordinator.end((101, 0), commit=True, version=version).code == late
-
-
-def test_the_producer_of_an_aborted_transaction_recovers(coordinator: Coordinator) -> None:
-    coordinator.add((101, 0), P0)
-    coordinator.now += 5001
-    coordinator.run(coordinator.shard.check_timeouts(coordinator.now))
-    assert coordinator.init(held=(101, 0)).code == ErrorCode.CONCURRENT_TRANSACTIONS
-    coordinator.write_markers()
-    assert coordinator.init(held=(101, 0)) == (0, 101, 1)
-
-
-def test_markers_that_lack_are_asked_for_again(coordinator: Coordinator) -> None:
-    coordinator.add((101, 0), P0, P1)
-    coordinator.end((101, 0), commit=True)
-    coordinator.due.clear()
-    coordinator.run(coordinator.shard.markers_written("x", [P0], coordinator.now))
-    coordinator.run(coordinator.shard.check_timeouts(coordinator.now + 9_999))
-    assert not coordinator.due
-    coordinator.run(coordinator.shard.check_timeouts(coordinator.now + 10_000))
-    assert [again.partitions for again in coordinator.due] == [(P1,)]
-    coordinator.write_markers()
-    assert coordinator.state() == "CompleteCommit"
-
-
-def test_a_completion_that_failed_is_repeated(coordinator: Coordinator) -> None:
-    coordinator.add((101, 0), P0)
-    coordinator.end((101, 0), commit=True)
-    coordinator.fails = ErrorCode.NOT_COORDINATOR
-    coordinator.write_markers()
-    assert coordinator.state() == "PrepareCommit"
-    coordinator.fails = None
-    coordinator.run(coordinator.shard.check_timeouts(coordinator.now + 10_000))
-    coordinator.write_markers()
-    assert coordinator.state() == "CompleteCommit"
-
-
-# Expiry
-
-
-WEEK = 7 * 24 * 60 * 60 * 1000
-
-
-@pytest.mark.parametrize("version", [None, V1, V2])
-def test_an_id_that_is_not_used_is_forgotten(coordinator: Coordinator, version: int | None) -> None:
-    if version is not None:
-        coordinator.add((101, 0), P0)
-        coordinator.end((101, 0), commit=True, version=version)
-        coordinator.write_markers()
-    assert not coordinator.run(coordinator.shard.expire(coordinator.now + WEEK - 1))
-    coordinator.run(coordinator.shard.expire(coordinator.now + WEEK))
-    assert coordinator.shard.describe("x").error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
-    assert coordinator.init() == (0, 102, 0)
-
-
-def test_an_open_transaction_is_not_forgotten(coordinator: Coordinator) -> None:
-    coordinator.add((101, 0), P0)
-    assert not coordinator.run(coordinator.shard.expire(coordinator.now + 2 * WEEK))
-
-
-def test_an_ending_transaction_is_not_forgotten(coordinator: Coordinator) -> None:
-    coordinator.add((101, 0), P0)
-    coordinator.end((101, 0), commit=True)
-    assert not coordinator.run(coordinator.shard.expire(coordinator.now + 2 * WEEK))
-
-
 # Restart
 
 
@@ -419,3 +335,21 @@ def test_moves_that_the_table_lacks_are_refused(before: TransactionState, after:
     else:
         with pytest.raises(ValueError, match=f"can't go from {before.label} to {after.label}"):
             move()
+
+
+# Transactions of both versions under one id
+
+
+def test_an_earlier_producer_of_v2_is_fenced_by_one_of_v1(coordinator: Coordinator) -> None:
+    assert coordinator.init() == (0, 101, 1)
+    coordinator.add((101, 1), P0)
+    coordinator.end((101, 1), commit=True, version=V1)
+    assert coordinator.end((101, 0), commit=True, version=V2).code == ErrorCode.PRODUCER_FENCED
+    coordinator.write_markers()
+    assert coordinator.end((101, 0), commit=True, version=V2).code == ErrorCode.PRODUCER_FENCED
+
+
+def test_an_end_of_v1_that_is_under_way_is_not_one_of_another_producer(coordinator: Coordinator) -> None:
+    coordinator.add((101, 0), P0)
+    coordinator.end((101, 0), commit=True, version=V1)
+    assert coordinator.end((101, 0), commit=True, version=V2).code == ErrorCode.CONCURRENT_TRANSACTIONS

@@ -99,7 +99,7 @@ class ClassicGroup:
         del self.members[member.member_id]
         if member.instance_id is not None:
             del self.static_ids[member.instance_id]
-        self._support.subtract(member.protocols.keys())
+        self._withdraw(member)
         self.unsynced.discard(member.member_id)
         if self.leader == member.member_id:
             self.leader = next(iter(self.members), None)
@@ -126,9 +126,16 @@ class ClassicGroup:
 
     def change_protocols(self, member: Member, protocols: dict[str, bytes]) -> None:
         """Note what a member says it can work with now."""
-        self._support.subtract(member.protocols.keys())
+        self._withdraw(member)
         member.protocols = protocols
         self._support.update(protocols.keys())
+
+    def _withdraw(self, member: Member) -> None:
+        """A member's protocols have one supporter less; those without any leave no trace."""
+        for name in member.protocols:
+            self._support[name] -= 1
+            if not self._support[name]:
+                del self._support[name]
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
         """Whether a request comes from a member, and from the one that has the instance id now."""

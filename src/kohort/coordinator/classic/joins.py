@@ -23,6 +23,7 @@ __all__ = ["Joins"]
 log = logging.getLogger(__name__)
 
 _MEMBER_ID_REQUIRED: Final = 4  # first version of JoinGroup in which a client hears its id before it joins (KIP-394)
+_NAME_LENGTH: Final = 8_000  # characters of a client's name in a member id, so that the id fits where strings do
 _SKIP_ASSIGNMENT: Final = 9  # first version of JoinGroup that tells a leader to leave things as they are (KIP-814)
 
 
@@ -138,7 +139,7 @@ class Joins:
     def _join_new(self, group: ClassicGroup, join: _Join) -> None:
         request = join.request
         instance_id = request.group_instance_id
-        member_id = self._new_id(join.client.client_id if instance_id is None else instance_id)
+        member_id = self._new_id((join.client.client_id if instance_id is None else instance_id)[:_NAME_LENGTH])
         if instance_id is not None and (old_id := group.static_ids.get(instance_id)):
             self._return_static(group, join, group.members[old_id], join.member(member_id))
         elif instance_id is None and join.client.version >= _MEMBER_ID_REQUIRED:

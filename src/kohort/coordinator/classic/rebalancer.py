@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Hashable
+from typing import Final
 
 from kohort.coordinator.classic.delayed import DelayedHeartbeat, DelayedJoin, DelayedSync, InitialJoin, PendingMember
 from kohort.coordinator.classic.effects import Effects
@@ -23,6 +24,9 @@ from kohort.protocol.errors import ErrorCode
 __all__ = ["Rebalancer"]
 
 log = logging.getLogger(__name__)
+
+_ALL_AWAY_MS: Final = 1_000
+"""How long at least to wait, in ms, when nobody has rejoined; the members' own rebalance timeout may be 0."""
 
 
 class Rebalancer:
@@ -154,8 +158,8 @@ class Rebalancer:
         else:
             self._await_joins(group)
 
-    def _await_joins(self, group: ClassicGroup) -> None:
-        deadline = self._effects.now + group.rebalance_timeout_ms
+    def _await_joins(self, group: ClassicGroup, at_least_ms: int = 0) -> None:
+        deadline = self._effects.now + max(group.rebalance_timeout_ms, at_least_ms)
         self.joins.try_complete_else_watch(DelayedJoin(self, group, deadline), (group,))
 
     def complete_initial_join(self, join: InitialJoin) -> None:
@@ -182,7 +186,7 @@ class Rebalancer:
                     log.info("group %s: member %s didn't rejoin in time", group.group_id, member.member_id)
             if group.members and not group.elect_joined_leader():
                 # Static members alone, and all of them away: wait until they come, or their sessions end.
-                self._await_joins(group)
+                self._await_joins(group, _ALL_AWAY_MS)
                 return
             group.next_generation()
             if not group.members:
@@ -227,6 +231,8 @@ class Rebalancer:
         """Remove the members that joined a generation and then kept silent, and rebalance."""
         with self._effects.of_timer():
             silent = [member for member_id, member in group.members.items() if member_id in group.unsynced]
+            if not silent:
+                return  # static members that had been silent have come back since, with their assignments
             for member in silent:
                 log.info("group %s: member %s didn't sync in time", group.group_id, member.member_id)
                 self.remove(group, member)

@@ -7,14 +7,14 @@ counts, whenever the marker came. All of it is in the log of `__consumer_offsets
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, Protocol, TypeAlias
 from uuid import UUID
 
 from kohort.coordinator.offsets.groups import EACH_COMMIT, Groups
 from kohort.coordinator.offsets.records import committed_offset, offset_record, offset_tombstone
 from kohort.coordinator.offsets.table import CommittedOffset, OffsetTable
-from kohort.coordinator.step import Answer, Client, Record, Reply, Step
+from kohort.coordinator.step import Answer, Client, Record, Reply, Step, first_batch
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kohort.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -31,6 +31,7 @@ from kohort.protocol.stored.offset_commit import (
 __all__ = ["OffsetSettings", "Offsets", "commit_refused", "txn_commit_refused"]
 
 _MINUTE: Final = 60_000
+_LATEST: Final = 2**63 - 1  # the last moment that a record can hold
 _FetchedTopic: TypeAlias = OffsetFetchResponse.Group.Topic
 _Fetched: TypeAlias = OffsetFetchResponse.Group.Topic.Partition
 
@@ -57,7 +58,7 @@ class Offsets:
         self._groups = groups
         self._committed = OffsetTable()
         self._pending: dict[int, OffsetTable] = {}  # by producer id
-        self._open: dict[str, set[int]] = {}  # producers with a transaction in the group
+        self._open: dict[str, set[int]] = {}  # producers that have an offset of the group there
         self._replayed = 0
 
     def __len__(self) -> int:
@@ -90,7 +91,7 @@ class Offsets:
         )
         if error:
             return Step(answers=[Answer(reply, commit_refused(request, error))])
-        expires_at = -1 if request.retention_time_ms < 0 else now + request.retention_time_ms
+        expires_at = -1 if request.retention_time_ms < 0 else min(now + request.retention_time_ms, _LATEST)
         records: list[Record] = []
         topics = []
         for topic in request.topics:
@@ -226,16 +227,18 @@ class Offsets:
     def expire(self, now: int) -> Step:
         """Forget offsets whose retention is over, and with them groups that have neither offsets nor members.
 
-        Topics that members read keep their offsets, and so do partitions with an offset in an open transaction.
+        Topics that members read keep their offsets, and so do partitions with an offset in an open transaction. What
+        doesn't fit in a batch is left for the next time.
         """
-        records: list[Record] = []
+        return Step(first_batch(self._old(now)))
+
+    def _old(self, now: int) -> Iterator[Record]:
         for group_id in sorted(self._groups.group_ids()):
             expired = self._expired(group_id, now)
-            records += expired
+            yield from expired
             left = sum(len(self._committed.partitions(group_id, topic)) for topic in self._committed.topics(group_id))
             if left == len(expired) and group_id not in self._open:
-                records += self._groups.delete_if_empty(group_id)
-        return Step(records)
+                yield from self._groups.delete_if_empty(group_id)
 
     # Replay -----------------------------------------------------------------------------------------------------
 
@@ -249,8 +252,11 @@ class Offsets:
         group_id, topic, partition = key.group, key.topic, key.partition
         if value is None:
             self._committed.remove(group_id, topic, partition)
-            for producer_id in self._open.get(group_id, ()):
-                self._pending[producer_id].remove(group_id, topic, partition)
+            for producer_id in tuple(self._open.get(group_id, ())):
+                pending = self._pending[producer_id]
+                pending.remove(group_id, topic, partition)
+                if not pending.topics(group_id):
+                    self._close(group_id, producer_id)
             return
         self._replayed += 1
         committed = committed_offset(value, self._replayed)
@@ -267,19 +273,23 @@ class Offsets:
         pending = self._pending.pop(producer_id, None)
         if pending is None:
             return
-        for group_id in [group_id for group_id, producers in self._open.items() if producer_id in producers]:
-            self._open[group_id].discard(producer_id)
-            if not self._open[group_id]:
-                del self._open[group_id]
-        if not commit:
-            return
         for group_id in pending.group_ids():
+            self._close(group_id, producer_id)
+            if not commit:
+                continue
             for topic, partition, committed in pending.entries(group_id):
                 before = self._committed.get(group_id, topic, partition)
                 if before is None or before.order < committed.order:
                     self._committed.put(group_id, topic, partition, committed)
 
     # ------------------------------------------------------------------------------------------------------------
+
+    def _close(self, group_id: str, producer_id: int) -> None:
+        """A producer's transaction has no offsets of a group any more."""
+        producers = self._open[group_id]
+        producers.discard(producer_id)
+        if not producers:
+            del self._open[group_id]
 
     def _check_note(self, note: str) -> ErrorCode:
         fits = len(note) <= self._settings.offset_metadata_max_bytes

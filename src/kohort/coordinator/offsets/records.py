@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from kohort.coordinator.offsets.table import CommittedOffset
 from kohort.coordinator.step import Record
+from kohort.protocol.schema import NO_UUID
 from kohort.protocol.stored.offset_commit import LegacyOffsetCommitValue, OffsetCommitKey, OffsetCommitValue
 
 __all__ = ["committed_offset", "offset_record", "offset_tombstone", "value_version"]
 
 
 def offset_record(group_id: str, topic: str, partition: int, committed: CommittedOffset) -> Record:
-    """The record of a committed offset."""
+    """The record of a committed offset, as it will be read back (see `value_version`)."""
+    if committed.expires_at >= 0:
+        committed = committed._replace(leader_epoch=-1, topic_id=NO_UUID)
     return Record(
         OffsetCommitKey(group=group_id, topic=topic, partition=partition),
         OffsetCommitValue(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from kohort.coordinator.transactions.states import ENDED, IDLE, PREPARED, TransactionState
+from kohort.coordinator.transactions.states import IDLE, PREPARED, TransactionState
 from kohort.coordinator.transactions.transaction import (
     LAST_EPOCH,
     NONE,
@@ -120,15 +120,13 @@ def decide_end(
     if transaction is None:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     bumps = client_version >= TRANSACTIONS_V2
-    bumped = bumps and producer == (transaction.producer_id, transaction.producer_epoch - 1)
-    rotated = bumps and producer == (transaction.previous_producer_id, LAST_EPOCH) and transaction.producer_epoch == 0
-    again = (bumped and transaction.state in PREPARED) or ((bumped or rotated) and transaction.state in ENDED)
+    again = bumps and producer == transaction.before_bump
     if not again:
         if transaction.producer_id != producer.producer_id:
             raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         if transaction.producer_epoch != producer.epoch or producer.epoch > LAST_EPOCH:
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
-        if bumps and transaction.state in PREPARED:
+        if transaction.client_version >= TRANSACTIONS_V2 and transaction.state in PREPARED:
             raise KafkaError(ErrorCode.PRODUCER_FENCED)
 
     if transaction.state in PREPARED:

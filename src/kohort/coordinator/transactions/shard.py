@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from kohort.coordinator.step import Answer, Client, Reply, Step
+from kohort.coordinator.step import Answer, Client, Reply, Step, first_batch
 from kohort.coordinator.transactions.decisions import check_open, decide_end, decide_extension, decide_start
 from kohort.coordinator.transactions.errors import PartitionErrors, add_partitions_results, fenced_for
 from kohort.coordinator.transactions.listing import describe_transaction
@@ -255,29 +255,33 @@ class TransactionShard:
         return TransactionStep() if unmarked else TransactionStep([transaction.completed(now).record()])
 
     def check_timeouts(self, now: int) -> TransactionStep:
-        """Abort transactions that take too long, and ask again for markers that lack for long."""
-        step = TransactionStep()
+        """Abort transactions that take too long, and ask again for markers that lack for long.
+
+        What doesn't fit in a batch is left for the next time.
+        """
+        slow: list[Transaction] = []
+        markers: list[Markers] = []
         patience = self._settings.transaction_abort_timed_out_transaction_cleanup_interval_ms
         for transaction in self._transactions.values():
             if transaction.state is TransactionState.ONGOING:
                 if transaction.started_at + transaction.timeout_ms < now:
-                    aborted = transaction.fenced(now)
-                    step.records.append(aborted.record())
-                    step.markers.append(self._markers(aborted, aborted.partitions))
+                    slow.append(transaction.fenced(now))
             elif transaction.state in PREPARED and transaction.updated_at + patience <= now:
                 unmarked = self._unmarked[transaction.transactional_id]
-                step.markers.append(self._markers(transaction, unmarked))
-        return step
+                markers.append(self._markers(transaction, unmarked))
+        records = first_batch(aborted.record() for aborted in slow)
+        markers += [self._markers(aborted, aborted.partitions) for aborted in slow[: len(records)]]
+        return TransactionStep(records, markers=markers)
 
     def expire(self, now: int) -> TransactionStep:
-        """Forget transactional ids that weren't used for long."""
+        """Forget transactional ids that weren't used for long; what doesn't fit in a batch is left for next time."""
         before = now - self._settings.transactional_id_expiration_ms
         return TransactionStep(
-            [
+            first_batch(
                 tombstone(transaction.transactional_id)
                 for transaction in self._transactions.values()
                 if transaction.state in IDLE and transaction.updated_at <= before
-            ]
+            )
         )
 
     # Replay -----------------------------------------------------------------------------------------------------
