@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from kohort.log import Log, LogConfig
 from kohort.log.compaction import CompactionPlan
-from kohort.protocol.records.batch import Compression
+from kohort.log.records import varint
+from kohort.protocol.records.batch import HEADER_SIZE, LENGTH_END, Compression, read_header, write_header
 from tests.log.batches import NOW, batch, everything, headers_of, open_log, records_of
 
 DAY = 86_400_000
@@ -387,3 +388,53 @@ def test_a_batch_that_cannot_be_read_stops_it(tmp_path: Path, caplog: pytest.Log
 
 def headers_of_raw(log: Log) -> bytes:
     return log.read(0, 17, up_to=3)[16:17]
+
+
+def test_a_transaction_aborted_long_ago_hides_nothing(tmp_path: Path) -> None:
+    """A producer that aborted once deletes a key: the value must not come back when the tombstone goes."""
+    log = opened(tmp_path)
+    put(log, (b"a", b"1"))
+    put(log, (b"x", b"aborted"), producer=(1, 0), transactional=True)
+    log.append_marker(1, 0, commit=False, coordinator_epoch=0, now=NOW)
+    roll(log)
+    compact(log)
+    put(log, (b"a", None), producer=(1, 0), sequence=1, transactional=True)
+    log.append_marker(1, 0, commit=True, coordinator_epoch=0, now=NOW)
+    roll(log)
+    compact(log)
+    assert offsets(log) == [3]
+    for now in (NOW + DAY, NOW + 3 * DAY):
+        put(log, (b"b", b"1"), now=now)
+        roll(log)
+        compact(log, now)
+    assert contents(log) == {b"b": b"1"}
+
+
+@pytest.mark.parametrize("delta", [DAY, 2**62, -(2**62), 2**63 - 1, -(2**63)])
+def test_a_record_that_lies_about_its_time(tmp_path: Path, delta: int) -> None:
+    """Compaction looks at records, whose times nobody has checked: the batch's own, which was, is a limit."""
+    log = opened(tmp_path)
+    record = b"\0" + varint(delta) + b"\0\x02l\x020\0"
+    body = varint(len(record)) + record + b"\x10\0\0\x02\x02a\x020\0"
+    header = read_header(batch(2))
+    sent = bytearray(HEADER_SIZE) + body
+    write_header(sent, header._replace(batch_length=len(sent) - LENGTH_END))
+    log.append(bytes(sent), now=NOW)
+    put(log, (b"a", b"1"))
+    roll(log)
+    compact(log)
+    assert offsets(log) == [0, 2]
+    assert [header.max_timestamp <= NOW for header in headers_of(log)] == [True, True]
+
+
+def test_a_compaction_may_be_called_off(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log = opened(tmp_path)
+    put(log, (b"a", b"1"), (b"a", b"2"))
+    roll(log)
+    plan = log.plan_compaction(NOW)
+    assert plan is not None
+    plan.cancelled = True
+    assert not plan.run()
+    assert not log.finish_compaction(plan)
+    assert offsets(log) == [0, 1]
+    assert not caplog.records

@@ -149,3 +149,65 @@ def test_what_nobody_recovered_is_not_clean(tmp_path: Path) -> None:
     data._unlock()
     DataDirectory(tmp_path).close({})
     assert not DataDirectory(tmp_path).clean
+
+
+def test_only_one_broker_of_a_process_has_it(tmp_path: Path) -> None:
+    data = DataDirectory(tmp_path)
+    with pytest.raises(DirectoryInUseError, match="another server"):
+        DataDirectory(tmp_path)
+    script = (
+        "import sys; from pathlib import Path; from kohort.log import DataDirectory; DataDirectory(Path(sys.argv[1]))"
+    )
+    other = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, check=False)
+    assert DirectoryInUseError.__name__ in other.stderr  # the attempt has unlocked nothing
+    data.close({})
+    DataDirectory(tmp_path).close({})
+
+
+def test_a_log_that_could_not_be_opened_keeps_its_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = DataDirectory(tmp_path)
+    logs = opened(data, ONE)
+    for _ in range(5):
+        logs[ONE].append(batch(), now=NOW)
+    logs[ONE].delete_records(4)
+    data.close(logs)
+    data = DataDirectory(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr("kohort.log.log.load", _fails)
+        logs = opened(data, ONE)
+    assert logs[ONE].offline is not None
+    data.close(logs)
+    data = DataDirectory(tmp_path)
+    assert opened(data, ONE)[ONE].log_start_offset == 4
+
+
+def _fails(*_: object, **__: object) -> None:
+    raise OSError("the disk is gone")
+
+
+def test_a_topic_made_again_is_checkpointed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = DataDirectory(tmp_path)
+    logs = opened(data, ONE, TWO)
+    for log in logs.values():
+        log.append(batch(), now=NOW)
+        log.flush()
+    data.checkpoint(logs)
+    for log in logs.values():
+        log.delete()
+    written: list[Path] = []
+    monkeypatch.setattr("kohort.log.directory.write_atomically", lambda path, _: written.append(path))
+    opened(data, ONE, TWO)
+    assert len(written) == 3
+
+
+def test_a_full_disk_forbids_no_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What can't be noted now is noted with the next checkpoint."""
+    data = DataDirectory(tmp_path)
+    log = opened(data, ONE)[ONE]
+    log.append(batch(), now=NOW)
+    data.checkpoint({ONE: log})
+    log.flush()
+    data.checkpoint({ONE: log})
+    log.delete()
+    monkeypatch.setattr("kohort.log.directory.write_atomically", _fails)
+    assert opened(data, ONE)[ONE].log_end_offset == 0

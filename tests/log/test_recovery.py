@@ -211,6 +211,58 @@ def test_a_log_that_ends_before_its_start_begins_there(tmp_path: Path) -> None:
     assert log.append(batch(), now=NOW).base_offset == 100
 
 
+def test_a_clean_log_that_ends_before_its_index_does(tmp_path: Path) -> None:
+    log, offsets, sizes = write(tmp_path, [(1, False, Compression.NONE)] * 6)
+    assert len(log._segments) == 1
+    log.close()
+    cut(tmp_path, sizes[0], b"")
+    log = reopened(tmp_path, clean=True)
+    assert log.log_end_offset == offsets[0]
+    assert log.append(batch(), now=NOW).base_offset == offsets[0]
+    assert len(headers_of(log)) == 2
+
+
+def test_damage_before_the_recovery_point_is_no_traceback(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Without snapshots, all of the log is read for its producers."""
+    log, offsets, _ = write(tmp_path, [(3, True, Compression.NONE)] * 20)
+    log.close(clean=False)
+    for snapshot in (tmp_path / "topic-0").glob("*.snapshot"):
+        snapshot.unlink()
+    first = tmp_path / "topic-0" / "00000000000000000000.log"
+    content = bytearray(first.read_bytes())
+    content[16] = 9
+    first.write_bytes(content)
+    log = reopened(tmp_path, recovery_point=offsets[-1])
+    assert log.offline is not None
+    assert "restart the server" in caplog.text
+    log.close()
+
+
+def files_open() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_segments_that_were_recovered_keep_no_files_open(tmp_path: Path) -> None:
+    log, _, _ = write(tmp_path, [(3, False, Compression.NONE)] * 100)
+    log.close(clean=False)
+    before = files_open()
+    log = reopened(tmp_path)
+    assert len(log._segments) > 20
+    assert files_open() - before <= 3
+    log.close(clean=False)
+    assert files_open() == before
+
+
+def test_snapshots_do_not_pile_up(tmp_path: Path) -> None:
+    for number in range(5):
+        log = reopened(tmp_path, clean=number % 2 == 0)
+        log.append(batch(producer=(1, 0), sequence=number), now=NOW)
+        log.close()
+    assert sorted(path.name for path in (tmp_path / "topic-0").glob("*.snapshot")) == [
+        "00000000000000000004.snapshot", "00000000000000000005.snapshot",
+    ]  # fmt: skip
+
+
 def test_damaged_leader_epochs_are_passed_over(tmp_path: Path) -> None:
     log, offsets, _ = write(tmp_path, [(3, False, Compression.NONE)] * 3)
     log.close()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kohort.log import Log
+from kohort.log import Log, LogConfig
 from kohort.protocol.errors import ErrorCode
 from tests.log.batches import NOW, batch, headers_of, open_log
 from tests.log.test_append import refused
@@ -198,3 +198,60 @@ def test_flushing_while_the_log_goes_on(tmp_path: Path) -> None:
     thread.join()
     assert not failures
     assert log.flush() == log.log_end_offset == 600
+
+
+def test_a_durable_log_that_cannot_be_flushed_when_it_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = open_log(tmp_path)
+    log.append(batch(), now=NOW)
+    log.close(clean=False)
+    monkeypatch.setattr(os, "fsync", failing(errno.EIO))
+    log = open_log(tmp_path, clean=False, durable=True)
+    monkeypatch.undo()
+    offline(log, caplog, "Check the disk")
+
+
+def test_aborted_transactions_that_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = open_log(tmp_path)
+    log.append(batch(producer=(1, 0), transactional=True), now=NOW)
+    log.append_marker(1, 0, commit=False, coordinator_epoch=0, now=NOW)
+    log.close()
+    log = open_log(tmp_path)
+    monkeypatch.setattr(Path, "read_bytes", failing(errno.EIO))
+    assert refused(lambda: log.aborted_transactions(0, 2)) == ErrorCode.KAFKA_STORAGE_ERROR
+    offline(log, caplog, "Check the disk")
+
+
+def test_closing_what_nobody_has_touched_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_log(tmp_path)
+    log.append(batch(), now=NOW)
+    log.close()
+    synced: list[int] = []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.append(fd), real(fd)))
+    log = open_log(tmp_path)
+    log.close()
+    Log.open(tmp_path / "topic-1", LogConfig(), now=NOW, clean=True).close()
+    assert not synced
+    assert [path.name for path in (tmp_path / "topic-1").iterdir()] == ["00000000000000000000.log"]
+    log = open_log(tmp_path)
+    log.append(batch(), now=NOW)
+    log.close()
+    assert synced
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_names_that_may_never_have_been_synced_are(
+    tmp_path: Path, clean: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file is on the disk only when its name is; the server may have ended before anything was synced."""
+    open_log(tmp_path).close(clean=clean)
+    synced: list[Path] = []
+    monkeypatch.setattr("kohort.log.stored.fsync_directory", synced.append)
+    log = open_log(tmp_path, clean=clean, durable=True)
+    log.append(batch(), now=NOW)
+    log.flush()
+    assert synced == [tmp_path / "topic-0", tmp_path]

@@ -7,7 +7,9 @@ import logging
 import random
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from kohort.broker.admin.assignments import check_replication
 from kohort.broker.commits import Commits
@@ -32,10 +34,21 @@ __all__ = ["Broker", "now_ms"]
 
 log = logging.getLogger("kohort.broker")
 
+MEMBER_NAME: Final = 1024
+"""Characters of a client's name for itself that go into the ids of its members."""
+
 
 def now_ms() -> int:
     """Ms since 1970."""
     return time.time_ns() // 1_000_000
+
+
+def _nothing() -> None:
+    """Nobody waits for it."""
+
+
+def _ignored(error: KafkaError) -> None:
+    """The log has told of it, and is offline."""
 
 
 class Broker:
@@ -83,8 +96,11 @@ class Broker:
         self._maintenance = Maintenance(self)
 
     def new_member_id(self, client_id: str) -> str:
-        """An id for a member of a group, as Kafka makes them: the client's name for itself, and a random UUID."""
-        return f"{client_id}-{uuid.uuid4()}"
+        """An id for a member of a group, as Kafka makes them: the client's name for itself, and a random UUID.
+
+        Kafka doesn't cut long names, so that the id may be longer than any message can carry.
+        """
+        return f"{client_id[:MEMBER_NAME]}-{uuid.uuid4()}"
 
     @property
     def fetch_max_bytes(self) -> int:
@@ -119,8 +135,12 @@ class Broker:
         coordinator_epoch: int,
         transaction_version: int,
         now: int,
+        safe: Callable[[], None] = _nothing,
+        failed: Callable[[KafkaError], None] = _ignored,
     ) -> None:
         """Write the marker that ends a producer's transaction in a partition; offsets in it count from then on.
+
+        Calls `safe` when the marker is, now or later, or `failed` if it can't be.
 
         Raises:
             KafkaError: the partition's log refuses it.
@@ -133,9 +153,9 @@ class Broker:
             now=now,
             transaction_version=transaction_version,
         )
-        self.commits.after(partition.log, _nothing, _ignored)
         if partition.topic.name == OFFSETS_TOPIC:
             self.groups.transaction_ended(partition.index, producer_id, producer_epoch, commit)
+        self.commits.after(partition.log, safe, failed)
 
     # Life
 
@@ -188,11 +208,3 @@ class Broker:
         self._fetch_max_bytes = self.config.int("fetch.max.bytes")
         for topic in self.topics:
             self.storage.configure(topic)
-
-
-def _nothing() -> None:
-    """Nobody waits for it."""
-
-
-def _ignored(error: KafkaError) -> None:
-    """The log has told of it, and is offline."""

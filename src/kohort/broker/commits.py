@@ -11,12 +11,14 @@ import asyncio
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import NamedTuple, TypeVarTuple
 
 from kohort.log import Log
 from kohort.protocol.errors import KafkaError
 
 __all__ = ["Commits"]
+
+Args = TypeVarTuple("Args")
 
 log = logging.getLogger("kohort.broker.commits")
 
@@ -41,6 +43,7 @@ class Commits:
         self._advanced = advanced
         self._waiting: dict[Log, list[_Waiting]] = {}
         self._syncing: asyncio.Task[None] | None = None
+        self._closed = False
         self._thread = ThreadPoolExecutor(1, "kohort-sync")
 
     def after(self, logged: Log, safe: Callable[[], None], failed: Callable[[KafkaError], None]) -> None:
@@ -57,17 +60,21 @@ class Commits:
             self._syncing = asyncio.get_running_loop().create_task(self._sync())
 
     async def flush(self, logged: Log) -> None:
-        """Sync a log that nobody waits for.
+        """Sync a log that nobody waits for; in a thread, until all is closed.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR; the log is offline.
         """
-        await asyncio.get_running_loop().run_in_executor(self._thread, logged.flush)
+        if self._closed:
+            logged.flush()
+        else:
+            await asyncio.get_running_loop().run_in_executor(self._thread, logged.flush)
 
     async def close(self) -> None:
-        """Wait until everything that somebody waits for is safe."""
-        if self._syncing is not None:
+        """Wait until everything that somebody waits for is safe; what comes later is synced on the spot."""
+        while self._syncing is not None:
             await self._syncing
+        self._closed = True
         self._thread.shutdown()
 
     async def _sync(self) -> None:
@@ -80,11 +87,19 @@ class Commits:
                         await self.flush(logged)
                     except KafkaError as caught:
                         error = caught
-                    self._advanced(logged)
+                    _tell(self._advanced, logged)
                     for call in calls:
-                        try:
-                            call.safe() if error is None else call.failed(error)
-                        except Exception:
-                            log.exception("an answer could not be given after a sync")
+                        if error is None:
+                            _tell(call.safe)
+                        else:
+                            _tell(call.failed, error)
         finally:
             self._syncing = None
+
+
+def _tell(function: Callable[[*Args], None], *args: *Args) -> None:
+    """Call somebody who waited for a sync; whatever comes of it, the others have to be told, too."""
+    try:
+        function(*args)
+    except Exception:
+        log.exception("an answer could not be given after a sync")

@@ -154,6 +154,9 @@ class Connection(asyncio.Protocol):
                     self.busy = False
         except BadRequestError as error:
             self._fail(error)
+        except Exception as error:
+            log.exception("a request failed peer=%s", self.peer)
+            self._fail(BadRequestError(f"internal error: {error}"))
         finally:
             self._in_turn = False
         self._buffer = buffer[pos:] if pos else buffer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ class Session:
         host, port: the client's address.
         principal: who it is.
         software_name, software_version: what it said of itself in ApiVersions (KIP-511).
+        on_close: called when it is closed; ends what waits for it alone.
     """
 
     host: str = ""
@@ -29,6 +31,7 @@ class Session:
     principal: str = "User:ANONYMOUS"
     software_name: str = ""
     software_version: str = ""
+    on_close: Callable[[], object] | None = None
 
 
 class Context:

@@ -41,6 +41,8 @@ _PREFIX: Final = struct.Struct(">ii")
 _PREFIX_WITH_TAGS: Final = struct.Struct(">iix")  # no tagged fields: a zero byte
 
 _FETCH: Final = 1
+_USUAL_CLIENT_ID: Final = 256
+"""Bytes of the longest client id that is kept decoded."""
 _LARGE: Final = 16 * 1024
 """Bytes from which a buffer is worth sending by itself instead of being copied."""
 
@@ -169,24 +171,33 @@ class Dispatcher:
             if route.flexible:
                 pos = pos + 1 if frame[pos] == 0 else _skip_tags(frame, pos)
             request = route.read(frame, pos)[0]
-        except (IndexError, ValueError) as error:
+        except (IndexError, ValueError, OverflowError, struct.error) as error:
             raise BadRequestError(f"{route.api.name} v{version} doesn't decode: {error}") from None
         context = Context(self._broker, version, now, client_id, session)
         response = self._call(route, request, context)
         if type(response) is Reply:
             if not response.done:
 
-                def answer(response: Response | None) -> None:
+                def answer(response: Response | BadRequestError | None) -> None:
+                    # Whoever gives the answer works for somebody else: nothing may go wrong there because of us.
+                    if isinstance(response, BadRequestError):
+                        done(response)
+                        return
                     try:
                         self._finish(route, correlation_id, response, began, size, send)
                     except BadRequestError as error:
                         done(error)
+                    except Exception as error:
+                        log.exception("%s v%d could not be answered", route.api.name, version)
+                        done(BadRequestError(f"{route.api.name} failed: {error}"))
                     else:
                         done(None)
 
                 response.then(answer)
                 return False
             response = response.value
+            if isinstance(response, BadRequestError):
+                raise response
         self._finish(route, correlation_id, response, began, size, send)
         return True
 
@@ -241,9 +252,10 @@ class Dispatcher:
             client_id = raw.decode()
         except UnicodeDecodeError as error:
             raise BadRequestError(f"client id isn't UTF-8: {error}") from None
-        if len(self._client_ids) >= 10_000:
-            self._client_ids.clear()
-        self._client_ids[raw] = client_id
+        if len(raw) <= _USUAL_CLIENT_ID:
+            if len(self._client_ids) >= 10_000:
+                self._client_ids.clear()
+            self._client_ids[raw] = client_id
         return client_id
 
 

@@ -12,6 +12,7 @@ from kohort.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from kohort.broker.broker import Broker
+    from kohort.log.compaction import CompactionPlan
 
 __all__ = ["Maintenance"]
 
@@ -31,6 +32,7 @@ class Maintenance:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._tasks: list[asyncio.Task[None]] = []
+        self._plan: CompactionPlan | None = None
         self._thread = ThreadPoolExecutor(1, "kohort-chores")
 
     def start(self) -> None:
@@ -56,11 +58,16 @@ class Maintenance:
         self._tasks = [loop.create_task(_repeat(chore, interval / 1000)) for chore, interval in every]
 
     async def stop(self) -> None:
-        """Stop, when a compaction that is under way is over."""
+        """Stop; a compaction that is under way is given up."""
+        plan = self._plan
+        if plan is not None:
+            plan.cancelled = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._thread.shutdown(cancel_futures=True)
+        if plan is not None:
+            plan.discard()
 
     async def retain(self) -> None:
         """Delete segments by age and size, and roll those that are old."""
@@ -85,15 +92,20 @@ class Maintenance:
             if "compact" not in logged.config.cleanup_policy or partition.offline is not None:
                 continue
             try:
-                plan = logged.plan_compaction(self._broker.now())
+                self._plan = plan = logged.plan_compaction(self._broker.now())
                 if plan is None:
                     continue
                 await loop.run_in_executor(self._thread, plan.run)
-                if not partition.topic.deleted:
-                    logged.finish_compaction(plan)
+                if partition.topic.deleted:
+                    plan.discard()
+                elif logged.finish_compaction(plan):
                     log.debug("compacted %s", partition)
             except KafkaError as error:
                 log.error("compaction of %s failed: %s", partition, error)
+            except Exception:  # the others want to be compacted all the same
+                log.exception("compaction of %s failed", partition)
+            finally:
+                self._plan = None
 
     async def flush(self) -> None:
         """Sync logs whose `flush.ms` is over, and segments that are complete. With `--durable` all is synced anyway."""
@@ -113,7 +125,10 @@ class Maintenance:
         broker = self._broker
         await self.flush()
         logs = broker.storage.logs(broker.topics)
-        await asyncio.get_running_loop().run_in_executor(self._thread, broker.storage.checkpoint, logs)
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._thread, broker.storage.checkpoint, logs)
+        except OSError as error:
+            log.error("the checkpoints can't be written: %s; after a crash, recovery begins at the older ones", error)
 
     async def expire_offsets(self) -> None:
         """Forget offsets that nobody needs."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import logging
+import errno
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from kohort.log import Log, Origin
-from kohort.protocol.records.batch import scan_batches
+from kohort.protocol.errors import CorruptRecordError, KafkaError, ProtocolError
+from kohort.protocol.records.batch import BatchHeader, check_batch, scan_batches
 from kohort.protocol.records.plain import encode_records, read_records
 from kohort.protocol.stored.cluster_metadata import FeatureLevelRecord, MetadataRecord, decode_metadata, encode_metadata
 
-__all__ = ["MetadataLog"]
-
-log = logging.getLogger("kohort.broker.metadata")
+__all__ = ["MetadataLog", "unusable"]
 
 LEVEL: Final = FeatureLevelRecord(name="metadata.version", feature_level=29)
 """What a metadata log begins with: the level at which Kafka 4.2 writes its records (4.2-IV1)."""
@@ -28,6 +27,9 @@ class MetadataLog:
         logged: the partition.
         clock: ms since 1970.
         durable: whether what is appended shall be on the disk before it counts.
+
+    Raises:
+        OSError: nothing can be written.
     """
 
     def __init__(self, logged: Log, clock: Callable[[], int], durable: bool) -> None:
@@ -35,7 +37,10 @@ class MetadataLog:
         self._clock = clock
         self._durable = durable
         if logged.log_end_offset == 0:
-            self.append([LEVEL])
+            try:
+                self.append([LEVEL])
+            except KafkaError as error:
+                raise unusable(logged, str(error)) from error
 
     def append(self, records: list[MetadataRecord | FeatureLevelRecord]) -> None:
         """Append records as one batch: all of them count, or none.
@@ -49,13 +54,40 @@ class MetadataLog:
             self.log.flush()
 
     def records(self) -> Iterator[MetadataRecord]:
-        """All records, from the first on."""
+        """All records, from the first on.
+
+        Raises:
+            OSError: they can't be read, or are damaged; says what to do.
+        """
         offset = self.log.log_start_offset
-        while offset < self.log.log_end_offset:
-            data = self.log.read(offset, READ_AT_ONCE, up_to=self.log.log_end_offset)
-            for header in scan_batches(data):
-                offset = header.next_offset
-                for record in read_records(data, header):
-                    decoded = None if record.value is None else decode_metadata(record.value)
-                    if decoded is not None:
-                        yield decoded
+        try:
+            while offset < self.log.log_end_offset:
+                for header, records in self._batches_at(offset):
+                    offset = header.next_offset
+                    yield from records
+        except (CorruptRecordError, KafkaError, ProtocolError) as error:
+            raise unusable(self.log, f"from offset {offset} on: {error}") from error
+
+    def _batches_at(self, offset: int) -> Iterator[tuple[BatchHeader, list[MetadataRecord]]]:
+        """Some batches from `offset` on, one at least; a metadata log has no gaps."""
+        data = self.log.read(offset, READ_AT_ONCE, up_to=self.log.log_end_offset)
+        expected = offset
+        for header in scan_batches(data):
+            check_batch(data, header.position)
+            if header.base_offset != expected:
+                raise CorruptRecordError(header.base_offset, header.position, f"offset {expected} should come here")
+            expected = header.next_offset
+            values = [record.value for record in read_records(data, header) if record.value is not None]
+            yield header, [decoded for value in values if (decoded := decode_metadata(value)) is not None]
+        if expected == offset:
+            raise CorruptRecordError(offset, 0, "no whole batch is there")
+
+
+def unusable(logged: Log, reason: str) -> OSError:
+    """What to tell whoever starts a server whose metadata log can't be used."""
+    advice = (
+        "It says which topics there are: put that right, or restore it from a backup, and start again. Without one, "
+        "move it away: the server begins without topics then, and sets their partitions aside in directories of "
+        "their own (-stray)"
+    )
+    return OSError(errno.EIO, f"the metadata log can't be used: {reason}. {advice}", str(logged.directory))

@@ -37,6 +37,10 @@ LOAD_AT_ONCE: Final = 1024 * 1024
 
 COMMIT_MARKER: Final = 1
 
+PLACES: Final = 100_000
+LONG_KEY: Final = 256
+"""Where keys live is noted for so many, none longer than that: a client may send any number of any length."""
+
 
 class Shard(Protocol):
     """What the runtime wants of a coordinator's shard."""
@@ -212,9 +216,11 @@ class CoordinatorRuntime(ABC, Generic[S]):
             self.start()
         place = self._places.get(key)
         if place is None:
-            if len(self._places) >= 100_000:
+            place = partition_for(key, len(self._entries))
+            if len(self._places) >= PLACES:
                 self._places.clear()
-            place = self._places[key] = partition_for(key, len(self._entries))
+            if len(key) <= LONG_KEY:
+                self._places[key] = place
         entry = self._entries[place]
         if entry.state is not ShardState.ACTIVE:
             raise KafkaError(
@@ -290,6 +296,9 @@ class CoordinatorRuntime(ABC, Generic[S]):
             except KafkaError as error:
                 self._fail(entry, step, error)
                 return
+            except ProtocolError as error:  # such as the name of a group that is too long for a record
+                self._fail(entry, step, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
+                return
             shard = entry.shard
             for key, value in records:
                 shard.replay(key, value, step.producer)
@@ -302,8 +311,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
             self._drain(entry)
 
     def _finish(self, entry: Entry[S], step: Step) -> None:
-        for reply, response in step.answers:
-            reply(response)
+        _answer(step)
         self.after(entry, step)
 
     def _fail(self, entry: Entry[S], step: Step, error: KafkaError) -> None:
@@ -311,8 +319,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
         if step.failed is not None:
             self.perform(entry, step.failed(append_error(error.code)))
         else:
-            for reply, response in step.answers:
-                reply(response)
+            _answer(step)
 
     def _encode(self, records: list[Record], producer: tuple[int, int] | None) -> bytearray:
         pairs = []
@@ -326,6 +333,14 @@ class CoordinatorRuntime(ABC, Generic[S]):
         return encode_records(
             pairs, self.broker.now(), producer_id=producer[0], producer_epoch=producer[1], transactional=True
         )
+
+
+def _answer(step: Step) -> None:
+    for reply, response in step.answers:
+        try:
+            reply(response)
+        except Exception:  # of one client's connection: the others get their answers all the same
+            log.exception("an answer could not be given")
 
 
 async def _batches(partition: Partition) -> Any:

@@ -161,6 +161,8 @@ class Server:
         else:
             del self._per_ip[connection.session.host]
         self.broker.metrics.connections = len(self._connections)
+        if connection.session.on_close is not None:
+            connection.session.on_close()
 
     def _sweep(self) -> None:
         """Close connections that were idle for too long; those that wait for an answer aren't idle."""

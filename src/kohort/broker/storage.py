@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Final
 
 from kohort.broker.config import ConfigError, Settings
 from kohort.broker.config.derive import log_config
+from kohort.broker.metadata_log import unusable
 from kohort.broker.topics import Partition, Topic
 from kohort.log import DataDirectory, Log, LogConfig
 from kohort.log.directory import PartitionName, read_topic_id, uuid_text, write_topic_id
@@ -82,9 +82,24 @@ class Storage:
         return known.get("cluster.id", "")
 
     def open_metadata(self) -> Log:
-        """The log of `__cluster_metadata`."""
-        self._metadata = self._data.open_log(_METADATA, _METADATA_CONFIG, now=self._clock(), durable=self._durable)
-        return self._metadata
+        """The log of `__cluster_metadata`.
+
+        Raises:
+            OSError: it can't be used, or isn't whole; says what to do. The directory isn't locked any more then.
+        """
+        opened = self._data.open_log(_METADATA, _METADATA_CONFIG, now=self._clock(), durable=self._durable)
+        reason = opened.offline
+        if reason is None and opened.log_end_offset < (flushed := self._data.recovery_point(_METADATA)):
+            reason = (
+                f"it ends at offset {opened.log_end_offset}, but it was on the disk up to {flushed} "
+                "(to go on with what is left, remove its line from recovery-point-offset-checkpoint)"
+            )
+        if reason is not None:
+            opened.close(clean=False)
+            self._data.close({})
+            raise unusable(opened, reason)
+        self._metadata = opened
+        return opened
 
     def open(self, topic: Topic, indexes: range) -> list[Log]:
         """The logs of a topic's partitions, new where there are none; a deleted topic's of that name go aside."""
@@ -96,24 +111,22 @@ class Storage:
         directory = self.directory / str(name)
         known = read_topic_id(directory)
         if known is not None and known != topic.id:
-            log.warning("%s belongs to another topic of that name and is put aside as a stray", directory)
-            shutil.rmtree(f"{directory}{_STRAY}", ignore_errors=True)
-            directory.rename(f"{directory}{_STRAY}")
+            _put_aside(directory, "belongs to another topic of that name")
             known = None
         opened = self._data.open_log(name, config, now=self._clock(), durable=self._durable)
         if known is None and opened.offline is None:
-            write_topic_id(directory, topic.id)
+            try:
+                write_topic_id(directory, topic.id)
+            except OSError as error:
+                log.warning("%s: can't be marked as the topic's: %s; the next start will do", directory, error)
         return opened
 
     def put_strays_aside(self, topics: Iterable[Topic]) -> None:
         """Rename directories of partitions that no topic has, when all topics are known."""
         known = {(topic.name, partition.index) for topic in topics for partition in topic.partitions}
-        for name in list(self._data.partitions()):
+        for name in self._data.partitions():
             if name != _METADATA and name not in known:
-                directory = self.directory / str(name)
-                log.warning("%s belongs to no topic and is put aside as a stray", directory)
-                shutil.rmtree(f"{directory}{_STRAY}", ignore_errors=True)
-                directory.rename(f"{directory}{_STRAY}")
+                _put_aside(self.directory / str(name), "belongs to no topic")
 
     def remove(self, partition: Partition) -> None:
         """Delete a partition's log."""
@@ -147,3 +160,9 @@ class Storage:
         if self._metadata is not None:
             logs[_METADATA] = self._metadata
         return logs
+
+
+def _put_aside(directory: Path, reason: str) -> None:
+    stray = directory.with_name(f"{directory.name[:200]}.{uuid.uuid4().hex}{_STRAY}")
+    log.warning("%s %s and is put aside as a stray: %s", directory, reason, stray.name)
+    directory.rename(stray)

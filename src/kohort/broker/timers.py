@@ -58,7 +58,8 @@ class LoopWheel(TimingWheel):
             self._alarm = _NEVER
             return
         self._alarm = due
-        self._handle = self._loop.call_later(max(0, due - self._clock()) / 1000, self._wake)
+        # At least 1 ms: what clients have sent by now is to be read before a timer runs that it may concern.
+        self._handle = self._loop.call_later(max(1, due - self._clock()) / 1000, self._wake)
 
     def _wake(self) -> None:
         self._handle = None

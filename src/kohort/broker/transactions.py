@@ -55,13 +55,35 @@ class TransactionRuntime(CoordinatorRuntime[TransactionShard]):
         if not isinstance(step, TransactionStep):
             return
         for markers in step.markers:
-            written = [place for place in entry.shard.unmarked(markers) if self._write(markers, place)]
-            self.perform(entry, entry.shard.markers_written(markers.transactional_id, written, self.broker.now()))
+            self._end(entry, markers)
 
-    def _write(self, markers: Markers, place: TopicPartition) -> bool:
+    def _end(self, entry: Entry[TransactionShard], markers: Markers) -> None:
+        """Write a transaction's markers, and note those that are safe: one that was noted is never written again."""
+        due = entry.shard.unmarked(markers)
+        written: list[TopicPartition] = []
+        left = 1 + len(due)
+
+        def done(place: TopicPartition | None = None) -> None:
+            nonlocal left
+            if place is not None:
+                written.append(place)
+            left -= 1
+            if not left:
+                # Meanwhile others may have noted the markers, and the next transaction may have begun.
+                still = set(entry.shard.unmarked(markers))
+                noted = [place for place in written if place in still]
+                self.perform(entry, entry.shard.markers_written(markers.transactional_id, noted, self.broker.now()))
+
+        for place in due:
+            self._write(markers, place, done)
+        done()
+
+    def _write(self, markers: Markers, place: TopicPartition, done: Callable[[TopicPartition | None], None]) -> None:
+        """Write a marker; `done` gets its place, or None if it has to be written again."""
         partition = self.broker.topics.partition(*place)
         if partition is None:
-            return True  # the topic is gone, and what was written to it
+            done(place)  # the topic is gone, and what was written to it
+            return
         try:
             self.broker.end_transaction(
                 partition,
@@ -71,11 +93,12 @@ class TransactionRuntime(CoordinatorRuntime[TransactionShard]):
                 coordinator_epoch=markers.coordinator_epoch,
                 transaction_version=markers.transaction_version,
                 now=self.broker.now(),
+                safe=lambda: done(place),
+                failed=lambda error: done(None),
             )
         except KafkaError as error:
             log.error("the end of %s's transaction can't be written to %s: %s", markers.transactional_id, place, error)
-            return error.code is not ErrorCode.KAFKA_STORAGE_ERROR
-        return True
+            done(None if error.code is ErrorCode.KAFKA_STORAGE_ERROR else place)
 
     def verify(
         self,

@@ -69,7 +69,9 @@ class _Transactions:
     def _reach(self, offset: int) -> None:
         while self._coming and self._coming[-1].first_offset <= offset:
             entry = self._coming.pop()
-            self._aborted.setdefault(entry.producer_id, entry)
+            # A key map begins where the log is dirty; what ended before that says nothing of what comes after.
+            if entry.last_offset >= offset:
+                self._aborted.setdefault(entry.producer_id, entry)
 
 
 class KeyMap:
@@ -142,7 +144,7 @@ class Cleaner:
         if discard or not header.record_count:
             return self._emptied(header) if self._must_stay(header) else None
         payload = payload_of(batch.data, header)
-        records = records_of(payload, header)
+        records = list(records_of(payload, header))
         kept = records if header.control else [record for record in records if self._stays(record, header, horizon)]
         if not kept:
             return self._emptied(header) if self._must_stay(header) else None
@@ -179,7 +181,9 @@ class Cleaner:
     ) -> tuple[bytes, BatchHeader]:
         base = header.base_timestamp
         if not header.log_append_time:
-            header = header._replace(max_timestamp=base + max(record.timestamp_delta for record in kept))
+            # Nobody has checked the records' own times: what was checked is a limit to them.
+            latest = min(base + max(record.timestamp_delta for record in kept), header.max_timestamp)
+            header = header._replace(max_timestamp=max(latest, NO_TIMESTAMP))
         out = bytearray()
         if set_horizon:
             # The horizon is kept in the place of the base timestamp, from which the records' are counted.

@@ -32,6 +32,10 @@ _log: Final = logging.getLogger("kohort.log")
 _MAX_RELATIVE: Final = 2**31 - 1
 
 
+class _CancelledError(Exception):
+    """Nobody wants the compaction any more."""
+
+
 class _Source(NamedTuple):
     """A segment to be compacted: its offsets, size in bytes, and that of its larger index."""
 
@@ -49,6 +53,7 @@ class CompactionPlan:
     Attributes:
         dirty_ratio: share of bytes that were never compacted, from 0 to 1.
         cleaned_offset: where the next compaction begins, once this one has run.
+        cancelled: set it, from any thread, to end a run soon; nothing has changed then.
         done: whether it has run to its end.
         bytes_before, bytes_after: size of the segments that it reads, and of those that it wrote.
     """
@@ -63,6 +68,7 @@ class CompactionPlan:
     aborted: list[AbortedTransaction]
     last_records: dict[int, LastRecord]
     cleaned_offset: int
+    cancelled: bool = False
     done: bool = False
     bytes_before: int = 0
     bytes_after: int = 0
@@ -72,7 +78,7 @@ class CompactionPlan:
         """Read, and write what stays; it may run in any thread.
 
         Returns:
-            Whether it was done. If not, nothing has changed, and the log says why.
+            Whether it was done. If not, nothing has changed, and the log says why, unless it was cancelled.
         """
         try:
             keys = self._map_keys()
@@ -80,6 +86,9 @@ class CompactionPlan:
             cleaner = Cleaner(keys, self.config, self.now, self.aborted, self.last_records, self.until)
             for group in self._groups(keys.end):
                 self._clean(group, cleaner)
+        except _CancelledError:
+            self.discard()
+            return False
         except (OSError, CorruptRecordError) as error:
             self.discard()
             _log.warning("%s: can't be compacted: %s; it stays as it is", self.directory, error)
@@ -98,10 +107,20 @@ class CompactionPlan:
         keys = KeyMap(self.dirty_from, self.until, self.aborted)
         for source in self.sources:
             if source.end_offset > self.dirty_from:
-                for batch in _batches(source):
+                for batch in self._batches(source):
                     if batch.header.last_offset >= self.dirty_from and not keys.add(batch):
                         return keys
         return keys
+
+    def _batches(self, source: _Source) -> Iterator[Scanned]:
+        fd = os.open(source.path, os.O_RDONLY)
+        try:
+            for batch in scan(fd, 0, source.size, check=False):
+                if self.cancelled:
+                    raise _CancelledError
+                yield batch
+        finally:
+            os.close(fd)
 
     def _groups(self, end: int) -> Iterator[list[_Source]]:
         """Neighbours that make one segment again."""
@@ -127,7 +146,7 @@ class CompactionPlan:
         self.made.append((group, segment))
         cleaner.aborted_index = segment.aborted
         for source in group:
-            for batch in _batches(source):
+            for batch in self._batches(source):
                 kept = cleaner.clean(batch)
                 if kept is not None:
                     data, header = kept
@@ -227,11 +246,3 @@ def swap_in(directory: Path, segments: Segments, plan: CompactionPlan) -> bool:
     fsync_directory(directory)
     plan.made.clear()
     return True
-
-
-def _batches(source: _Source) -> Iterator[Scanned]:
-    fd = os.open(source.path, os.O_RDONLY)
-    try:
-        yield from scan(fd, 0, source.size, check=False)
-    finally:
-        os.close(fd)

@@ -8,6 +8,7 @@ directory it is; `partition.metadata` in each partition's directory which topic 
 from __future__ import annotations
 
 import base64
+import errno
 import fcntl
 import logging
 import os
@@ -38,7 +39,11 @@ _DELETE: Final = "-delete"
 
 
 class DirectoryInUseError(OSError):
-    """Another process has the data directory."""
+    """Another server has the data directory."""
+
+
+_held: Final[set[tuple[int, int]]] = set()
+"""The locks that this process has, by device and inode: Kafka's is the process's, so it doesn't keep ourselves out."""
 
 
 class PartitionName(NamedTuple):
@@ -69,23 +74,21 @@ class DataDirectory:
         """Open a data directory, creating it if it isn't there, and remove what was being deleted.
 
         Raises:
-            DirectoryInUseError: another process has it.
+            DirectoryInUseError: another server has it, in this process or another.
             OSError: it can't be used.
         """
         self.path = path
         path.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(self._lock)
-            reason = "another server uses this data directory: stop it, or give this one a directory of its own"
-            raise DirectoryInUseError(error.errno, reason, str(path)) from None
+        self._take_lock()
         self._changes = threading.Lock()
         marker = path / _CLEAN_SHUTDOWN
-        self.clean = marker.exists()
-        marker.unlink(missing_ok=True)
-        self._checkpoints = {file: self._read(file) for file in (_RECOVERY_POINTS, _LOG_STARTS, _CLEANED)}
+        try:
+            self.clean = marker.exists()
+            marker.unlink(missing_ok=True)
+            self._checkpoints = {file: self._read(file) for file in (_RECOVERY_POINTS, _LOG_STARTS, _CLEANED)}
+        except OSError:
+            self._unlock()
+            raise
         for doomed in path.glob(f"*{_DELETE}"):
             shutil.rmtree(doomed, ignore_errors=True)
 
@@ -101,19 +104,17 @@ class DataDirectory:
         It may run in several threads at a time, for different partitions that are there.
         """
         directory = self.path / str(name)
-        known = [offsets.get(name, 0) for offsets in self._checkpoints.values()]
-        if any(known) and not directory.exists():
-            # A partition of that name was deleted; what was said of it must not be said of the new one.
-            known = [0, 0, 0]
-            with self._changes:
-                for offsets in self._checkpoints.values():
-                    offsets.pop(name, None)
-                self._write()
-        recovery_point, log_start, cleaned = known
+        if not directory.exists() and any(name in offsets for offsets in self._checkpoints.values()):
+            self._forget_deleted()
+        recovery_point, log_start, cleaned = (offsets.get(name, 0) for offsets in self._checkpoints.values())
         return Log.open(
             directory, config, now=now, clean=self.clean, recovery_point=recovery_point, log_start_offset=log_start,
             cleaned_offset=cleaned, durable=durable,
         )  # fmt: skip
+
+    def recovery_point(self, name: PartitionName) -> int:
+        """Up to where a partition was on the disk for sure when that was noted last; 0 if it never was."""
+        return self._checkpoints[_RECOVERY_POINTS].get(name, 0)
 
     def checkpoint(self, logs: Mapping[PartitionName, Log]) -> None:
         """Write down how far each log is flushed, deleted and compacted; offline ones keep what they had.
@@ -137,7 +138,10 @@ class DataDirectory:
         # A partition that nobody has opened since a crash still needs it.
         clean = self.clean or all(name in logs for name in self.partitions())
         for name, log in logs.items():
-            clean = clean and log.offline is None
+            if log.offline is not None:
+                clean = False  # and it keeps what was known of it
+                log.close()
+                continue
             try:
                 log.close()
             except KafkaError as error:  # the log has told why
@@ -152,13 +156,28 @@ class DataDirectory:
         finally:
             self._unlock()
 
+    def _take_lock(self) -> None:
+        file = self.path / _LOCK
+        reason = "another server uses this data directory: stop it, or give this one a directory of its own"
+        # Looked at before it is opened: closing a second descriptor would unlock it.
+        if file.exists() and _identity(file.stat()) in _held:
+            raise DirectoryInUseError(errno.EAGAIN, reason, str(self.path))
+        self._lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._lock)
+            raise DirectoryInUseError(error.errno, reason, str(self.path)) from None
+        _held.add(_identity(os.fstat(self._lock)))
+
     def _unlock(self) -> None:
+        _held.discard(_identity(os.fstat(self._lock)))
         os.close(self._lock)
 
     def properties(self) -> dict[str, str] | None:
         """What `meta.properties` says: Kafka's "version", "cluster.id", "node.id", "directory.id"; None without it."""
         try:
-            lines = (self.path / _PROPERTIES).read_text().splitlines()
+            lines = (self.path / _PROPERTIES).read_text(errors="replace").splitlines()
         except FileNotFoundError:
             return None
         pairs = (line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
@@ -172,6 +191,17 @@ class DataDirectory:
         """
         lines = (f"{key}={value}\n" for key, value in properties.items())
         write_atomically(self.path / _PROPERTIES, "".join(lines).encode())
+
+    def _forget_deleted(self) -> None:
+        """Of partitions that were deleted nothing must be said that others of their names could take for theirs."""
+        with self._changes:
+            for offsets in self._checkpoints.values():
+                for gone in [name for name in offsets if not (self.path / str(name)).exists()]:
+                    del offsets[gone]
+            try:
+                self._write()
+            except OSError as error:
+                _log.warning("%s: the checkpoints can't be written: %s; the next time will do", self.path, error)
 
     def _note(self, name: PartitionName, log: Log) -> None:
         offsets = log.flushed_offset, log.log_start_offset, log.cleaned_offset
@@ -209,8 +239,12 @@ def read_topic_id(directory: Path) -> uuid.UUID | None:
         text = (directory / METADATA).read_text()
         _, _, value = text.partition("topic_id:")
         return uuid.UUID(bytes=base64.urlsafe_b64decode(value.strip() + "=="))
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return None
+
+
+def _identity(stat: os.stat_result) -> tuple[int, int]:
+    return stat.st_dev, stat.st_ino
 
 
 def uuid_text(value: uuid.UUID) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -17,9 +18,9 @@ from kohort.log.retention import deletable
 from kohort.log.segment import Segment
 from kohort.log.segments import Segments
 from kohort.log.stored import StoredLog
-from kohort.log.types import Aborted, Appended, EpochEnd, Origin, ProducerSummary, TimestampedOffset
+from kohort.log.types import Aborted, Appended, Origin, TimestampedOffset
 from kohort.log.validation import check_batch, recompressed, stamped
-from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 from kohort.protocol.primitives import Buffer
 from kohort.protocol.records.batch import HEADER_SIZE, LENGTH_END, NO_SEQUENCE, NO_TIMESTAMP, read_header
 
@@ -74,15 +75,14 @@ class Log(StoredLog):
         """
         log = cls(directory, config, durable=durable)
         try:
-            log._unsynced_names = made = make_directory(directory)
-            if made:
+            if make_directory(directory):
                 loaded = fresh(directory, log_start_offset, now)
             else:
                 loaded = load(
                     directory, config, now=now, clean=clean, recovery_point=recovery_point,
                     log_start_offset=log_start_offset,
                 )  # fmt: skip
-        except OSError as error:
+        except (OSError, CorruptRecordError) as error:
             log._fail("opened", error)
             return log
         log._loaded = True
@@ -92,57 +92,12 @@ class Log(StoredLog):
         log.log_start_offset, log.log_end_offset = loaded.log_start_offset, loaded.log_end_offset
         log.cleaned_offset = min(max(cleaned_offset, log.log_start_offset), log.log_end_offset)
         log.flushed_offset = log.log_end_offset if clean else min(recovery_point, log.log_end_offset)
+        # Where nothing was written and the log closed, the files' names may never have got to the disk.
+        log._unsynced_names = not clean or not log._segments.active.size
         if durable and log.flushed_offset < log.log_end_offset:
-            log.flush()
+            with suppress(KafkaError):  # it is offline then
+                log.flush()
         return log
-
-    # What it knows.
-
-    @property
-    def high_watermark(self) -> int:
-        """Where reading ends: after the last record, or the last that is on the disk where the log is `durable`."""
-        return self.flushed_offset if self.durable else self.log_end_offset
-
-    @property
-    def last_stable_offset(self) -> int:
-        """Where reading committed records ends: at the first that belongs to an ongoing transaction."""
-        watermark = self.high_watermark
-        if self.offline is None:
-            for first in self._producers.ongoing.values():
-                return min(max(first, self.log_start_offset), watermark)
-        return watermark
-
-    @property
-    def size(self) -> int:
-        """Bytes of batches."""
-        return 0 if self.offline is not None else self._segments.size
-
-    @property
-    def latest_epoch(self) -> int:
-        """The latest leader epoch that anything was written in, -1 before that."""
-        return -1 if self.offline is not None else self._epochs.latest
-
-    def end_offset_for_epoch(self, epoch: int) -> EpochEnd:
-        """The leader epoch, or the latest before it, and where it ended (KIP-101); -1 and -1 if unknown."""
-        self._check()
-        return self._epochs.end_of(epoch, self.log_end_offset)
-
-    def producers(self) -> list[ProducerSummary]:
-        """The producers that the log remembers."""
-        self._check()
-        return list(self._producers.summaries())
-
-    def expire_producers(self, now: int) -> int:
-        """Forget the producers that have been silent for `producer.id.expiration.ms`; returns how many."""
-        return self._producers.expire(now, self.config.producer_id_expiration_ms)
-
-    def ongoing_since(self, producer_id: int) -> int | None:
-        """The offset where a producer's ongoing transaction began, None if it has none here."""
-        return self._producers.ongoing.get(producer_id)
-
-    def has_ongoing(self, producer_id: int) -> bool:
-        """Whether a producer has an ongoing transaction here."""
-        return self.ongoing_since(producer_id) is not None
 
     # Writing.
 
@@ -334,12 +289,12 @@ class Log(StoredLog):
         """
         self._check()
         segments = self._segments
-        if not any(segments[number].aborted.entries for number in range(segments.number_of(start), len(segments))):
-            return []
         with self._storing("read"):
+            if not any(segments[number].aborted.entries for number in range(segments.number_of(start), len(segments))):
+                return []
             if size is not None:
-                end = min(end, offset_after(self._segments, start, size, self.log_end_offset))
-            found = aborted_between(self._segments, start, end)
+                end = min(end, offset_after(segments, start, size, self.log_end_offset))
+            found = aborted_between(segments, start, end)
         return [Aborted(entry.producer_id, entry.first_offset) for entry in found]
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:

@@ -52,14 +52,13 @@ def _first_of(batch: Scanned, timestamp: int, start: int) -> TimestampedOffset |
     if header.log_append_time:
         return TimestampedOffset(max(header.base_offset, start), header.max_timestamp, header.partition_leader_epoch)
     try:
-        records = records_of(payload_of(batch.data, header), header)
+        for record in records_of(payload_of(batch.data, header), header):
+            at, when = header.base_offset + record.offset_delta, header.base_timestamp + record.timestamp_delta
+            if when >= timestamp and at >= start:
+                return TimestampedOffset(at, when, header.partition_leader_epoch)
     except CorruptRecordError:
         # Nobody can read these. As far as anybody knows it is the first record that is so late.
         return TimestampedOffset(max(header.base_offset, start), header.max_timestamp, header.partition_leader_epoch)
-    for record in records:
-        at, when = header.base_offset + record.offset_delta, header.base_timestamp + record.timestamp_delta
-        if when >= timestamp and at >= start:
-            return TimestampedOffset(at, when, header.partition_leader_epoch)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kohort.protocol.errors import CorruptRecordError
@@ -62,13 +63,12 @@ def payload_of(data: Buffer, header: BatchHeader) -> bytes:
     return payload
 
 
-def records_of(payload: bytes, header: BatchHeader) -> list[RawRecord]:
-    """The records in a decompressed payload.
+def records_of(payload: bytes, header: BatchHeader) -> Iterator[RawRecord]:
+    """The records in a decompressed payload, one after another: all of them may take 30 times its bytes.
 
     Raises:
         CorruptRecordError: they don't add up to the payload.
     """
-    out = []
     at, size = 0, len(payload)
     try:
         for _ in range(header.record_count):
@@ -105,14 +105,13 @@ def records_of(payload: bytes, header: BatchHeader) -> list[RawRecord]:
                 value_size, at = _ZIGZAG[value_size], at + 1
             if at + (max(0, value_size)) >= end:
                 raise IndexError  # there is a count of headers behind it
-            out.append(_new(RawRecord, (offset_delta, timestamp_delta, key, value_size < 0, start, body, end)))
+            yield _new(RawRecord, (offset_delta, timestamp_delta, key, value_size < 0, start, body, end))
             at = end
         if at != size:
             raise IndexError
     except IndexError:
-        reason = f"{header.record_count} records don't fill its {size} bytes; {len(out)} are whole"
+        reason = f"{header.record_count} records don't fill its {size} bytes"
         raise CorruptRecordError(header.base_offset, header.position, reason) from None
-    return out
 
 
 def rebuilt(

@@ -24,6 +24,7 @@ from kohort.log.files import (
     SEGMENT_SUFFIXES,
     SNAPSHOT,
     SWAP,
+    TIME_INDEX,
     file_name,
     fsync_directory,
     offset_of,
@@ -40,6 +41,8 @@ from kohort.protocol.records.batch import NO_SEQUENCE, next_sequence
 __all__ = ["Loaded", "ended_transaction", "fresh", "load"]
 
 _log: Final = logging.getLogger("kohort.log")
+
+_INDEXES: Final = (INDEX, TIME_INDEX)
 
 
 @dataclass
@@ -68,6 +71,7 @@ def load(
 
     Raises:
         OSError: a file can't be read, or what must be cut can't be.
+        CorruptRecordError: there is damage before the recovery point, and it is in the way.
     """
     names = _finish_swaps(directory)
     snapshots = sorted(offset for name in names if name.endswith(SNAPSHOT) and (offset := offset_of(name)) is not None)
@@ -94,8 +98,9 @@ def load(
         for segment in segments:
             segment.delete()
         return _emptied(directory, snapshots, log_start_offset, now)
+    wanted = {known, *(segment.base_offset for segment in segments)}
     for offset in snapshots:
-        if offset > log_end:
+        if offset > log_end or offset not in wanted:
             (directory / file_name(offset, SNAPSHOT)).unlink(missing_ok=True)
     producers.expire(now, config.producer_id_expiration_ms)
     log_start = max(log_start_offset, bases[0])
@@ -126,7 +131,7 @@ def _first_doubtful(segments: list[Segment], names: set[str], clean: bool, recov
     """The number of the first segment that must be read and checked."""
     for number, segment in enumerate(segments):
         # A segment that holds nothing may do without its indexes.
-        indexed = not segment.size or file_name(segment.base_offset, INDEX) in names
+        indexed = not segment.size or names.issuperset(file_name(segment.base_offset, kind) for kind in _INDEXES)
         last = number + 1 == len(segments)
         if not indexed or (not clean and (last or recovery_point < segments[number + 1].base_offset)):
             return number
@@ -138,6 +143,8 @@ def _clean_end(segment: Segment) -> int | None:
     end = segment.base_offset
     start = segment.index.positions[-1] if len(segment.index) else 0
     try:
+        if start and start >= segment.size:
+            raise CorruptRecordError(None, segment.size, f"the index has one at byte {start}")
         for header, _, _ in scan(segment.fd, 0, segment.size, check=False):
             segment.first_timestamp = header.max_timestamp
             break
@@ -194,6 +201,7 @@ def _recover(segments: list[Segment], first: int, producers: Producers, epochs: 
         log_end, good = _recover_segment(segment, producers, epochs, config)
         if number + 1 < len(segments):
             segment.seal()
+            segment.release()
         if good < whole:
             rest = segments[number + 1 :]
             lost = whole - good + sum(later.size for later in rest)

@@ -1,4 +1,4 @@
-"""What a log is on the disk: its parts, getting them there for sure, and what happens when the disk fails."""
+"""What a log is made of, what is known of it, getting it onto the disk, and what happens when the disk fails."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from kohort.log.files import fsync_directory
 from kohort.log.producers import Producers
 from kohort.log.segments import Segments
 from kohort.log.snapshot import write_snapshot
-from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.log.types import EpochEnd, ProducerSummary
+from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 
 __all__ = ["StoredLog"]
 
@@ -43,6 +44,56 @@ class StoredLog:
         self._producers = Producers()
         self._unsynced_names = self._sealed_dirty = False
         self._dirty_since: int | None = None
+
+    # What it knows.
+
+    @property
+    def high_watermark(self) -> int:
+        """Where reading ends: after the last record, or the last that is on the disk where the log is `durable`."""
+        return self.flushed_offset if self.durable else self.log_end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where reading committed records ends: at the first that belongs to an ongoing transaction."""
+        watermark = self.high_watermark
+        if self.offline is None:
+            for first in self._producers.ongoing.values():
+                return min(max(first, self.log_start_offset), watermark)
+        return watermark
+
+    @property
+    def size(self) -> int:
+        """Bytes of batches."""
+        return 0 if self.offline is not None else self._segments.size
+
+    @property
+    def latest_epoch(self) -> int:
+        """The latest leader epoch that anything was written in, -1 before that."""
+        return -1 if self.offline is not None else self._epochs.latest
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEnd:
+        """The leader epoch, or the latest before it, and where it ended (KIP-101); -1 and -1 if unknown."""
+        self._check()
+        return self._epochs.end_of(epoch, self.log_end_offset)
+
+    def producers(self) -> list[ProducerSummary]:
+        """The producers that the log remembers."""
+        self._check()
+        return list(self._producers.summaries())
+
+    def expire_producers(self, now: int) -> int:
+        """Forget the producers that have been silent for `producer.id.expiration.ms`; returns how many."""
+        return self._producers.expire(now, self.config.producer_id_expiration_ms)
+
+    def ongoing_since(self, producer_id: int) -> int | None:
+        """The offset where a producer's ongoing transaction began, None if it has none here."""
+        return self._producers.ongoing.get(producer_id)
+
+    def has_ongoing(self, producer_id: int) -> bool:
+        """Whether a producer has an ongoing transaction here."""
+        return self.ongoing_since(producer_id) is not None
+
+    # Getting it onto the disk.
 
     def flush_due(self, now: int) -> bool:
         """Whether `flush.messages` or `flush.ms` want a flush, or a segment is complete and not flushed yet.
@@ -97,7 +148,7 @@ class StoredLog:
         if not self._loaded:
             return
         try:
-            if clean and self.offline is None:
+            if clean and self.offline is None and self._has_unsynced():
                 with self._storing("closed"):
                     self._snapshot()
                     active = self._segments.active
@@ -125,6 +176,12 @@ class StoredLog:
         except OSError as error:
             _log.error("%s: can't be removed: %s; remove it by hand", self.directory, error)
 
+    # Inside.
+
+    def _has_unsynced(self) -> bool:
+        """Whether anything was written that isn't on the disk, indexes included."""
+        return self.flushed_offset < self.log_end_offset or any(segment.dirty for segment in self._segments)
+
     def _snapshot(self) -> None:
         if self._snapshot_offset != self.log_end_offset:
             write_snapshot(self.directory, self.log_end_offset, self._producers)
@@ -141,7 +198,7 @@ class StoredLog:
         except OSError as error:
             raise self._fail(action, error) from error
 
-    def _fail(self, action: str, error: OSError) -> KafkaError:
+    def _fail(self, action: str, error: OSError | CorruptRecordError) -> KafkaError:
         """Go offline, and say what whoever runs the server can do about it."""
         if self.offline is None:
             self.offline = f"it can't be {action}: {error}"
@@ -149,7 +206,12 @@ class StoredLog:
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.directory.name} is offline: {self.offline}")
 
 
-def _advice(error: OSError) -> str:
+def _advice(error: OSError | CorruptRecordError) -> str:
+    if isinstance(error, CorruptRecordError):
+        return (
+            "Restore the directory from a backup; or remove its line from recovery-point-offset-checkpoint, "
+            "then restart the server: what is before the damage is kept."
+        )
     match error.errno:
         case errno.ENOSPC | errno.EDQUOT:
             return "Free space on that disk (or lower retention.bytes or retention.ms), then restart the server."

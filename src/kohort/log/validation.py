@@ -2,7 +2,8 @@
 
 A batch is one header, one checksum and its records as they came. The records are opened only where they must be: for
 a compacted topic, where each needs a key. Kafka opens all of them, to check their own structure; a client that counts
-its records wrongly is found by whoever reads them here.
+its records wrongly is found by whoever reads them here. What recovery would cut off as damaged is never let in: all
+that was acknowledged after it would go with it.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from typing import Final
 from crc32c import crc32c
 
 from kohort.log.config import LogConfig
-from kohort.log.records import payload_of, rebuilt, records_of
+from kohort.log.records import MAX_EXPANDED, payload_of, rebuilt, records_of
 from kohort.log.types import Origin
 from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 from kohort.protocol.records.batch import (
     HEADER_SIZE,
     LENGTH_END,
     MAGIC,
+    MIN_RECORD_SIZE,
+    NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
+    NO_SEQUENCE,
     NO_TIMESTAMP,
     BatchHeader,
     Compression,
@@ -72,13 +76,19 @@ def check_batch(data: memoryview, config: LogConfig, origin: Origin, now: int) -
     if count <= 0 or header.last_offset_delta != count - 1:
         reason = f"{count} records, but the last offset delta is {header.last_offset_delta}"
         raise KafkaError(ErrorCode.INVALID_RECORD, reason)
+    _check_room(header, size - HEADER_SIZE)
     if header.base_offset:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"base offset {header.base_offset} where 0 is expected")
     if header.producer_id < 0:
         # The sequence says nothing then: aiokafka leaves it at 0.
-        if header.transactional or header.producer_id != NO_PRODUCER_ID:
-            reason = f"producer id {header.producer_id}, attributes {header.attributes}"
-            raise KafkaError(ErrorCode.INVALID_RECORD, reason)
+        if (
+            header.transactional
+            or header.producer_id != NO_PRODUCER_ID
+            or header.producer_epoch < NO_PRODUCER_EPOCH
+            or header.base_sequence < NO_SEQUENCE
+        ):
+            who = f"producer id {header.producer_id}, epoch {header.producer_epoch}, sequence {header.base_sequence}"
+            raise KafkaError(ErrorCode.INVALID_RECORD, f"{who}, attributes {header.attributes}")
     elif header.producer_epoch < 0:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"producer epoch {header.producer_epoch}")
     if origin is Origin.CLIENT:
@@ -86,6 +96,13 @@ def check_batch(data: memoryview, config: LogConfig, origin: Origin, now: int) -
     if config.compact:
         _check_keys(data, header)
     return header
+
+
+def _check_room(header: BatchHeader, payload: int) -> None:
+    """Whether a payload of so many bytes may hold the records that the header counts."""
+    room = MAX_EXPANDED if header.compression else payload
+    if header.record_count * MIN_RECORD_SIZE > room or not payload:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"{header.record_count} records can't lie in {payload} bytes")
 
 
 def _check_client(header: BatchHeader, config: LogConfig, now: int) -> None:
@@ -106,21 +123,21 @@ def _check_client(header: BatchHeader, config: LogConfig, now: int) -> None:
 
 def _check_keys(data: memoryview, header: BatchHeader) -> None:
     try:
-        records = records_of(payload_of(data, header), header)
+        for number, record in enumerate(records_of(payload_of(data, header), header)):
+            if record.key is None:
+                raise KafkaError(ErrorCode.INVALID_RECORD, f"record {number} has no key; a compacted topic needs one")
+            if record.offset_delta != number:
+                raise KafkaError(ErrorCode.INVALID_RECORD, f"record {number} has offset delta {record.offset_delta}")
     except CorruptRecordError as error:
         raise KafkaError(ErrorCode.INVALID_RECORD, error.reason) from None
-    for number, record in enumerate(records):
-        if record.key is None:
-            raise KafkaError(ErrorCode.INVALID_RECORD, f"record {number} has no key; a compacted topic needs one")
-        if record.offset_delta != number:
-            raise KafkaError(ErrorCode.INVALID_RECORD, f"record {number} has offset delta {record.offset_delta}")
 
 
 def recompressed(data: memoryview, header: BatchHeader, config: LogConfig, codec: Compression) -> memoryview:
     """The batch with its records under the topic's codec.
 
     Raises:
-        KafkaError: INVALID_RECORD if they don't decompress, MESSAGE_TOO_LARGE if they are too large now.
+        KafkaError: INVALID_RECORD if they don't decompress, or can't be so many; MESSAGE_TOO_LARGE if they are too
+            large now.
     """
     try:
         batch = rebuilt(header, payload_of(data, header), header.record_count, codec, config.compression_level)
@@ -129,6 +146,7 @@ def recompressed(data: memoryview, header: BatchHeader, config: LogConfig, codec
     if len(batch) > config.max_message_bytes:
         reason = f"{len(batch)} bytes as {codec.name.lower()}; max.message.bytes is {config.max_message_bytes}"
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, reason)
+    _check_room(read_header(batch), len(batch) - HEADER_SIZE)
     return memoryview(batch)
 
 

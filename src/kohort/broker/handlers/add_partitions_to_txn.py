@@ -9,6 +9,7 @@ from typing import Final
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply
 from kohort.broker.security import CLUSTER_NAME, Operation, ResourceType
+from kohort.broker.topics import INTERNAL_TOPICS
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -90,10 +91,11 @@ def _ask(asked: _Asked, context: Context, then: Callable[[_Results], None]) -> N
 
 
 def _error(topic: str, index: int, asked: _Asked, context: Context) -> ErrorCode:
-    if not context.allowed(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, asked.transactional_id):
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    if not context.allowed(Operation.WRITE, ResourceType.TOPIC, topic):
-        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if context.version < SEVERAL:  # brokers may do it all
+        if not context.allowed(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, asked.transactional_id):
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if topic in INTERNAL_TOPICS or not context.allowed(Operation.WRITE, ResourceType.TOPIC, topic):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if context.broker.topics.partition(topic, index) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.NONE

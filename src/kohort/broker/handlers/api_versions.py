@@ -17,6 +17,9 @@ FEATURES: Final = {"transaction.version": 2}
 """Levels of features that are on: 2 is KIP-890. Those that aren't listed are off: group.version, for one, stays at 0
 until consumer groups of KIP-848 are served."""
 
+FROM_ZERO: Final = 4
+"""First version whose clients can read that a feature's lowest level is 0 (KAFKA-17492)."""
+
 
 @cache
 def api_keys() -> list[ApiVersionsResponse.ApiKey]:
@@ -41,7 +44,7 @@ def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse
         api_keys=api_keys(),
         supported_features=[
             ApiVersionsResponse.SupportedFeature(name=name, min_version=0, max_version=level)
-            for name, level in FEATURES.items()
+            for name, level in (FEATURES.items() if context.version >= FROM_ZERO else ())
         ],
         finalized_features_epoch=0,
         finalized_features=[

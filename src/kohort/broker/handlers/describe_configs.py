@@ -33,10 +33,10 @@ Config = Result.Config
 
 
 def handle(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
-    """Describe each resource. As in Kafka, one of an unknown type spoils the answers of all."""
+    """Describe each resource, once. As in Kafka, one of an unknown type spoils the answers of all."""
     unknown = [each.resource_type for each in request.resources if each.resource_type not in KNOWN_TYPES]
     results = []
-    for resource in request.resources:
+    for resource in {(each.resource_type, each.resource_name): each for each in request.resources}.values():
         result = Result(resource_type=resource.resource_type, resource_name=resource.resource_name)
         try:
             if unknown:

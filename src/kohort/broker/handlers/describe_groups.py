@@ -11,8 +11,9 @@ _Group = DescribeGroupsResponse.Group
 
 
 def handle(request: DescribeGroupsRequest, context: Context) -> DescribeGroupsResponse:
-    """Answer for each group by itself."""
-    return DescribeGroupsResponse(groups=[_describe(group_id, request, context) for group_id in request.groups])
+    """Answer for each group by itself; for each once, or the answer could be many times as large as the request."""
+    groups = dict.fromkeys(request.groups)
+    return DescribeGroupsResponse(groups=[_describe(group_id, request, context) for group_id in groups])
 
 
 def _describe(group_id: str, request: DescribeGroupsRequest, context: Context) -> _Group:

@@ -13,14 +13,14 @@ Topic = DescribeProducersResponse.Topic
 
 
 def handle(request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
-    """List the producers of each partition."""
+    """List the producers of each partition; once, or the answer could be many times as large as the request."""
     return DescribeProducersResponse(
         topics=[
             Topic(
                 name=topic.name,
-                partitions=[_described(topic.name, index, context) for index in topic.partition_indexes],
+                partitions=[_described(topic.name, index, context) for index in dict.fromkeys(topic.partition_indexes)],
             )
-            for topic in request.topics
+            for topic in {topic.name: topic for topic in request.topics}.values()
         ]
     )
 

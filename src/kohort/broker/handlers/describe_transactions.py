@@ -11,10 +11,9 @@ _State = DescribeTransactionsResponse.TransactionState
 
 
 def handle(request: DescribeTransactionsRequest, context: Context) -> DescribeTransactionsResponse:
-    """Answer for each id by itself."""
-    return DescribeTransactionsResponse(
-        transaction_states=[_describe(transactional_id, context) for transactional_id in request.transactional_ids]
-    )
+    """Answer for each id by itself; for each once, or the answer could be many times as large as the request."""
+    ids = dict.fromkeys(request.transactional_ids)
+    return DescribeTransactionsResponse(transaction_states=[_describe(each, context) for each in ids])
 
 
 def _describe(transactional_id: str, context: Context) -> _State:

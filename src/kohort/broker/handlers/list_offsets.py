@@ -61,6 +61,8 @@ def _look_up(wanted: _Asked, partition: Partition | None, committed: bool, versi
         return _failed(wanted, ErrorCode.UNSUPPORTED_VERSION)
     if refused := partition.epoch_error(wanted.current_leader_epoch):
         return _failed(wanted, refused)
+    if partition.offline is not None:
+        return _failed(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
     log = partition.log
     end = log.last_stable_offset if committed else log.high_watermark
     epoch = partition.leader_epoch
@@ -72,12 +74,11 @@ def _look_up(wanted: _Asked, partition: Partition | None, committed: bool, versi
                 found = (log.log_start_offset, -1, epoch)
             case t if t in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
                 found = (-1, -1, -1)  # nothing is ever tiered
-            case t if t == MAX_TIMESTAMP:
-                found = log.max_timestamp_offset() or (-1, -1, -1)
-            case t if t < 0:
+            case t if t < 0 and t != MAX_TIMESTAMP:
                 return _failed(wanted, ErrorCode.UNSUPPORTED_VERSION)
             case t:
-                found = log.offset_for_timestamp(t) or (-1, -1, -1)
+                at = log.max_timestamp_offset() if t == MAX_TIMESTAMP else log.offset_for_timestamp(t)
+                found = at or (-1, -1, -1)
                 if found[0] >= end:
                     found = (-1, -1, -1)
     except KafkaError as error:

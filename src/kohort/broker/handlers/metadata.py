@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from kohort.broker.admin.access import cluster_allowed
 from kohort.broker.context import Context
 from kohort.broker.security import CLUSTER_NAME, Operation, ResourceType
-from kohort.broker.topics import Topic
+from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE, Topic, check_topic_name
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kohort.protocol.schema import NO_UUID
 
 _TopicMetadata = MetadataResponse.Topic
+
+BY_ID: Final = 12
+"""First version in which topics may be named by id; before, names can't be null in responses."""
 
 
 def handle(request: MetadataRequest, context: Context) -> MetadataResponse:
@@ -21,22 +27,34 @@ def handle(request: MetadataRequest, context: Context) -> MetadataResponse:
             topic for topic in broker.topics if context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
         topics = [_known(topic, request, context) for topic in visible]
+    elif context.version < BY_ID and any(topic.name is None or topic.topic_id != NO_UUID for topic in asked):
+        topics = [
+            _TopicMetadata(error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in asked
+        ]
     else:
-        topics = [_asked(topic, request, context) for topic in asked]
+        # Each once, or the answer could be many times as large as the request.
+        distinct = {topic.name if topic.topic_id == NO_UUID else topic.topic_id: topic for topic in asked}.values()
+        absent = sum(topic.name is not None and broker.topics.get(topic.name) is None for topic in distinct)
+        create = request.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable")
+        if create and absent * broker.config.int("num.partitions") > MAX_PARTITIONS_AT_ONCE:
+            create = False
+        topics = [_asked(topic, request, create, context) for topic in distinct]
     response = MetadataResponse(
         brokers=[MetadataResponse.Broker(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)],
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,
         topics=topics,
     )
-    if request.include_cluster_authorized_operations and context.allowed(
-        Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME
-    ):
-        response.cluster_authorized_operations = context.operations(ResourceType.CLUSTER, CLUSTER_NAME)
+    if request.include_cluster_authorized_operations:
+        allowed = cluster_allowed(context, Operation.DESCRIBE)
+        response.cluster_authorized_operations = (
+            context.operations(ResourceType.CLUSTER, CLUSTER_NAME) if allowed else 0
+        )
     return response
 
 
-def _asked(asked: MetadataRequest.Topic, request: MetadataRequest, context: Context) -> _TopicMetadata:
+def _asked(asked: MetadataRequest.Topic, request: MetadataRequest, create: bool, context: Context) -> _TopicMetadata:
     broker = context.broker
     if asked.topic_id != NO_UUID:
         topic = broker.topics.by_id(asked.topic_id)
@@ -52,15 +70,14 @@ def _asked(asked: MetadataRequest.Topic, request: MetadataRequest, context: Cont
         return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, asked)
     topic = broker.topics.get(name)
     if topic is None:
-        if not (request.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable")):
+        if not create:
             try:
-                broker.topics.check_new(name, 1)
+                check_topic_name(name)
             except KafkaError as error:
                 return _failed(error.code, asked)
             return _failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, asked)
         if not (
-            context.allowed(Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
-            or context.allowed(Operation.CREATE, ResourceType.TOPIC, name)
+            cluster_allowed(context, Operation.CREATE) or context.allowed(Operation.CREATE, ResourceType.TOPIC, name)
         ):
             return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, asked)
         try:
@@ -87,6 +104,7 @@ def _known(topic: Topic, request: MetadataRequest, context: Context) -> _TopicMe
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=node,
                 isr_nodes=node,
+                offline_replicas=() if partition.offline is None else node,
             )
             for partition in topic.partitions
         ],

@@ -16,6 +16,8 @@ _Topic = OffsetCommitResponse.Topic
 
 BY_ID: Final = 10
 """First version that names topics by id."""
+LONGEST_MS: Final = 2**62
+"""What a retention is cut to, so that the time at which it is over is a number that can be stored."""
 
 
 def handle(request: OffsetCommitRequest, context: Context) -> OffsetCommitResponse | Reply[OffsetCommitResponse]:
@@ -56,14 +58,14 @@ def handle(request: OffsetCommitRequest, context: Context) -> OffsetCommitRespon
             )
         if known and topic is not None:
             accepted.append(OffsetCommitRequest.Topic(name=name, topic_id=topic.id, partitions=known))
-    if not accepted and answers:
+    if not accepted:
         return _shaped(OffsetCommitResponse(topics=answers), context)
     asked_of_group = OffsetCommitRequest(
         group_id=request.group_id,
         generation_id_or_member_epoch=request.generation_id_or_member_epoch,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
-        retention_time_ms=request.retention_time_ms,
+        retention_time_ms=min(request.retention_time_ms, LONGEST_MS),
         topics=accepted,
     )
     done = context.broker.groups.submit(

@@ -22,7 +22,8 @@ BY_ID: Final = 10
 def handle(request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
     """Answer for one group, or since v8 for several."""
     if context.version >= SEVERAL:
-        return OffsetFetchResponse(groups=[_fetch(group, request.require_stable, context) for group in request.groups])
+        groups = {group.group_id: group for group in request.groups}  # each once: it may be asked for all its offsets
+        return OffsetFetchResponse(groups=[_fetch(each, request.require_stable, context) for each in groups.values()])
     topics = (
         None
         if request.topics is None

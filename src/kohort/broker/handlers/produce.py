@@ -13,7 +13,7 @@ from kohort.coordinator.transactions import ProducerIdAndEpoch, verification_err
 from kohort.log.types import Appended
 from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
-from kohort.protocol.records.batch import read_header
+from kohort.protocol.records.batch import Compression, read_header
 from kohort.protocol.schema import Records
 
 _TopicResponse = ProduceResponse.TopicResponse
@@ -25,16 +25,19 @@ ABORTABLE: Final = 11
 """First version that knows TRANSACTION_ABORTABLE."""
 IMPLICIT_ADD: Final = 12
 """First version in which producing adds the partition to the transaction (KIP-890, transactions v2)."""
+ZSTD: Final = 7
+"""First version in which records may be compressed with zstd (KIP-110)."""
+
+_COORDINATOR_AWAY: Final = frozenset(
+    {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+)
 
 
-def handle(request: ProduceRequest, context: Context) -> ProduceResponse | Reply[ProduceResponse | None] | None:
+def handle(request: ProduceRequest, context: Context) -> Reply[ProduceResponse | BadRequestError | None]:
     """Append to each partition by itself. Without acks there is no answer, but the connection goes on an error."""
     production = _Production(request, context)
     production.run()
-    reply = production.reply
-    if reply.done:
-        return reply.value
-    return reply
+    return production.reply
 
 
 class _Production:
@@ -43,21 +46,16 @@ class _Production:
     def __init__(self, request: ProduceRequest, context: Context) -> None:
         self.request = request
         self.context = context
-        self.reply: Reply[ProduceResponse | None] = Reply()
+        self.reply: Reply[ProduceResponse | BadRequestError | None] = Reply()
         self.by_id = context.version >= BY_ID
+        self._transaction_version = 2 if context.version >= IMPLICIT_ADD else 0
         self._waiting = 1  # run() itself
         self._failed = False
         self._response = ProduceResponse(responses=[])
 
     def run(self) -> None:
         request, context = self.request, self.context
-        refusal = ErrorCode.NONE
-        if request.acks not in (-1, 0, 1):
-            refusal = ErrorCode.INVALID_REQUIRED_ACKS
-        elif request.transactional_id is not None and not context.allowed(
-            Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
-        ):
-            refusal = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        refusal = ErrorCode.NONE if request.acks in (-1, 0, 1) else ErrorCode.INVALID_REQUIRED_ACKS
         topics = context.broker.topics
         seen: set[tuple[str, int]] = set()
         for data in request.topic_data:
@@ -107,21 +105,27 @@ class _Production:
         except CorruptRecordError as error:
             self._fail(response, KafkaError(ErrorCode.CORRUPT_MESSAGE, str(error)))
             return
-        if not header.transactional or partition.log.has_ongoing(header.producer_id):
+        if header.compression == Compression.ZSTD and self.context.version < ZSTD:
+            self._fail(response, KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd came with Produce v7."))
+            return
+        if not header.transactional:
             self._append(partition, records, response)
             return
+        # No transaction can be written to without the right to it, not even one that the partition takes part in.
         transactional_id = self.request.transactional_id
-        if transactional_id is None:
-            self._fail(
-                response, KafkaError(ErrorCode.INVALID_RECORD, "A transactional batch needs a transactional id.")
-            )
+        if transactional_id is None or not self.context.allowed(
+            Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+        ):
+            self._fail(response, KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
+            return
+        if partition.log.has_ongoing(header.producer_id):
+            self._append(partition, records, response)
             return
         self._waiting += 1
 
         def verified(code: ErrorCode) -> None:
             if code:
-                abortable = self.context.version >= ABORTABLE
-                self._fail(response, KafkaError(verification_error(code, abortable=abortable)))
+                self._fail(response, KafkaError(_produce_error(code, self.context.version)))
             else:
                 self._append(partition, records, response)
             self._done_one()
@@ -138,7 +142,10 @@ class _Production:
         broker = self.context.broker
         try:
             appended: Appended = partition.log.append(
-                records, now=self.context.now, leader_epoch=partition.leader_epoch
+                records,
+                now=self.context.now,
+                leader_epoch=partition.leader_epoch,
+                transaction_version=self._transaction_version,
             )
         except KafkaError as error:
             self._fail(response, error)
@@ -172,9 +179,16 @@ class _Production:
         if self.request.acks != 0:
             self.reply(self._response)
         elif self._failed:
-            raise BadRequestError("a produce request that wants no answer failed")
+            self.reply(BadRequestError("a produce request that wants no answer failed"))
         else:
             self.reply(None)
+
+
+def _produce_error(code: ErrorCode, version: int) -> ErrorCode:
+    """What a producer is told that could not be verified; clients before transactions v2 know no more than to retry."""
+    if code in _COORDINATOR_AWAY or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < IMPLICIT_ADD):
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    return verification_error(code, abortable=version >= ABORTABLE)
 
 
 def _nothing() -> None:

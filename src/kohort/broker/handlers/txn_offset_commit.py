@@ -14,6 +14,8 @@ from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, T
 
 _Topic = TxnOffsetCommitResponse.Topic
 
+KNOWS_LOADING: Final = 2
+"""First version whose clients can bear COORDINATOR_LOAD_IN_PROGRESS."""
 ABORTABLE: Final = 4
 """First version that knows TRANSACTION_ABORTABLE."""
 IMPLICIT_ADD: Final = 5
@@ -24,6 +26,19 @@ def handle(
     request: TxnOffsetCommitRequest, context: Context
 ) -> TxnOffsetCommitResponse | Reply[TxnOffsetCommitResponse]:
     """Have the transaction's coordinator verify the producer, and then the group's coordinator store the offsets."""
+    if context.version >= KNOWS_LOADING:
+        return _commit(request, context)
+    done = _commit(request, context)
+    if not isinstance(done, Reply):
+        return _without_loading(done)
+    reply: Reply[TxnOffsetCommitResponse] = Reply()
+    done.then(lambda response: reply(_without_loading(response)))
+    return reply
+
+
+def _commit(
+    request: TxnOffsetCommitRequest, context: Context
+) -> TxnOffsetCommitResponse | Reply[TxnOffsetCommitResponse]:
     if not context.allowed(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         return txn_commit_refused(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
@@ -54,7 +69,7 @@ def handle(
         else:
             answer(done)
 
-    if not accepted.topics and refused:
+    if not accepted.topics:
         return TxnOffsetCommitResponse(topics=refused)
     context.broker.transactions.verify(
         request.transactional_id,
@@ -64,6 +79,15 @@ def handle(
         then=verified,
     )
     return reply
+
+
+def _without_loading(response: TxnOffsetCommitResponse) -> TxnOffsetCommitResponse:
+    """The response for clients that break on COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""
+    for topic in response.topics:
+        for partition in topic.partitions:
+            if partition.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                partition.error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return response
 
 
 def _sort(request: TxnOffsetCommitRequest, context: Context) -> tuple[TxnOffsetCommitRequest, list[_Topic]]:

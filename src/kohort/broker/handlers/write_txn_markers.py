@@ -2,58 +2,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from kohort.broker.admin.access import cluster_allowed
 from kohort.broker.admin.partitions import hosted_partition
 from kohort.broker.context import Context
+from kohort.broker.reply import Reply
 from kohort.broker.security import Operation
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 Marker = WriteTxnMarkersRequest.Marker
 Outcome = WriteTxnMarkersResponse.Marker
+Written = Outcome.Topic.Partition
 
 
-def handle(request: WriteTxnMarkersRequest, context: Context) -> WriteTxnMarkersResponse:
-    """Append the markers. Who may ALTER the cluster may do it too, to abort hanging transactions (KIP-664)."""
+def handle(
+    request: WriteTxnMarkersRequest, context: Context
+) -> WriteTxnMarkersResponse | Reply[WriteTxnMarkersResponse]:
+    """Append the markers, and answer when they are safe.
+
+    Who may ALTER the cluster may do it too, to abort hanging transactions (KIP-664).
+    """
     allowed = cluster_allowed(context, Operation.ALTER) or cluster_allowed(context, Operation.CLUSTER_ACTION)
-    return WriteTxnMarkersResponse(
-        markers=[
-            Outcome(
-                producer_id=marker.producer_id,
-                topics=[
-                    Outcome.Topic(
-                        name=topic.name,
-                        partitions=[
-                            Outcome.Topic.Partition(
-                                partition_index=index,
-                                error_code=_append(marker, topic.name, index, context)
-                                if allowed
-                                else ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-                            )
-                            for index in topic.partition_indexes
-                        ],
-                    )
-                    for topic in marker.topics
-                ],
-            )
-            for marker in request.markers
-        ]
-    )
+    response = WriteTxnMarkersResponse(markers=[])
+    reply: Reply[WriteTxnMarkersResponse] = Reply()
+    left = 1
+
+    def done() -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            reply(response)
+
+    def failed(written: Written, error: KafkaError) -> None:
+        written.error_code = error.code
+        done()
+
+    for marker in request.markers:
+        outcome = Outcome(producer_id=marker.producer_id, topics=[])
+        response.markers.append(outcome)
+        for topic in marker.topics:
+            partitions = [Written(partition_index=index) for index in topic.partition_indexes]
+            outcome.topics.append(Outcome.Topic(name=topic.name, partitions=partitions))
+            for written in partitions:
+                left += 1
+                refuse = partial(failed, written)
+                if not allowed:
+                    refuse(KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+                    continue
+                try:
+                    _append(marker, topic.name, written.partition_index, context, done, refuse)
+                except KafkaError as error:
+                    refuse(error)
+    done()
+    return response if reply.done else reply
 
 
-def _append(marker: Marker, topic: str, index: int, context: Context) -> ErrorCode:
+def _append(
+    marker: Marker,
+    topic: str,
+    index: int,
+    context: Context,
+    safe: Callable[[], None],
+    failed: Callable[[KafkaError], None],
+) -> None:
     if marker.producer_id < 0 or marker.producer_epoch < 0:
-        return ErrorCode.INVALID_REQUEST  # no producer has them; a log must not hold a marker of nobody's
-    try:
-        context.broker.end_transaction(
-            hosted_partition(context, topic, index),
-            marker.producer_id,
-            marker.producer_epoch,
-            commit=marker.transaction_result,
-            coordinator_epoch=marker.coordinator_epoch,
-            transaction_version=marker.transaction_version,
-            now=context.now,
-        )
-    except KafkaError as error:
-        return error.code
-    return ErrorCode.NONE
+        raise KafkaError(ErrorCode.INVALID_REQUEST)  # no producer has them; a log must not hold a marker of nobody's
+    context.broker.end_transaction(
+        hosted_partition(context, topic, index),
+        marker.producer_id,
+        marker.producer_epoch,
+        commit=marker.transaction_result,
+        coordinator_epoch=marker.coordinator_epoch,
+        transaction_version=marker.transaction_version,
+        now=context.now,
+        safe=safe,
+        failed=failed,
+    )
