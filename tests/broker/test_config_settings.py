@@ -218,3 +218,8 @@ def test_a_parts_settings_are_taken_by_their_names() -> None:
     settings = Settings.of({"transaction.max.timeout.ms": 5})
 
     assert settings_for(TransactionSettings, settings) == TransactionSettings(transaction_max_timeout_ms=5)
+
+
+def test_what_kubernetes_puts_into_the_environment_is_passed_over() -> None:
+    environ = {"KOHORT_SERVICE_HOST": "10.0.0.1", "KOHORT_PORT": "tcp://10.0.0.1:9092", "KOHORT_PORT_9092_TCP": "x"}
+    assert Settings.load(None, environ).int("num.partitions") == 1

@@ -85,7 +85,7 @@ def test_a_transaction_is_over_when_its_markers_are_on_the_disk(
     with_server(test, durable=True)
 
 
-def test_records_without_acks_that_are_refused_late_harm_nobody(
+def test_records_without_acks_that_are_refused_late_close_their_own_connection(
     with_server: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def test(server: Server) -> None:
@@ -95,7 +95,8 @@ def test_records_without_acks_that_are_refused_late_harm_nobody(
         async with asyncio.timeout(10):
             while await state(other) != "Ongoing":
                 await asyncio.sleep(0)
-        assert (await client.call(ApiVersionsRequest(), 0)).error_code == ErrorCode.NONE
+        assert await client.closed()
+        assert (await other.call(ApiVersionsRequest(), 0)).error_code == ErrorCode.NONE
         for each in (client, other):
             await each.close()
 

@@ -178,7 +178,9 @@ class Broker:
         await self.transactions.stop()
         self.wheel.stop()
         await self.commits.close()
-        self.storage.close(self.topics)
+        # In a thread, since it may take its time, and a second signal must get through.
+        logs = self.storage.logs(self.topics)
+        await asyncio.get_running_loop().run_in_executor(None, self.storage.close, logs)
 
     # What happens
 

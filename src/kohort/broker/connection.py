@@ -140,7 +140,10 @@ class Connection(asyncio.Protocol):
                     break
                 (size,) = _SIZE.unpack_from(buffer, pos)
                 if not 0 <= size <= self._max_frame:
-                    raise BadRequestError(f"a request of {size} bytes; socket.request.max.bytes is {self._max_frame}")
+                    raise BadRequestError(
+                        _foreign(buffer[pos : pos + 4])
+                        or f"a request of {size} bytes; socket.request.max.bytes is {self._max_frame}"
+                    )
                 after = pos + 4 + size
                 if after > end:
                     self._missing = after - end
@@ -233,3 +236,12 @@ class Connection(asyncio.Protocol):
         self.closing = True
         if self._transport is not None:
             self._transport.abort()
+
+
+def _foreign(beginning: bytes) -> str | None:
+    """What a client speaks that doesn't speak Kafka, as far as one can tell by its first four bytes."""
+    if beginning.startswith(b"\x16\x03"):
+        return "this looks like TLS, but the listener is PLAINTEXT: set security.protocol=PLAINTEXT in the client"
+    if beginning in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI"):
+        return "this looks like HTTP, but this is Kafka's port"
+    return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from pathlib import Path
@@ -72,6 +71,7 @@ class Server:
         self._per_ip: dict[str, int] = {}
         self._listening: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
+        self._started = False
         self._stopping = False
 
     @property
@@ -86,7 +86,6 @@ class Server:
             OSError: the address is in use, or can't be used.
         """
         self.loop = asyncio.get_running_loop()
-        _allow_many_files()
         try:
             self._listening = await self.loop.create_server(
                 lambda: Connection(self), self.host, self.port, backlog=BACKLOG, start_serving=False
@@ -101,8 +100,20 @@ class Server:
         except BaseException:
             await self.stop()
             raise
+        self._started = True
         if self._idle_seconds > 0:
             self._sweep()
+        if self._advertised is None and _everywhere(self.host):
+            log.warning(
+                "clients on other machines are told to connect to host=%s: if they can't, set --advertise",
+                self.broker.host,
+            )
+        if self.broker.config.int("default.replication.factor") > 1:
+            log.warning(
+                "topics need a replication factor of 1 here, but default.replication.factor=%d: they are created only "
+                "where a client asks for 1",
+                self.broker.config.int("default.replication.factor"),
+            )
         log.info(
             "listening host=%s port=%d advertised=%s:%d cluster=%s node=%d topics=%d",
             self.host, self.port, self.broker.host, self.broker.port, self.broker.cluster_id, self.broker.node_id,
@@ -133,7 +144,8 @@ class Server:
         await self.broker.stop()
         if self._metrics is not None:
             await self._metrics.stop()
-        log.info("stopped after %d ms", (time.monotonic() - began) * 1000)
+        if self._started:
+            log.info("stopped ms=%d", (time.monotonic() - began) * 1000)
 
     # What connections tell
 
@@ -174,17 +186,12 @@ class Server:
         self._sweeper = self.loop.call_later(min(self._idle_seconds / 4, 30), self._sweep)
 
 
-def _allow_many_files() -> None:
-    """Let the process have as many files open as it may: a partition has one, a connection has one."""
-    import resource
-
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):  # then it stays as it is
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+def _everywhere(host: str) -> bool:
+    return host in ("", "0.0.0.0", "::")
 
 
 def _reachable(host: str) -> str:
     """What to tell clients when we listen everywhere."""
     import socket
 
-    return socket.getfqdn() if host in ("", "0.0.0.0", "::") else host
+    return socket.getfqdn() if _everywhere(host) else host

@@ -146,9 +146,9 @@ class Storage:
         """
         self._data.checkpoint(logs)
 
-    def close(self, topics: Iterable[Topic]) -> None:
+    def close(self, logs: dict[PartitionName, Log]) -> None:
         """Flush and close all logs, and note that nothing has to be recovered."""
-        self._data.close(self.logs(topics))
+        self._data.close(logs)
 
     def logs(self, topics: Iterable[Topic]) -> dict[PartitionName, Log]:
         """All logs there are, that of the metadata included."""

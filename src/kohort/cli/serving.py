@@ -81,8 +81,8 @@ def run_plain(arguments: list[str]) -> bool:
 def serve(options: ServeOptions) -> NoReturn:
     """Run a server until it is told to stop, and exit.
 
-    It ends with 0 after SIGTERM or SIGINT, with 1 if it can't run (the port or the data directory is taken, the disk
-    is broken), with 2 for options or settings that can't be, and with 128 + the signal after a second signal.
+    It ends with 0 after SIGTERM, SIGINT or SIGHUP, with 1 if it can't run (the port or the data directory is taken,
+    the disk is broken), with 2 for options or settings that can't be, and with 128 + the signal after a second one.
     """
     gc.disable()  # what is made until the server is ready stays; looking through it again and again takes its time
     from kohort.broker.config import ConfigError
@@ -181,7 +181,7 @@ def _run(
             stop.set()
 
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, signalled, number)
         server = Server(
             settings,

@@ -98,7 +98,7 @@ class Broker:
     async def _start(self) -> None:
         if self._server is not None:
             raise RuntimeError("the broker runs already")
-        directory = self._data_dir
+        directory = None if self._data_dir is None else Path(self._data_dir)
         if directory is None:
             directory = self._temporary = Path(tempfile.mkdtemp(prefix="kohort-"))
         host, port = self._address
@@ -140,7 +140,7 @@ class _LoopThread:
 
     def close(self) -> None:
         """Stop the loop."""
+        self.run(self._loop.shutdown_default_executor())  # in its own thread: the caller may be in a loop, too
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()

@@ -75,6 +75,8 @@ def _configured(config: pytest.Config) -> dict[str, object]:
 def _marked(request: pytest.FixtureRequest) -> dict[str, object]:
     settings: dict[str, object] = {}
     for mark in reversed(list(request.node.iter_markers("kohort"))):  # the closest last, so that it counts
+        if mark.kwargs or not all(isinstance(given, dict) for given in mark.args):
+            raise pytest.UsageError('@pytest.mark.kohort takes a dict of settings: {"num.partitions": 3}')
         for given in mark.args:
             settings |= given
     return settings

@@ -100,7 +100,7 @@ def alter_resource(
     changes = {key: value for key, value in decided.items() if current.get(key) != value}
     if changes and not validate_only:
         topics.set_configs(kind, name, changes)
-        log.info("configured %s=%s %s", kind.name.lower(), shown(name), shown(changes, 1000))
+        log.info("configured kind=%s name=%s changes=%s", kind.name.lower(), shown(name), shown(changes, 1000))
 
 
 def own_id(context: Context, name: str) -> None:

@@ -53,12 +53,12 @@ def advertised_endpoint(settings: Settings, listening: Endpoint) -> Endpoint:
 
 
 def split_endpoint(text: str) -> Endpoint:
-    """The host and port in "HOST:PORT", "[IPV6]:PORT" or ":PORT".
+    """The host and port in "HOST:PORT", "[IPV6]:PORT" or ":PORT"; "PLAINTEXT://" may stand before it.
 
     Raises:
         ValueError: the text is none of these, or the port isn't between 0 and 65535.
     """
-    host, colon, port = text.rpartition(":")
+    host, colon, port = text.removeprefix("PLAINTEXT://").rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or len(port) > 5 or int(port) > 65_535:
         raise ValueError(f"{text!r} isn't HOST:PORT, with a port between 0 and 65535")
     if host.startswith("[") and host.endswith("]"):

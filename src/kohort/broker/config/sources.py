@@ -39,6 +39,10 @@ def from_file(file: Path, problems: list[str]) -> Iterator[tuple[str, Given]]:
         yield key, Given(value, f"{file}:{line}")
 
 
+_KUBERNETES: Final = (f"{ENVIRONMENT_PREFIX}SERVICE_", f"{ENVIRONMENT_PREFIX}PORT")
+"""What Kubernetes puts into every container's environment where a service is named "kohort"."""
+
+
 def from_environment(environ: Mapping[str, str], problems: list[str]) -> Iterator[tuple[str, Given]]:
     """The keys that variables stand for: KOHORT_LOG_RETENTION_MS for log.retention.ms."""
     variables = sorted(name for name in environ if name.startswith(ENVIRONMENT_PREFIX))
@@ -47,6 +51,8 @@ def from_environment(environ: Mapping[str, str], problems: list[str]) -> Iterato
     known = {_variable(key): key for key in (*INERT_KEYS, *REMOVED, *REFUSED, *BROKER_KEYS)}
     for variable in variables:
         key = known.get(variable)
+        if key is None and variable.startswith(_KUBERNETES):
+            continue
         if key is None:
             hint = nearest(variable.removeprefix(ENVIRONMENT_PREFIX), BROKER_KEYS)
             problems.append(f"{variable} (environment): it stands for no key{hint}")

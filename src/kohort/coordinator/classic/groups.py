@@ -127,7 +127,7 @@ class ClassicGroups:
                     self.rebalancer.prepare(group, f"{code.name} when the assignments were to be stored")
             return step
 
-        log.info("group %s: assignments of generation %d from %s", group.group_id, generation, group.leader)
+        log.info("assignments stored group=%s generation=%d leader=%s", group.group_id, generation, group.leader)
         members = group.members.values()
         self._effects.record(group_record(group, members, group.leader, assignments, now), failed)
 
@@ -194,7 +194,7 @@ class ClassicGroups:
         if not code:
             self.rebalancer.remove(group, group.members[member_id])
             why = leaving.reason or "no reason given"
-            log.info("group %s: member %s left: %s", group.group_id, member_id, why)
+            log.info("member left group=%s member=%s reason=%s", group.group_id, member_id, why)
         return code
 
     # Administrators ---------------------------------------------------------------------------------------------

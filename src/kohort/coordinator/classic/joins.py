@@ -183,7 +183,7 @@ class Joins:
                 self._rebalancer.forget(new)
             return Step(answers=[Answer(join.reply, join_refused(code, "", join.client.version))])
 
-        log.info("group %s: static member %s is back as %s", group.group_id, new.instance_id, new.member_id)
+        log.info("static member is back group=%s instance=%s member=%s", group.group_id, new.instance_id, new.member_id)
         group.arrivals[new.member_id] = new
         self._rebalancer.heard(group, new, self._effects.now)
         self._effects.record(group_record(group, members, leader, assignments, self._effects.now), failed)

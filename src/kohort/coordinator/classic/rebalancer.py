@@ -67,7 +67,7 @@ class Rebalancer:
             return
         with self._effects.of_timer():
             self.remove(group, member)
-            log.info("group %s: member %s failed", group.group_id, member.member_id)
+            log.info("member failed group=%s member=%s", group.group_id, member.member_id)
             self.after_removal(group, f"member {member.member_id} failed")
 
     def expect_pending(self, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
@@ -149,7 +149,7 @@ class Rebalancer:
         group.unsynced.clear()
         self.syncs.cancel(group)
         group.become(GroupState.PREPARING_REBALANCE, now)
-        log.info("group %s: rebalance after generation %d, since %s", group.group_id, group.generation, reason)
+        log.info("rebalance group=%s generation=%d reason=%s", group.group_id, group.generation, reason)
         if first:
             delay = self._settings.group_initial_rebalance_delay_ms
             remaining = max(group.rebalance_timeout_ms - delay, 0)
@@ -183,7 +183,7 @@ class Rebalancer:
             for member in absent:
                 if member.instance_id is None:
                     self.remove(group, member)
-                    log.info("group %s: member %s didn't rejoin in time", group.group_id, member.member_id)
+                    log.info("member didn't rejoin in time group=%s member=%s", group.group_id, member.member_id)
             if group.members and not group.elect_joined_leader():
                 # Static members alone, and all of them away: wait until they come, or their sessions end.
                 self._await_joins(group, _ALL_AWAY_MS)
@@ -191,12 +191,12 @@ class Rebalancer:
             group.next_generation()
             if not group.members:
                 group.become(GroupState.EMPTY, now)
-                log.info("group %s: empty with generation %d", group.group_id, group.generation)
+                log.info("group is empty group=%s generation=%d", group.group_id, group.generation)
                 self._effects.record(group_record(group, (), None, {}, now))
                 return
             group.become(GroupState.COMPLETING_REBALANCE, now)
             members, generation = len(group.members), group.generation
-            log.info("group %s: generation %d with %d members", group.group_id, generation, members)
+            log.info("new generation group=%s generation=%d members=%d", group.group_id, generation, members)
             self._answer_joins(group, now)
             group.unsynced.update(group.members)
             deadline = now + group.rebalance_timeout_ms
@@ -234,7 +234,7 @@ class Rebalancer:
             if not silent:
                 return  # static members that had been silent have come back since, with their assignments
             for member in silent:
-                log.info("group %s: member %s didn't sync in time", group.group_id, member.member_id)
+                log.info("member didn't sync in time group=%s member=%s", group.group_id, member.member_id)
                 self.remove(group, member)
             self.prepare(group, f"{len(silent)} members didn't sync")
 
