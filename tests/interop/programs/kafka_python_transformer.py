@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from events import Terminated, options, say
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.errors import KafkaError, ProducerFencedError
+from kafka.errors import KafkaConnectionError, KafkaError, ProducerFencedError
 from kafka.structs import OffsetAndMetadata
 
 wanted = options()
@@ -55,7 +55,10 @@ def transfer(found: dict[TopicPartition, list]) -> None:
 
 producer.init_transactions()
 while not terminated:
-    found = consumer.poll(timeout_ms=1000, max_records=20)  # long enough to join in, as in kafka_python_member
+    try:
+        found = consumer.poll(timeout_ms=1000, max_records=20)  # long enough to join in, as in kafka_python_member
+    except KafkaConnectionError:  # the server is away, which this client tells now and then instead of trying again
+        continue
     if (now := sorted(p.partition for p in consumer.assignment())) != owned:
         owned = now
         say("owns", partitions=owned)
