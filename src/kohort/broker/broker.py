@@ -84,11 +84,7 @@ class Broker:
         self.wheel = LoopWheel(now_ms, self._timers_ran)
         self.fetches = Purgatory("fetch", self.wheel)
         self.commits = Commits(durable, self._advanced)
-        try:
-            self._metadata = MetadataLog(self.storage.open_metadata(), now_ms, durable)
-        except BaseException:
-            self.storage.close({})
-            raise
+        self._metadata = MetadataLog(self.storage.open_metadata(), now_ms, durable)
         self.topics = Topics(self.node_id, self.storage, self._metadata.append, uuid.uuid4, self._configured)
         self.topics.on_deleted.append(self._topic_deleted)
         self.fetch_sessions = FetchSessions(
