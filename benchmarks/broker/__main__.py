@@ -35,6 +35,7 @@ from benchmarks.broker.process import resident_mebibytes, run_on
 from benchmarks.broker.profiler import Profiler, Watch, no_profiler
 
 SERVER_CORE, GENERATOR_CORE = 0, 1
+STARTS = 3
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Benchmark:
 
     def __init__(self, directory: Path, scale: Scale, profiler: Watch) -> None:
         self.scale = scale
+        self.directory = directory
         self.peers = [peers.kohort(directory), peers.kafka(directory)]
         self.loads = {
             "100 B": Load.make(scale.small, 100, directory),
@@ -69,9 +71,16 @@ class Benchmark:
 
     def run(self, say: Callable[[str], None]) -> None:
         """Start both, and do it all in rounds."""
+        os.sync()  # the loads were just written
+        for number in range(STARTS):
+            for make in (peers.kohort, peers.kafka):
+                fresh = make(self.directory / f"start-{number}")
+                say(f"start {number + 1} of {STARTS}: {fresh.name}")
+                self.note(fresh, "ready", fresh.start())
+                fresh.stop()
         for peer in self.peers:
             say(f"starting {peer.name}")
-            self.note(peer, "ready", peer.start())
+            peer.start()
         time.sleep(2)  # what a server still does once it answers
         for peer in self.peers:
             self.note(peer, "idle", resident_mebibytes(peer.pid))
