@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from kohort.log import Log, LogConfig
 from kohort.log.compaction import CompactionPlan
-from kohort.log.records import varint
 from kohort.protocol.records.batch import HEADER_SIZE, LENGTH_END, Compression, read_header, write_header
+from kohort.protocol.records.varint import varint
 from tests.log.batches import NOW, batch, everything, headers_of, open_log, records_of
 
 DAY = 86_400_000

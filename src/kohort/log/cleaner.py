@@ -6,10 +6,12 @@ from typing import Final, NamedTuple
 
 from kohort.log.config import LogConfig
 from kohort.log.markers import read_marker
-from kohort.log.records import RawRecord, payload_of, rebuilt, records_of, varint
+from kohort.log.records import RawRecord, rebuilt, records_of
 from kohort.log.scan import Scanned
 from kohort.log.transaction_index import AbortedTransaction, TransactionIndex
 from kohort.protocol.records.batch import NO_TIMESTAMP, BatchHeader, Compression
+from kohort.protocol.records.plain import payload_of
+from kohort.protocol.records.varint import varint
 
 __all__ = ["Cleaner", "KeyMap", "LastRecord"]
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from operator import attrgetter
 
-from kohort.log.records import payload_of, records_of
+from kohort.log.records import records_of
 from kohort.log.scan import Scanned
 from kohort.log.segment import Segment
 from kohort.log.segments import Segments
 from kohort.log.transaction_index import AbortedTransaction
 from kohort.log.types import TimestampedOffset
 from kohort.protocol.errors import CorruptRecordError
+from kohort.protocol.records.plain import payload_of
 
 __all__ = ["aborted_between", "latest_timestamp", "offset_after", "offset_for_timestamp"]
 

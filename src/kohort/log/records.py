@@ -14,11 +14,9 @@ from kohort.protocol.records.batch import (
     Compression,
     write_header,
 )  # fmt: skip
+from kohort.protocol.records.varint import read_varint
 
-__all__ = ["MAX_EXPANDED", "RawRecord", "payload_of", "rebuilt", "records_of", "varint"]
-
-MAX_EXPANDED: Final = 128 << 20
-"""Bytes that a compressed batch may expand to."""
+__all__ = ["RawRecord", "rebuilt", "records_of"]
 
 _NO_RECORDS: Final = b""
 _ZIGZAG: Final = [byte >> 1 ^ -(byte & 1) for byte in range(128)]
@@ -46,23 +44,6 @@ class RawRecord(NamedTuple):
 _new: Final = tuple.__new__  # makes a named tuple in a third of the time
 
 
-def payload_of(data: Buffer, header: BatchHeader) -> bytes:
-    """The records of a batch, decompressed.
-
-    Raises:
-        CorruptRecordError: they don't decompress, or into too much.
-    """
-    payload = bytes(memoryview(data)[header.position + HEADER_SIZE : header.end])
-    if header.compression and header.record_count:
-        from kohort.protocol.records.compression import CompressionError, decompress  # loads pyarrow
-
-        try:
-            return bytes(decompress(Compression(header.compression), payload, MAX_EXPANDED))
-        except CompressionError as error:
-            raise CorruptRecordError(header.base_offset, header.position, str(error)) from None
-    return payload
-
-
 def records_of(payload: bytes, header: BatchHeader) -> Iterator[RawRecord]:
     """The records in a decompressed payload, one after another: all of them may take 30 times its bytes.
 
@@ -75,7 +56,7 @@ def records_of(payload: bytes, header: BatchHeader) -> Iterator[RawRecord]:
             start = at
             # Nearly every varint here is one byte; a call for each would take most of the time.
             if (length := payload[at]) > 127:
-                length, at = _varint_at(payload, at)
+                length, at = read_varint(payload, at)
             else:
                 length, at = _ZIGZAG[length], at + 1
             end = at + length
@@ -83,16 +64,16 @@ def records_of(payload: bytes, header: BatchHeader) -> Iterator[RawRecord]:
                 raise IndexError
             at += 1  # attributes, which mean nothing yet
             if (timestamp_delta := payload[at]) > 127:
-                timestamp_delta, at = _varint_at(payload, at)
+                timestamp_delta, at = read_varint(payload, at)
             else:
                 timestamp_delta, at = _ZIGZAG[timestamp_delta], at + 1
             body = at
             if (offset_delta := payload[at]) > 127:
-                offset_delta, at = _varint_at(payload, at)
+                offset_delta, at = read_varint(payload, at)
             else:
                 offset_delta, at = _ZIGZAG[offset_delta], at + 1
             if (key_size := payload[at]) > 127:
-                key_size, at = _varint_at(payload, at)
+                key_size, at = read_varint(payload, at)
             else:
                 key_size, at = _ZIGZAG[key_size], at + 1
             key = None
@@ -100,7 +81,7 @@ def records_of(payload: bytes, header: BatchHeader) -> Iterator[RawRecord]:
                 key = payload[at : at + key_size]
                 at += key_size
             if (value_size := payload[at]) > 127:
-                value_size, at = _varint_at(payload, at)
+                value_size, at = read_varint(payload, at)
             else:
                 value_size, at = _ZIGZAG[value_size], at + 1
             if at + (max(0, value_size)) >= end:
@@ -129,31 +110,3 @@ def rebuilt(
     size = len(batch) - LENGTH_END
     write_header(batch, header._replace(position=0, batch_length=size, attributes=attributes, record_count=count))
     return bytes(batch)
-
-
-def varint(value: int) -> bytes:
-    """A zig-zag varint of up to 64 bits."""
-    value = (value << 1 ^ value >> 63) & 0xFFFF_FFFF_FFFF_FFFF
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _varint_at(data: bytes, at: int) -> tuple[int, int]:
-    byte = data[at]
-    at += 1
-    if byte < 128:
-        return byte >> 1 ^ -(byte & 1), at
-    value, shift = byte & 127, 7
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value >> 1 ^ -(value & 1), at
-        shift += 7
-        if shift > 63:
-            raise IndexError

@@ -14,7 +14,7 @@ from typing import Final
 from crc32c import crc32c
 
 from kohort.log.config import LogConfig
-from kohort.log.records import MAX_EXPANDED, payload_of, rebuilt, records_of
+from kohort.log.records import rebuilt, records_of
 from kohort.log.types import Origin
 from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 from kohort.protocol.records.batch import (
@@ -30,6 +30,7 @@ from kohort.protocol.records.batch import (
     Compression,
     read_header,
 )  # fmt: skip
+from kohort.protocol.records.plain import MAX_EXPANDED, payload_of
 
 __all__ = ["check_batch", "recompressed", "stamped"]
 

@@ -5,7 +5,6 @@ It needs neither numba nor pyarrow, so a server that starts loads nothing for it
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
@@ -22,8 +21,9 @@ from kohort.protocol.records.batch import (
     Compression,
     write_header,
 )  # fmt: skip
+from kohort.protocol.records.varint import read_varint, varint
 
-__all__ = ["PlainRecord", "encode_records", "read_records"]
+__all__ = ["MAX_EXPANDED", "PlainRecord", "encode_records", "payload_of", "read_records"]
 
 MAX_EXPANDED: Final = 128 * 1024 * 1024
 """Bytes that a compressed batch may expand to."""
@@ -55,8 +55,8 @@ def encode_records(
     body = bytearray()
     count = 0
     for key, value in records:
-        record = b"".join((b"\0\0", _varint(count), *_nullable(key), *_nullable(value), b"\0"))
-        body += _varint(len(record))
+        record = b"".join((b"\0\0", varint(count), *_nullable(key), *_nullable(value), b"\0"))
+        body += varint(len(record))
         body += record
         count += 1
     size = HEADER_SIZE + len(body)
@@ -82,28 +82,38 @@ def encode_records(
     return batch
 
 
+def payload_of(data: Buffer, header: BatchHeader) -> bytes:
+    """The records of the batch that `header` was read from, decompressed.
+
+    Raises:
+        CorruptRecordError: they don't decompress, or into more than `MAX_EXPANDED` bytes.
+    """
+    payload = bytes(memoryview(data)[header.position + HEADER_SIZE : header.end])
+    if header.compression and header.record_count:
+        from kohort.protocol.records.compression import CompressionError, decompress  # loads pyarrow
+
+        try:
+            return bytes(decompress(Compression(header.compression), payload, MAX_EXPANDED))
+        except CompressionError as error:
+            raise CorruptRecordError(header.base_offset, header.position, str(error)) from None
+    return payload
+
+
 def read_records(data: Buffer, header: BatchHeader) -> list[PlainRecord]:
     """The records of the batch that `header` was read from.
 
     Raises:
         CorruptRecordError: they don't add up.
     """
-    payload = bytes(memoryview(data)[header.position + HEADER_SIZE : header.end])
-    if header.compression:
-        from kohort.protocol.records.compression import CompressionError, decompress  # loads pyarrow
-
-        try:
-            payload = bytes(decompress(Compression(header.compression), payload, MAX_EXPANDED))
-        except CompressionError as error:
-            raise CorruptRecordError(header.base_offset, header.position, str(error)) from None
+    payload = payload_of(data, header)
     out = []
     pos = 0
     try:
         for _ in range(header.record_count):
-            length, pos = _read_varint(payload, pos)
+            length, pos = read_varint(payload, pos)
             end = pos + length
-            delta, pos = _read_varint(payload, pos + 1)  # after the attributes, which mean nothing yet
-            offset_delta, pos = _read_varint(payload, pos)
+            delta, pos = read_varint(payload, pos + 1)  # after the attributes, which mean nothing yet
+            offset_delta, pos = read_varint(payload, pos)
             key, pos = _read_nullable(payload, pos)
             value, pos = _read_nullable(payload, pos)
             if length < 0 or not pos <= end <= len(payload):
@@ -117,41 +127,12 @@ def read_records(data: Buffer, header: BatchHeader) -> list[PlainRecord]:
     return out
 
 
-def _varint(value: int) -> bytes:
-    """A zig-zag varint."""
-    value = value << 1 ^ value >> 63
-    if 0 <= value < 128:
-        return _BYTES[value]
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-_BYTES: Final = [struct.pack("B", value) for value in range(128)]
-
-
 def _nullable(value: bytes | None) -> tuple[bytes, bytes]:
-    return (_NULL, b"") if value is None else (_varint(len(value)), value)
-
-
-def _read_varint(data: bytes, pos: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[pos]
-        pos += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value >> 1 ^ -(value & 1), pos
-        shift += 7
-        if shift > 63:
-            raise IndexError
+    return (_NULL, b"") if value is None else (varint(len(value)), value)
 
 
 def _read_nullable(data: bytes, pos: int) -> tuple[bytes | None, int]:
-    length, pos = _read_varint(data, pos)
+    length, pos = read_varint(data, pos)
     if length < 0:
         return None, pos
     end = pos + length

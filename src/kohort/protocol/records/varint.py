@@ -1,0 +1,40 @@
+"""The varints inside records: zig-zag, up to 64 bits, one at a time. `kernels` has those for columns."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["read_varint", "varint"]
+
+_BYTES: Final = [bytes([value]) for value in range(128)]
+
+
+def varint(value: int) -> bytes:
+    """A signed number of up to 64 bits, seven bits a byte, the low ones first."""
+    value = (value << 1 ^ value >> 63) & 0xFFFF_FFFF_FFFF_FFFF
+    if value < 128:
+        return _BYTES[value]
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_varint(data: bytes, pos: int) -> tuple[int, int]:
+    """The number at `pos`, and the position after it.
+
+    Raises:
+        IndexError: it doesn't end, in the data or after ten bytes.
+    """
+    value = shift = 0
+    while True:
+        byte = data[pos]
+        pos += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value >> 1 ^ -(value & 1), pos
+        shift += 7
+        if shift > 63:
+            raise IndexError
