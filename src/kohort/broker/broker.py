@@ -9,7 +9,6 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
 
 from kohort.broker.admin.assignments import check_replication
 from kohort.broker.commits import Commits
@@ -34,21 +33,10 @@ __all__ = ["Broker", "now_ms"]
 
 log = logging.getLogger("kohort.broker")
 
-MEMBER_NAME: Final = 1024
-"""Characters of a client's name for itself that go into the ids of its members."""
-
 
 def now_ms() -> int:
     """Ms since 1970."""
     return time.time_ns() // 1_000_000
-
-
-def _nothing() -> None:
-    """Nobody waits for it."""
-
-
-def _ignored(error: KafkaError) -> None:
-    """The log has told of it, and is offline."""
 
 
 class Broker:
@@ -95,12 +83,9 @@ class Broker:
         self.transactions = TransactionRuntime(self)
         self._maintenance = Maintenance(self)
 
-    def new_member_id(self, client_id: str) -> str:
-        """An id for a member of a group, as Kafka makes them: the client's name for itself, and a random UUID.
-
-        Kafka doesn't cut long names, so that the id may be longer than any message can carry.
-        """
-        return f"{client_id[:MEMBER_NAME]}-{uuid.uuid4()}"
+    def new_member_id(self, name: str) -> str:
+        """An id for a member of a group, as Kafka makes them: the member's name, and a random UUID."""
+        return f"{name}-{uuid.uuid4()}"
 
     @property
     def fetch_max_bytes(self) -> int:
@@ -135,8 +120,8 @@ class Broker:
         coordinator_epoch: int,
         transaction_version: int,
         now: int,
-        safe: Callable[[], None] = _nothing,
-        failed: Callable[[KafkaError], None] = _ignored,
+        safe: Callable[[], None],
+        failed: Callable[[KafkaError], None],
     ) -> None:
         """Write the marker that ends a producer's transaction in a partition; offsets in it count from then on.
 

@@ -23,6 +23,14 @@ Args = TypeVarTuple("Args")
 log = logging.getLogger("kohort.broker.commits")
 
 
+def _nothing() -> None:
+    """What happens when records are safe that nobody waits for."""
+
+
+def _ignored(error: KafkaError) -> None:
+    """What happens when they aren't: the log has told of it, and is offline."""
+
+
 class _Waiting(NamedTuple):
     """Whom to tell when a sync is over."""
 
@@ -46,7 +54,9 @@ class Commits:
         self._closed = False
         self._thread = ThreadPoolExecutor(1, "kohort-sync")
 
-    def after(self, logged: Log, safe: Callable[[], None], failed: Callable[[KafkaError], None]) -> None:
+    def after(
+        self, logged: Log, safe: Callable[[], None] = _nothing, failed: Callable[[KafkaError], None] = _ignored
+    ) -> None:
         """Call `safe` when all that was appended to a log until now is safe, or `failed` if that can't be."""
         unsynced = logged.log_end_offset - logged.flushed_offset
         if not unsynced or not (self.durable or unsynced >= logged.config.flush_messages):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-__all__ = ["Reply"]
+__all__ = ["Reply", "changed", "hear"]
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Reply(Generic[T]):
@@ -43,3 +44,20 @@ class Reply(Generic[T]):
             receive(self.value)  # type: ignore[arg-type]
         else:
             self._then = receive
+
+
+def hear(done: T | Reply[T], receive: Callable[[T], None]) -> None:
+    """Have `receive` called with a response that is there or will be."""
+    if isinstance(done, Reply):
+        done.then(receive)
+    else:
+        receive(done)
+
+
+def changed(done: T | Reply[T], change: Callable[[T], R]) -> R | Reply[R]:
+    """What `change` makes of a response that is there or will be."""
+    if not isinstance(done, Reply):
+        return change(done)
+    reply: Reply[R] = Reply()
+    done.then(lambda response: reply(change(response)))
+    return reply

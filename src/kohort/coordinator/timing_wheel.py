@@ -14,12 +14,13 @@ timers run; when it reaches one further up, its timers move down to where they n
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 __all__ = ["Timer", "TimingWheel"]
 
 
-class Timer:
+class Timer(ABC):
     """Something to be done at a deadline, in ms since 1970."""
 
     __slots__ = ("_bucket", "_order", "deadline")
@@ -29,9 +30,9 @@ class Timer:
         self._order = 0
         self._bucket: _Bucket | None = None
 
+    @abstractmethod
     def run(self) -> None:
         """What is to be done."""
-        raise NotImplementedError
 
     @property
     def waiting(self) -> bool:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from kohort.broker.context import Context
-from kohort.broker.reply import Reply
+from kohort.broker.reply import Reply, hear
 from kohort.broker.security import CLUSTER_NAME, Operation, ResourceType
 from kohort.broker.topics import INTERNAL_TOPICS
 from kohort.protocol.errors import ErrorCode
@@ -84,10 +84,7 @@ def _ask(asked: _Asked, context: Context, then: Callable[[_Results], None]) -> N
         lambda shard, now, reply: shard.add_partitions(asked, context.client, now, reply),
         lambda code: _refused(asked, lambda place: code),
     )
-    if isinstance(done, Reply):
-        done.then(then)
-    else:
-        then(done)
+    hear(done, then)
 
 
 def _error(topic: str, index: int, asked: _Asked, context: Context) -> ErrorCode:

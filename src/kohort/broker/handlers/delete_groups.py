@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kohort.broker.context import Context
-from kohort.broker.reply import Reply
+from kohort.broker.reply import Reply, hear
 from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -24,11 +24,7 @@ def handle(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsRespon
             reply(DeleteGroupsResponse(results=[results[name] for name in names]))
 
     for name in names:
-        done = _delete(name, context)
-        if isinstance(done, Reply):
-            done.then(receive)
-        else:
-            receive(done)
+        hear(_delete(name, context), receive)
     return reply if names else DeleteGroupsResponse(results=[])
 
 

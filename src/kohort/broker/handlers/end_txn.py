@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kohort.broker.context import Context
-from kohort.broker.reply import Reply
+from kohort.broker.reply import Reply, changed
 from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -24,8 +24,4 @@ def handle(request: EndTxnRequest, context: Context) -> EndTxnResponse | Reply[E
         lambda shard, now, reply: shard.end_txn(request, context.client, now, reply),
         lambda code: EndTxnResponse(error_code=code),
     )
-    if not isinstance(done, Reply):
-        return shaped(done)
-    reply: Reply[EndTxnResponse] = Reply()
-    done.then(lambda response: reply(shaped(response)))
-    return reply
+    return changed(done, shaped)

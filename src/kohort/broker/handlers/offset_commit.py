@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.broker.context import Context
-from kohort.broker.reply import Reply
+from kohort.broker.offset_topics import merge_topics
+from kohort.broker.reply import Reply, changed
 from kohort.broker.security import Operation, ResourceType
 from kohort.coordinator.offsets import commit_refused
 from kohort.protocol.errors import ErrorCode
@@ -73,23 +74,12 @@ def handle(request: OffsetCommitRequest, context: Context) -> OffsetCommitRespon
         lambda shard, now, reply: shard.offsets.commit(asked_of_group, context.client, now, reply),
         lambda code: commit_refused(asked_of_group, code),
     )
-    if isinstance(done, OffsetCommitResponse):
-        return _shaped(_merged(done, answers), context)
-    reply: Reply[OffsetCommitResponse] = Reply()
-    done.then(lambda response: reply(_shaped(_merged(response, answers), context)))
-    return reply
 
+    def whole(response: OffsetCommitResponse) -> OffsetCommitResponse:
+        merge_topics(response.topics, answers)
+        return _shaped(response, context)
 
-def _merged(response: OffsetCommitResponse, answers: list[_Topic]) -> OffsetCommitResponse:
-    """The coordinator's answer with those that it wasn't asked about, each topic once."""
-    if answers:
-        by_name = {topic.name: topic for topic in response.topics}
-        for answer in answers:
-            if answer.name in by_name:
-                by_name[answer.name].partitions.extend(answer.partitions)
-            else:
-                response.topics.append(answer)
-    return response
+    return changed(done, whole)
 
 
 def _shaped(response: OffsetCommitResponse, context: Context) -> OffsetCommitResponse:

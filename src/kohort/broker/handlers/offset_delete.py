@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kohort.broker.context import Context
-from kohort.broker.reply import Reply
+from kohort.broker.offset_topics import merge_topics, sort_partitions
+from kohort.broker.reply import Reply, changed
 from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -18,47 +19,23 @@ def handle(request: OffsetDeleteRequest, context: Context) -> OffsetDeleteRespon
     refused: list[_Topic] = []
     accepted: list[OffsetDeleteRequest.Topic] = []
     for topic in request.topics:
-        allowed = context.allowed(Operation.READ, ResourceType.TOPIC, topic.name)
-        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        known = []
-        unknown = []
-        for partition in topic.partitions:
-            index = partition.partition_index
-            if allowed and context.broker.topics.partition(topic.name, index) is not None:
-                known.append(partition)
-            else:
-                unknown.append(_Topic.Partition(partition_index=index, error_code=error))
+        known, unknown, error = sort_partitions(context, topic.name, topic.partitions)
         if known:
             accepted.append(OffsetDeleteRequest.Topic(name=topic.name, partitions=known))
         if unknown:
-            refused.append(_Topic(name=topic.name, partitions=unknown))
+            errors = [_Topic.Partition(partition_index=one.partition_index, error_code=error) for one in unknown]
+            refused.append(_Topic(name=topic.name, partitions=errors))
     asked = OffsetDeleteRequest(group_id=request.group_id, topics=accepted)
     done = context.broker.groups.submit(
         request.group_id, lambda shard, now, reply: shard.offsets.delete(asked, reply), _refuse
     )
-    return done if not refused else _with(done, refused)
 
+    def whole(response: OffsetDeleteResponse) -> OffsetDeleteResponse:
+        if not response.error_code:
+            merge_topics(response.topics, refused)
+        return response
 
-def _with(
-    done: OffsetDeleteResponse | Reply[OffsetDeleteResponse], refused: list[_Topic]
-) -> OffsetDeleteResponse | Reply[OffsetDeleteResponse]:
-    if isinstance(done, OffsetDeleteResponse):
-        return _merged(done, refused)
-    reply: Reply[OffsetDeleteResponse] = Reply()
-    done.then(lambda response: reply(_merged(response, refused)))
-    return reply
-
-
-def _merged(response: OffsetDeleteResponse, refused: list[_Topic]) -> OffsetDeleteResponse:
-    """The coordinator's answer with those that it wasn't asked about, each topic once."""
-    if not response.error_code:
-        by_name = {topic.name: topic for topic in response.topics}
-        for topic in refused:
-            if topic.name in by_name:
-                by_name[topic.name].partitions.extend(topic.partitions)
-            else:
-                response.topics.append(topic)
-    return response
+    return changed(done, whole)
 
 
 def _refuse(code: ErrorCode) -> OffsetDeleteResponse:

@@ -157,7 +157,7 @@ class _Production:
             self._waiting += 1
             broker.commits.after(partition.log, self._done_one, lambda error: self._unsafe(response, error))
         else:
-            broker.commits.after(partition.log, _nothing, _ignored)
+            broker.commits.after(partition.log)
 
     def _unsafe(self, response: _Partition, error: KafkaError) -> None:
         self._fail(response, error)
@@ -189,11 +189,3 @@ def _produce_error(code: ErrorCode, version: int) -> ErrorCode:
     if code in _COORDINATOR_AWAY or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < IMPLICIT_ADD):
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return verification_error(code, abortable=version >= ABORTABLE)
-
-
-def _nothing() -> None:
-    """What happens when records are safe that nobody waits for."""
-
-
-def _ignored(error: KafkaError) -> None:
-    """The log has told of it, and is offline."""

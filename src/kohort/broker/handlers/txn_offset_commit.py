@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.broker.context import Context
-from kohort.broker.reply import Reply
+from kohort.broker.offset_topics import sort_partitions
+from kohort.broker.reply import Reply, changed, hear
 from kohort.broker.security import Operation, ResourceType
 from kohort.coordinator.offsets import txn_commit_refused
 from kohort.coordinator.transactions import ProducerIdAndEpoch, verification_error
@@ -26,14 +27,8 @@ def handle(
     request: TxnOffsetCommitRequest, context: Context
 ) -> TxnOffsetCommitResponse | Reply[TxnOffsetCommitResponse]:
     """Have the transaction's coordinator verify the producer, and then the group's coordinator store the offsets."""
-    if context.version >= KNOWS_LOADING:
-        return _commit(request, context)
     done = _commit(request, context)
-    if not isinstance(done, Reply):
-        return _without_loading(done)
-    reply: Reply[TxnOffsetCommitResponse] = Reply()
-    done.then(lambda response: reply(_without_loading(response)))
-    return reply
+    return done if context.version >= KNOWS_LOADING else changed(done, _without_loading)
 
 
 def _commit(
@@ -64,10 +59,7 @@ def _commit(
             lambda shard, now, then: shard.offsets.txn_commit(accepted, context.client, now, then),
             lambda refusal: txn_commit_refused(accepted, refusal),
         )
-        if isinstance(done, Reply):
-            done.then(answer)
-        else:
-            answer(done)
+        hear(done, answer)
 
     if not accepted.topics:
         return TxnOffsetCommitResponse(topics=refused)
@@ -95,20 +87,12 @@ def _sort(request: TxnOffsetCommitRequest, context: Context) -> tuple[TxnOffsetC
     accepted: list[TxnOffsetCommitRequest.Topic] = []
     refused: list[_Topic] = []
     for topic in request.topics:
-        known = []
-        failed = []
-        allowed = context.allowed(Operation.READ, ResourceType.TOPIC, topic.name)
-        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        for partition in topic.partitions:
-            index = partition.partition_index
-            if allowed and context.broker.topics.partition(topic.name, index) is not None:
-                known.append(partition)
-            else:
-                failed.append(_Topic.Partition(partition_index=index, error_code=code))
+        known, unknown, error = sort_partitions(context, topic.name, topic.partitions)
         if known:
             accepted.append(TxnOffsetCommitRequest.Topic(name=topic.name, partitions=known))
-        if failed:
-            refused.append(_Topic(name=topic.name, partitions=failed))
+        if unknown:
+            errors = [_Topic.Partition(partition_index=one.partition_index, error_code=error) for one in unknown]
+            refused.append(_Topic(name=topic.name, partitions=errors))
     return (
         TxnOffsetCommitRequest(
             transactional_id=request.transactional_id,

@@ -23,7 +23,7 @@ __all__ = ["Joins"]
 log = logging.getLogger(__name__)
 
 _MEMBER_ID_REQUIRED: Final = 4  # first version of JoinGroup in which a client hears its id before it joins (KIP-394)
-_NAME_LENGTH: Final = 8_000  # characters of a client's name in a member id, so that the id fits where strings do
+_NAME_LENGTH: Final = 1024  # characters of a client's name in a member id, so that the id fits where strings do
 _SKIP_ASSIGNMENT: Final = 9  # first version of JoinGroup that tells a leader to leave things as they are (KIP-814)
 
 
