@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,7 +27,7 @@ QUICK = {
 QUICK_KRAFT = {"broker.session.timeout.ms": "1000", "broker.heartbeat.interval.ms": "200"}
 
 
-class Server:
+class Server(ABC):
     """A broker with a directory of its own: started, killed, started again on the same port with the same data."""
 
     ready_within = 20.0
@@ -50,15 +51,15 @@ class Server:
         assert self.process is not None
         return self.process.pid
 
-    def command(self) -> list[str]:
-        raise NotImplementedError
+    @abstractmethod
+    def command(self) -> list[str]: ...
 
     def environment(self) -> dict[str, str]:
         """The tests' own, without what would be settings to Kohort."""
         return {key: value for key, value in os.environ.items() if not key.startswith("KOHORT_")}
 
-    def ready(self) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def ready(self) -> bool: ...
 
     def start(self) -> None:
         assert self.process is None

@@ -38,7 +38,7 @@ class Kcat:
         return [read(line) for line in said.splitlines()]
 
     def transactional(self, bootstrap: str, transactional_id: str) -> AbstractContextManager[Transactional]:
-        raise NotImplementedError("one transaction a process")
+        raise TypeError("kcat makes one transaction a process")
 
     def too_large(self, error: Exception) -> bool:
         return isinstance(error, subprocess.CalledProcessError) and b"Message size too large" in error.stderr

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from kohort.broker.admin.access import cluster_allowed
 from kohort.broker.config import (
@@ -18,11 +18,13 @@ from kohort.broker.config import (
 from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import ConfigResource, check_topic_name
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
+from kohort.protocol.messages.alter_configs import AlterConfigsResponse
+from kohort.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsResponse
 
 if TYPE_CHECKING:
     from kohort.broker.context import Context
 
-__all__ = ["Changes", "alter_resource", "check_distinct", "check_given", "config_resource", "own_id"]
+__all__ = ["Changes", "alter_each", "alter_resource", "check_given", "config_resource", "own_id"]
 
 log = logging.getLogger("kohort.broker.admin")
 
@@ -42,10 +44,36 @@ def config_resource(number: int) -> ConfigResource:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {number}") from None
 
 
-def check_distinct(counts: Counter[tuple[int, str]], kind: int, name: str) -> None:
-    """Raise INVALID_REQUEST for a resource that a request names more than once."""
-    if counts[kind, name] > 1:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+class _Resource(Protocol):
+    resource_type: int
+    resource_name: str
+
+
+R = TypeVar("R", bound=_Resource)
+Outcome = TypeVar("Outcome", AlterConfigsResponse.ResourceResponse, IncrementalAlterConfigsResponse.ResourceResponse)
+
+
+def alter_each(resources: Sequence[R], outcome: type[Outcome], alter: Callable[[R], None]) -> list[Outcome]:
+    """Alter each resource by itself; one that a request names more than once isn't altered.
+
+    Args:
+        resources: the request's.
+        outcome: what the response has for a resource.
+        alter: does it, or raises KafkaError.
+    """
+    counts = Counter((each.resource_type, each.resource_name) for each in resources)
+    outcomes = []
+    for resource in resources:
+        kind, name = resource.resource_type, resource.resource_name
+        told = outcome(resource_type=kind, resource_name=name, error_message=None)
+        try:
+            if counts[kind, name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            alter(resource)
+        except KafkaError as error:
+            told.error_code, told.error_message = error.code, error.detail
+        outcomes.append(told)
+    return outcomes
 
 
 def check_given(given: Iterable[tuple[str, bool]]) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
 from kohort.broker.admin.access import cluster_allowed
 from kohort.broker.admin.config_changes import (
     Changes,
+    alter_each,
     alter_resource,
-    check_distinct,
     check_given,
     config_resource,
     own_id,
@@ -54,18 +53,9 @@ class Edit(enum.IntEnum):
 
 def handle(request: IncrementalAlterConfigsRequest, context: Context) -> IncrementalAlterConfigsResponse:
     """Make each resource's changes, or only check them. A resource's changes are made all or none."""
-    counts = Counter((each.resource_type, each.resource_name) for each in request.resources)
-    outcomes = []
-    for resource in request.resources:
-        outcome = Outcome(
-            resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
-        )
-        try:
-            check_distinct(counts, resource.resource_type, resource.resource_name)
-            _change(resource, request.validate_only, context)
-        except KafkaError as error:
-            outcome.error_code, outcome.error_message = error.code, error.detail
-        outcomes.append(outcome)
+    outcomes = alter_each(
+        request.resources, Outcome, lambda resource: _change(resource, request.validate_only, context)
+    )
     return IncrementalAlterConfigsResponse(responses=outcomes)
 
 
