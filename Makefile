@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Compiled kernels and tool caches live here, so that a clone stays clean.
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 
-.PHONY: help setup demo test lint types format bench bench-wire bench-startup bench-broker simulate clean
+.PHONY: help setup demo test lint types format bench bench-wire bench-startup bench-broker bench-placement bench-heartbeats simulate availability clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -40,7 +40,10 @@ SEEDS ?= 1000
 simulate: $(READY) ## More seeds of the simulation: make simulate FIRST=1000 SEEDS=5000
 	@$(BIN)/python -m tests.simulation --first $(FIRST) --seeds $(SEEDS)
 
-bench: bench-wire bench-startup bench-broker ## All benchmarks
+availability: $(READY) ## Availability of stateful tasks over a rolling restart and a scale-out, simulated
+	@$(BIN)/python -m tests.simulation --availability
+
+bench: bench-wire bench-startup bench-broker bench-placement bench-heartbeats ## All benchmarks
 
 bench-wire: $(READY) ## Messages and record batches, beside kio
 	@$(BIN)/python benchmarks/wire.py
@@ -50,6 +53,12 @@ bench-startup: $(READY) ## How long the command takes to start
 
 bench-broker: $(READY) ## The broker beside Apache Kafka (needs Java and Maven)
 	@$(BIN)/python -m benchmarks.broker
+
+bench-placement: $(READY) ## Placement beside Kafka's StickyTaskAssignor (needs Java and Maven)
+	@$(BIN)/python -m benchmarks.placement
+
+bench-heartbeats: $(READY) ## Heartbeats of a streams group of 1,000 members (needs Java and Maven for the peer)
+	@$(BIN)/python -m benchmarks.heartbeats
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
