@@ -25,6 +25,7 @@ from kohort.broker.config.describe import (
     describe_topic,
 )  # fmt: skip
 from kohort.protocol.errors import KafkaError
+from tests.broker.test_config_keys import NEWER_BROKER_KEYS, NEWER_GROUP_KEYS
 
 KAFKA: dict[str, Any] = json.loads((Path(__file__).parent / "vectors" / "config.json").read_text())
 DESCRIBED = KAFKA["described"]
@@ -61,9 +62,10 @@ def test_a_topic_is_described_as_by_kafka() -> None:
 def test_a_broker_is_described_as_by_kafka() -> None:
     described = _plain(describe_broker(SETTINGS))
 
-    # Kafka has no default for these, which it must be given.
-    assert {name: key for name, key in described.items() if name not in ("node.id", "controller.listener.names")} == {
-        name: key for name, key in DESCRIBED["broker"].items() if name not in ("node.id", "controller.listener.names")
+    # Kafka has no default for the first two, which it must be given.
+    others = {"node.id", "controller.listener.names", *NEWER_BROKER_KEYS}
+    assert {name: key for name, key in described.items() if name not in others} == {
+        name: key for name, key in DESCRIBED["broker"].items() if name not in others
     }
 
 
@@ -72,9 +74,15 @@ def test_all_brokers_are_described_as_by_kafka() -> None:
 
 
 def test_a_group_is_described_as_by_kafka() -> None:
-    described = describe_group(SETTINGS, {"consumer.session.timeout.ms": "50000"})
+    described = _plain(describe_group(SETTINGS, {"consumer.session.timeout.ms": "50000"}))
 
-    assert _plain(described) == DESCRIBED["group"]
+    assert {name: key for name, key in described.items() if name not in NEWER_GROUP_KEYS} == DESCRIBED["group"]
+
+
+def test_the_default_of_a_groups_assignor_is_the_brokers_first() -> None:
+    described = _plain(describe_group(Settings.of({"group.streams.assignors": "sticky,optimal"}), {}))
+
+    assert described["streams.assignor.name"]["value"] == "sticky"
 
 
 def test_a_client_metrics_subscription_is_described_as_by_kafka() -> None:
@@ -116,7 +124,7 @@ def test_a_change_is_refused_where_kafka_refuses_it(
             case "BROKER":
                 check_broker_changes({key: value}, all_brokers=not name)
             case "GROUP":
-                check_group_configs({key: value}, Settings().int)
+                check_group_configs({key: value}, Settings())
             case _:
                 check_client_metrics({key: value})
     except KafkaError as error:
@@ -136,7 +144,13 @@ def test_a_session_must_outlast_a_heartbeat() -> None:
     settings = Settings.of({"group.consumer.max.heartbeat.interval.ms": 100_000})
 
     with pytest.raises(KafkaError, match=r"must be more than consumer\.heartbeat\.interval\.ms"):
-        check_group_configs({"consumer.heartbeat.interval.ms": "45000"}, settings.int)
+        check_group_configs({"consumer.heartbeat.interval.ms": "45000"}, settings)
+
+
+def test_what_the_broker_is_configured_with_is_no_concern_of_a_group_that_sets_something_else() -> None:
+    settings = Settings.of({"group.share.session.timeout.ms": 1})
+
+    check_group_configs({"streams.num.standby.replicas": "1"}, settings)
 
 
 def test_a_value_can_be_taken_away() -> None:

@@ -1,4 +1,4 @@
-"""The tables of keys, beside those of Apache Kafka 4.2."""
+"""The tables of keys, beside those of Apache Kafka 4.2, and of 4.4 for what only that has."""
 
 from __future__ import annotations
 
@@ -21,25 +21,46 @@ KAFKA: dict[str, Any] = json.loads((Path(__file__).parent / "vectors" / "config.
 OTHERWISE = {"node.id": 1, "controller.listener.names": ()}
 """Keys that Kafka wants to be given, and what they are here if they aren't."""
 
+NEWER_BROKER_KEYS = {
+    "group.streams.acceptable.recovery.lag": ("long", 10_000),
+    "group.streams.assignors": ("list", ("optimal", "sticky")),  # in Kafka, sticky alone
+    "group.streams.max.warmup.replicas": ("int", 20),
+    "group.streams.min.task.offset.interval.ms": ("int", 15_000),
+    "group.streams.num.warmup.replicas": ("int", 2),
+    "group.streams.rack.aware.assignment.tags": ("list", ()),
+    "group.streams.task.offset.interval.ms": ("int", 60_000),
+}
+NEWER_GROUP_KEYS = {
+    "streams.acceptable.recovery.lag": ("long", 10_000),
+    "streams.assignor.name": ("string", None),
+    "streams.num.warmup.replicas": ("int", 2),
+    "streams.rack.aware.assignment.tags": ("list", ()),
+    "streams.task.offset.interval.ms": ("int", 60_000),
+}
+"""Keys of Kafka 4.4, with their types and defaults there."""
+
 
 def _value(default: object) -> object:
     return tuple(default) if isinstance(default, list) else default
 
 
 @pytest.mark.parametrize(
-    ("keys", "kafka"),
+    ("keys", "kafka", "newer"),
     [
-        (BROKER_KEYS, KAFKA["broker"]),
-        (TOPIC_KEYS, KAFKA["topic"]),
-        (GROUP_KEYS, KAFKA["group"]),
-        (CLIENT_METRICS_KEYS, KAFKA["client_metrics"]),
+        (BROKER_KEYS, KAFKA["broker"], NEWER_BROKER_KEYS),
+        (TOPIC_KEYS, KAFKA["topic"], {}),
+        (GROUP_KEYS, KAFKA["group"], NEWER_GROUP_KEYS),
+        (CLIENT_METRICS_KEYS, KAFKA["client_metrics"], {}),
     ],
     ids=["broker", "topic", "group", "client metrics"],
 )
-def test_names_types_and_defaults_are_kafkas(keys: dict[str, Key], kafka: dict[str, list[Any]]) -> None:
+def test_names_types_and_defaults_are_kafkas(
+    keys: dict[str, Key], kafka: dict[str, list[Any]], newer: dict[str, tuple[str, object]]
+) -> None:
     ours = {name: (key.type.name.lower(), OTHERWISE.get(name, key.default)) for name, key in keys.items()}
+    older = {name: (kind, OTHERWISE.get(name, _value(default))) for name, (kind, default, *_) in kafka.items()}
 
-    assert ours == {name: (kind, OTHERWISE.get(name, _value(default))) for name, (kind, default, *_) in kafka.items()}
+    assert ours == older | newer
 
 
 def test_what_can_be_changed_at_run_time_is_what_kafka_lets_change() -> None:
@@ -126,6 +147,10 @@ def test_text_becomes_a_value(key: Key, text: str, value: Value) -> None:
         (TOPIC_KEYS["compression.gzip.level"], "0", "1 to 9 is needed, or -1"),
         (TOPIC_KEYS["leader.replication.throttled.replicas"], "1-2", "a list of PARTITION:BROKER is needed, or *"),
         (BROKER_KEYS["log.retention.hours"], "0", "it can't be 0; -1 is no limit"),
+        (BROKER_KEYS["group.streams.assignors"], "", "at least one is needed"),
+        (BROKER_KEYS["group.streams.assignors"], "sticky,sticky", "a name is in the list twice"),
+        (BROKER_KEYS["group.streams.assignors"], "best", "'best' is none of optimal, sticky"),
+        (GROUP_KEYS["streams.rack.aware.assignment.tags"], "zone,rack,zone", "a name is in the list twice"),
         (BROKER_KEYS["listeners"], "PLAINTEXT:9092", "'PLAINTEXT:9092' isn't NAME://HOST:PORT"),
         (GROUP_KEYS["share.auto.offset.reset"], "by_duration:P", "latest, earliest or by_duration:PnDTnHnMn.nS"),
     ],

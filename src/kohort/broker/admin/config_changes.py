@@ -122,7 +122,7 @@ def alter_resource(
         case ConfigResource.BROKER:
             check_broker_changes(decided, all_brokers=not name)
         case ConfigResource.GROUP:
-            check_group_configs(merged, context.broker.config.int)
+            check_group_configs(merged, context.broker.config)
         case ConfigResource.CLIENT_METRICS:
             check_client_metrics(merged)
     changes = {key: value for key, value in decided.items() if current.get(key) != value}

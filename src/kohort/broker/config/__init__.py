@@ -6,7 +6,13 @@ from kohort.broker.config.checks import (
     check_group_configs,
     check_topic_configs,
 )
-from kohort.broker.config.derive import group_settings, log_config, topic_value, transaction_settings
+from kohort.broker.config.derive import (
+    group_settings,
+    log_config,
+    streams_settings,
+    topic_value,
+    transaction_settings,
+)
 from kohort.broker.config.errors import ConfigError
 from kohort.broker.config.settings import Settings
 
@@ -19,6 +25,7 @@ __all__ = [
     "check_topic_configs",
     "group_settings",
     "log_config",
+    "streams_settings",
     "topic_value",
     "transaction_settings",
 ]

@@ -6,8 +6,8 @@ Those of run time raise the error that the client is answered with.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 from kohort.broker.config.broker_keys import BROKER_KEYS
 from kohort.broker.config.client_metrics_keys import CLIENT_METRICS_KEYS
@@ -17,6 +17,9 @@ from kohort.broker.config.inert_keys import IGNORED_PREFIXES, INERT_KEYS, INERT_
 from kohort.broker.config.keys import Change, Key, Value
 from kohort.broker.config.topic_keys import BROKER_KEY_OF, TOPIC_KEYS
 from kohort.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kohort.broker.config.settings import Settings
 
 __all__ = [
     "check_at_start", "check_broker_changes", "check_client_metrics", "check_group_configs", "check_topic_configs",
@@ -89,16 +92,13 @@ def check_topic_configs(configs: Mapping[str, str]) -> None:
         raise _invalid(f"min.compaction.lag.ms is {low}, more than max.compaction.lag.ms, which is {high}")
 
 
-def check_group_configs(configs: Mapping[str, str], limit: Callable[[str], int]) -> None:
-    """Check all that is configured for a group.
-
-    Args:
-        configs: values by key.
-        limit: gives the number that a broker's key has (`Settings.int`).
+def check_group_configs(configs: Mapping[str, str], settings: Settings) -> None:
+    """Check all that is configured for a group, within the bounds that the broker's configuration sets.
 
     Raises:
         KafkaError: INVALID_CONFIG.
     """
+    limit = settings.int
     values = _values(GROUP_KEYS, "group", configs)
     for name, value in values.items():
         if name not in GROUP_LIMITS or not isinstance(value, int):
@@ -106,15 +106,18 @@ def check_group_configs(configs: Mapping[str, str], limit: Callable[[str], int])
         low, high = GROUP_LIMITS[name]
         if low is not None and value < limit(low):
             raise _invalid(f"{name} is {value}, but {low} allows no less than {limit(low)}")
-        if value > limit(high):
+        if high is not None and value > limit(high):
             raise _invalid(f"{name} is {value}, but {high} allows no more than {limit(high)}")
+    assignor, assignors = values.get("streams.assignor.name"), settings.names("group.streams.assignors")
+    if assignor is not None and assignor not in assignors:
+        raise _invalid(f"streams.assignor.name is {assignor!r}, but group.streams.assignors has {', '.join(assignors)}")
     for kind in ("consumer", "streams", "share"):
-        session, heartbeat = (
-            values.get(f"{kind}.{key}", limit(f"group.{kind}.{key}"))
-            for key in ("session.timeout.ms", "heartbeat.interval.ms")
-        )
+        keys = (f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms")
+        if not any(key in values for key in keys):
+            continue
+        session, heartbeat = (values.get(key, limit(f"group.{key}")) for key in keys)
         if isinstance(session, int) and isinstance(heartbeat, int) and session <= heartbeat:
-            raise _invalid(f"{kind}.session.timeout.ms must be more than {kind}.heartbeat.interval.ms")
+            raise _invalid(f"{keys[0]} must be more than {keys[1]}")
 
 
 def check_client_metrics(configs: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kohort.broker.config.broker_keys import BROKER_KEYS
 from kohort.broker.config.client_metrics_keys import CLIENT_METRICS_KEYS
+from kohort.broker.config.derive import group_value
 from kohort.broker.config.group_keys import GROUP_KEYS
 from kohort.broker.config.inert_keys import INERT_KEYS
 from kohort.broker.config.keys import Change, Key, Type, show
@@ -110,12 +111,8 @@ def describe_group(settings: Settings, configs: Mapping[str, str]) -> list[Descr
     """A group's configuration: what was configured for it, over the broker's defaults."""
     described = []
     for name, key in GROUP_KEYS.items():
-        if name in configs:
-            value, source = show(key.parse(configs[name])), ConfigSource.GROUP
-        else:
-            broker_key = f"group.{name}"
-            default = settings.value(broker_key) if broker_key in BROKER_KEYS else key.default
-            value, source = show(default), ConfigSource.DEFAULT
+        value = show(group_value(settings, configs, name))
+        source = ConfigSource.GROUP if name in configs else ConfigSource.DEFAULT
         described.append(_described(key, value, (Synonym(name, value, source),), read_only=False))
     return described
 

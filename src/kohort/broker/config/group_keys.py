@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from kohort.broker.config.keys import INT, LIST, STRING, Key, Value, table
+from kohort.broker.config.keys import INT, LIST, LONG, STRING, Key, Value, table
 
 __all__ = ["GROUP_DEFAULT_KEYS", "GROUP_KEYS", "GROUP_LIMITS"]
 
@@ -19,6 +19,15 @@ def _offset_reset(value: Value) -> str | None:
     assert isinstance(value, str)
     fine = value in ("latest", "earliest") or _DURATION.fullmatch(value)
     return None if fine else "latest, earliest or by_duration:PnDTnHnMn.nS is needed"
+
+
+def _distinct(value: Value) -> str | None:
+    assert isinstance(value, tuple)
+    return None if len(set(value)) == len(value) else "a name is in the list twice"
+
+
+def _several(value: Value) -> str | None:
+    return _distinct(value) if value else "at least one is needed"
 
 
 def _migration_policy(value: Value) -> str | None:
@@ -45,16 +54,25 @@ GROUP_KEYS: Final = table(
             "How long a record stays with the member it was given to, in ms.", 1000),
         Key("share.session.timeout.ms", INT, 45_000,
             "Silence after which a member of a share group is expelled, in ms.", 1),
+        Key("streams.acceptable.recovery.lag", LONG, 10_000,
+            "Records that a copy of a streams group's task may lag behind and still take the task over.", 0),
+        Key("streams.assignor.name", STRING, None, "The assignor that places a streams group's tasks."),
         Key("streams.heartbeat.interval.ms", INT, 5000,
             "Time between two heartbeats that a streams group's members are told, in ms.", 1),
         Key("streams.initial.rebalance.delay.ms", INT, 3000,
             "Time that a new streams group waits for more members before it gives out tasks, in ms.", 0),
         Key("streams.num.standby.replicas", INT, 0, "Standby copies of each stateful task.", 0),
+        Key("streams.num.warmup.replicas", INT, 2, "Warm-up copies that a streams group may have at a time.", 0),
+        Key("streams.rack.aware.assignment.tags", LIST, (),
+            "Client tags over whose values a streams group's standby copies are spread.", check=_distinct),
         Key("streams.session.timeout.ms", INT, 45_000,
             "Silence after which a member of a streams group is expelled, in ms.", 1),
+        Key("streams.task.offset.interval.ms", INT, 60_000,
+            "Time between two reports of a streams group's members on how far their state is restored, in ms.", 1),
     )
 )
-"""Kafka 4.2's group keys. The default of each is the broker's `group.` and its name, where there is such a key."""
+"""Kafka 4.2's group keys, and of 4.4 those about warm-ups, racks and assignors of streams groups. The default of each is
+the broker's `group.` and its name, where there is such a key; an assignor's is the first of `group.streams.assignors`."""
 
 _CLASSIC: Final = (
     Key("group.min.session.timeout.ms", INT, 6000, "The shortest session timeout of a classic member, in ms."),
@@ -96,6 +114,20 @@ _MODERN: Final = (
     Key("group.streams.max.size", INT, _MAX_INT, "Members of a streams group.", 1),
     Key("group.streams.num.standby.replicas", INT, 0, "Standby copies of each stateful task.", 0),
     Key("group.streams.max.standby.replicas", INT, 2, "The most standby copies that a streams group may ask for.", 0),
+    Key("group.streams.num.warmup.replicas", INT, 2, "Warm-up copies that a streams group may have at a time.", 0),
+    Key("group.streams.max.warmup.replicas", INT, 20,
+        "The most warm-up copies that a streams group may ask for.", 0),
+    Key("group.streams.acceptable.recovery.lag", LONG, 10_000,
+        "Records that a copy of a task may lag behind and still take the task over.", 0),
+    Key("group.streams.task.offset.interval.ms", INT, 60_000,
+        "Time between two reports of members on how far their state is restored, in ms.", 1),
+    Key("group.streams.min.task.offset.interval.ms", INT, 15_000,
+        "The shortest task offset interval of a streams group, in ms.", 1),
+    Key("group.streams.assignors", LIST, ("optimal", "sticky"),
+        "The assignors that streams groups may choose from, the default first.",
+        valid=("optimal", "sticky"), check=_several),
+    Key("group.streams.rack.aware.assignment.tags", LIST, (),
+        "Client tags over whose values standby copies are spread.", check=_distinct),
     Key("group.streams.initial.rebalance.delay.ms", INT, 3000,
         "Time that a new streams group waits for more members before it gives out tasks, in ms.", 0),
     Key("group.share.max.size", INT, 200, "Members of a share group.", 1, 1000),
@@ -116,7 +148,7 @@ _MODERN: Final = (
 GROUP_DEFAULT_KEYS: Final = table(_CLASSIC, _limits("consumer"), _limits("streams"), _limits("share"), _MODERN)
 """The broker's keys about groups."""
 
-GROUP_LIMITS: Final = {
+GROUP_LIMITS: Final[dict[str, tuple[str | None, str | None]]] = {
     f"{kind}.{key}": (f"group.{kind}.min.{key}", f"group.{kind}.max.{key}")
     for kind in ("consumer", "streams", "share")
     for key in ("session.timeout.ms", "heartbeat.interval.ms")
@@ -126,5 +158,7 @@ GROUP_LIMITS: Final = {
         "group.share.max.record.lock.duration.ms",
     ),
     "streams.num.standby.replicas": (None, "group.streams.max.standby.replicas"),
+    "streams.num.warmup.replicas": (None, "group.streams.max.warmup.replicas"),
+    "streams.task.offset.interval.ms": ("group.streams.min.task.offset.interval.ms", None),
 }
 """The broker's keys that are the lower and the upper bound of a group's key; None for no bound."""

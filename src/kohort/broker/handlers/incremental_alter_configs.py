@@ -18,9 +18,9 @@ from kohort.broker.admin.config_changes import (
 from kohort.broker.admin.loggers import LOGGERS, changes_for_loggers, set_levels
 from kohort.broker.config.broker_keys import BROKER_KEYS
 from kohort.broker.config.client_metrics_keys import CLIENT_METRICS_KEYS
-from kohort.broker.config.derive import topic_value
+from kohort.broker.config.derive import group_value, topic_value
 from kohort.broker.config.group_keys import GROUP_KEYS
-from kohort.broker.config.keys import Type, show
+from kohort.broker.config.keys import Key, Type, Value, show
 from kohort.broker.config.topic_keys import TOPIC_KEYS
 from kohort.broker.context import Context
 from kohort.broker.security import Operation
@@ -92,8 +92,7 @@ def _edited(kind: ConfigResource, config: Resource.Config, current: Mapping[str,
         )
     text = current.get(config.name)
     if text is None:
-        of_topic = kind is ConfigResource.TOPIC
-        text = show(topic_value(context.broker.config, {}, key.name) if of_topic else key.default) or ""
+        text = show(_default(kind, key, context)) or ""
     items = [item for item in text.split(",") if item]
     operands = given.split(",")
     if config.config_operation == Edit.APPEND:
@@ -101,6 +100,16 @@ def _edited(kind: ConfigResource, config: Resource.Config, current: Mapping[str,
     else:
         items = [item for item in items if item not in operands]
     return ",".join(items)
+
+
+def _default(kind: ConfigResource, key: Key, context: Context) -> Value:
+    match kind:
+        case ConfigResource.TOPIC:
+            return topic_value(context.broker.config, {}, key.name)
+        case ConfigResource.GROUP:
+            return group_value(context.broker.config, {}, key.name)
+        case _:
+            return key.default
 
 
 def _change_loggers(resource: Resource, validate_only: bool, context: Context) -> None:
