@@ -27,6 +27,7 @@ from kohort.protocol.messages.metadata import MetadataRequest
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest
 from kohort.protocol.messages.produce import ProduceRequest
+from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from kohort.protocol.records.batch import Compression
 from kohort.protocol.records.plain import encode_records
 from tests.broker.admin.conftest import Rules
@@ -229,7 +230,7 @@ def test_clients_add_no_internal_topics_to_transactions(with_server: Run) -> Non
     assert topic.results_by_partition[0].partition_error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-@pytest.mark.parametrize(("version", "levels"), [(3, []), (4, [(0, 2)])])
+@pytest.mark.parametrize(("version", "levels"), [(3, []), (4, [(0, 1), (0, 2)])])
 def test_old_clients_hear_of_no_feature_that_begins_at_0(
     with_server: Run, version: int, levels: list[tuple[int, int]]
 ) -> None:
@@ -252,6 +253,7 @@ def test_topics_of_zstd_are_for_clients_that_know_it(with_server: Run, version: 
     ("request_", "version", "answers"),
     [
         (DescribeGroupsRequest(groups=("g",) * 9), 5, "groups"),
+        (StreamsGroupDescribeRequest(group_ids=("g",) * 9), 0, "groups"),
         (DescribeTransactionsRequest(transactional_ids=("x",) * 9), 0, "transaction_states"),
         (DescribeProducersRequest(topics=[DescribeProducersRequest.Topic(name="t")] * 9), 0, "topics"),
         (

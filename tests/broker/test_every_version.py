@@ -33,6 +33,8 @@ from kohort.protocol.messages.offset_fetch import OffsetFetchRequest
 from kohort.protocol.messages.produce import ProduceRequest
 from kohort.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kohort.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
+from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TopicInfo
 from kohort.protocol.messages.sync_group import SyncGroupRequest
 from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kohort.protocol.records.plain import encode_records
@@ -254,6 +256,36 @@ def txn_offset_commit(group_id: str, *topics: str) -> Make:
     return make
 
 
+def streams_heartbeat(**fields: object) -> Make:
+    def make(version: int, topic_id: UUID, name: str) -> Request:
+        subtopology = StreamsGroupHeartbeatRequest.Topology.Subtopology
+        request = StreamsGroupHeartbeatRequest(
+            group_id=name,
+            member_id="m",
+            member_epoch=0,
+            rebalance_timeout_ms=10_000,
+            process_id="p",
+            active_tasks=[],
+            standby_tasks=[],
+            warmup_tasks=[],
+            topology=StreamsGroupHeartbeatRequest.Topology(
+                epoch=0,
+                subtopologies=[
+                    subtopology(
+                        subtopology_id="0",
+                        source_topics=("there",),
+                        state_changelog_topics=[TopicInfo(name=f"{name}-changelog")],
+                    )
+                ],
+            ),
+        )
+        for field, value in fields.items():
+            setattr(request, field, value)
+        return request
+
+    return make
+
+
 def always(request: Request) -> Make:
     return lambda version, topic_id, name: request
 
@@ -282,6 +314,12 @@ REQUESTS: dict[str, Make] = {
     "sync without a protocol": always(SyncGroupRequest(group_id="g", generation_id=1, member_id="m")),
     "heartbeat": always(HeartbeatRequest(group_id="g", generation_id=1, member_id="m")),
     "leave": leave,
+    "streams join": streams_heartbeat(),
+    "streams join without a topology": streams_heartbeat(topology=None),
+    "streams heartbeat of no member": streams_heartbeat(member_epoch=3, topology=None),
+    "streams leave of no member": streams_heartbeat(member_epoch=-1, topology=None),
+    "streams join of a classic group": streams_heartbeat(group_id="offsets"),
+    "describe streams groups": always(StreamsGroupDescribeRequest(group_ids=("streams-join-0", "offsets", ""))),
     "describe groups": always(DescribeGroupsRequest(groups=("g", "offsets", ""))),
     "list groups": list_groups,
     "delete groups": always(DeleteGroupsRequest(groups_names=("g", "offsets", "", "g"))),

@@ -18,6 +18,7 @@ from kohort.protocol.message import Request
 from kohort.protocol.messages import api
 from kohort.protocol.messages.heartbeat import HeartbeatRequest
 from kohort.protocol.messages.produce import ProduceRequest
+from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskIds, TopicInfo
 from kohort.protocol.records.plain import encode_records
 from kohort.protocol.schema import Field, Scalar
 from tests.broker.raw import RawClient, frame
@@ -43,6 +44,15 @@ NAMES = (
 GROUPS = ("group", "other", "")
 PRODUCERS = (0, 1, 2, 1000, 1001, -1)
 EPOCHS = (-1, 0, 1)
+TOPOLOGY = StreamsGroupHeartbeatRequest.Topology(
+    epoch=0,
+    subtopologies=[
+        StreamsGroupHeartbeatRequest.Topology.Subtopology(
+            subtopology_id="0", source_topics=("there",), state_changelog_topics=[TopicInfo(name="store")]
+        )
+    ],
+)
+TASKS: tuple[Any, ...] = ([], None, [TaskIds(subtopology_id="0", partitions=(0, 1))])
 LIKELY: dict[str, tuple[Any, ...]] = {
     "group_id": GROUPS,
     "transactional_id": ("t", "u", "", None),
@@ -79,6 +89,13 @@ LIKELY: dict[str, tuple[Any, ...]] = {
     "replication_factor": (-1, 1),
     "resource_type": (2, 4, 8, 16, 32),
     "assignments": ([],),
+    "member_epoch": (-2, -1, 0, 0, 1, 2),
+    "instance_id": (None, None, "i"),
+    "process_id": ("p", "q", None),
+    "topology": (TOPOLOGY, TOPOLOGY, None),
+    "active_tasks": TASKS,
+    "standby_tasks": TASKS,
+    "warmup_tasks": TASKS,
     "client_software_name": ("raw",),
     "client_software_version": ("1",),
 }
@@ -166,6 +183,6 @@ def test_any_request_leaves_the_server_well(with_server: Run, caplog: pytest.Log
         for client in (good, *clients):
             await client.close()
 
-    with_server(test, "group.min.session.timeout.ms=1")
+    with_server(test, "group.min.session.timeout.ms=1", "group.streams.initial.rebalance.delay.ms=0")
     errors = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert not errors, errors[0].exc_text or errors[0].getMessage()

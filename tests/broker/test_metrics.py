@@ -17,6 +17,7 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.api_versions import ApiVersionsRequest
 from kohort.protocol.messages.join_group import JoinGroupRequest
 from kohort.protocol.messages.metadata import MetadataRequest
+from tests.broker.streams.members import Crowd, settle, stateless
 
 from .raw import RawClient
 
@@ -100,6 +101,24 @@ def test_logs_have_their_sizes(with_server: Callable[..., None]) -> None:
         await client.close()
 
     with_server(test, metrics=METRICS)
+
+
+def test_streams_groups_are_counted(with_server: Callable[..., None]) -> None:
+    async def test(server: Server) -> None:
+        crowd = Crowd(server)
+        crowd.topics.create("words", 3)
+        await settle(await crowd.joined(stateless("words")))
+
+        found = await scrape(server)
+
+        assert sample(found, "kohort_groups", protocol="streams", state="Stable") == 1
+        assert (sample(found, "kohort_streams_members"), sample(found, "kohort_streams_tasks")) == (1, 3)
+        assert sample(found, "kohort_placements_total", assignor="optimal") == 1
+        assert (sample(found, "kohort_placement_seconds_total", assignor="optimal") or 0) > 0
+        assert sample(found, "kohort_placements_under_way") == 0
+        await crowd.close()
+
+    with_server(test, "group.streams.initial.rebalance.delay.ms=0", metrics=METRICS)
 
 
 def test_groups_are_counted_by_state_when_asked(with_server: Callable[..., None]) -> None:

@@ -59,12 +59,25 @@ def test_tells_what_it_serves(with_server: Run) -> None:
         assert served[12] == (0, 4)
         assert served[0] == (3, 13)
         assert 68 not in served
+        assert served[88] == (0, 0)
         assert {feature.name: feature.max_version_level for feature in response.finalized_features} == {
-            "transaction.version": 2
+            "streams.version": 1,
+            "transaction.version": 2,
         }
         await client.close()
 
     with_server(test)
+
+
+def test_tells_that_streams_groups_are_not_offered(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        client = await RawClient.connect(server.port)
+        response = await client.call(VERSIONS)
+        assert [feature.name for feature in response.finalized_features] == ["transaction.version"]
+        assert [feature.name for feature in response.supported_features] == ["transaction.version"]
+        await client.close()
+
+    with_server(test, "group.coordinator.rebalance.protocols=classic,consumer")
 
 
 def test_everything_it_tells_of_has_a_handler(with_server: Run) -> None:

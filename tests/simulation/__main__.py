@@ -1,4 +1,8 @@
-"""Run as many seeds as wanted: `python -m tests.simulation --seeds 10000 --first 1 --size small`."""
+"""Run as many seeds as wanted, of classic groups and of streams groups, or see how available tasks are.
+
+python -m tests.simulation --seeds 10000 --first 1 --kind streams
+python -m tests.simulation --availability
+"""
 
 from __future__ import annotations
 
@@ -7,27 +11,47 @@ import sys
 import time
 from collections import Counter
 
+from tests.simulation import scenario as classic
 from tests.simulation.books import InvariantError
-from tests.simulation.scenario import LARGE, SMALL, simulate
+from tests.simulation.streams import scenario as streams
+from tests.simulation.streams.availability import report
+
+KINDS = ("classic", "streams")
+
+
+def run(kind: str, seed: int, size: str) -> Counter[str]:
+    """One seed of one kind."""
+    if kind == "classic":
+        return classic.simulate(seed, classic.LARGE if size == "large" else classic.SMALL)
+    return streams.simulate(seed, streams.LARGE if size == "large" else streams.SMALL)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.simulation", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=1_000, help="number of seeds to run")
     parser.add_argument("--first", type=int, default=1, help="the first of them")
     parser.add_argument("--size", choices=["small", "large"], default="small", help="groups and members a run has")
+    parser.add_argument("--kind", choices=[*KINDS, "all"], default="all", help="which groups")
+    parser.add_argument("--availability", action="store_true", help="print how available stateful tasks are, instead")
     options = parser.parse_args()
-    scale = LARGE if options.size == "large" else SMALL
-    began, total = time.monotonic(), Counter[str]()
-    for seed in range(options.first, options.first + options.seeds):
-        try:
-            total += simulate(seed, scale)
-        except InvariantError as error:
-            sys.stderr.write(f"{error}\n")
-            return 1
-    took = time.monotonic() - began
-    counts = ", ".join(f"{count:,} {what}" for what, count in total.items())
-    sys.stdout.write(f"{counts} in {took:.0f} s\n")
+    if options.availability:
+        for line in report():
+            sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
+        return 0
+    for kind in KINDS if options.kind == "all" else (options.kind,):
+        began, total = time.monotonic(), Counter[str]()
+        for seed in range(options.first, options.first + options.seeds):
+            try:
+                total += run(kind, seed, options.size)
+            except InvariantError as error:
+                sys.stderr.write(f"{error}\n")
+                return 1
+        took = time.monotonic() - began
+        counts = ", ".join(f"{count:,} {what}" for what, count in total.items())
+        sys.stdout.write(f"{kind}: {counts} in {took:.0f} s\n")
     return 0
 
 

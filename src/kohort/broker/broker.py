@@ -74,6 +74,7 @@ class Broker:
         self.commits = Commits(durable, self._advanced)
         self._metadata = MetadataLog(self.storage.open_metadata(), now_ms, durable)
         self.topics = Topics(self.node_id, self.storage, self._metadata.append, uuid.uuid4, self._configured)
+        self.topics.on_created.append(lambda topic: self.groups.topic_changed(topic.name))
         self.topics.on_deleted.append(self._topic_deleted)
         self.fetch_sessions = FetchSessions(
             settings.int("max.incremental.fetch.session.cache.slots"), lambda: self._random.randrange(1, 2**31)
@@ -186,12 +187,12 @@ class Broker:
         return [self.topics.configs(kind, name) for name in self.topics.config_names(kind)]
 
     def _configured(self, kind: ConfigResource, name: str) -> None:
-        if kind is not ConfigResource.BROKER:
-            return
-        self.config = self._base.with_dynamic(
-            self.topics.configs(ConfigResource.BROKER, ""),
-            self.topics.configs(ConfigResource.BROKER, str(self.node_id)),
-        )
-        self._fetch_max_bytes = self.config.int("fetch.max.bytes")
-        for topic in self.topics:
-            self.storage.configure(topic)
+        if kind is ConfigResource.BROKER:
+            self.config = self._base.with_dynamic(
+                self.topics.configs(ConfigResource.BROKER, ""),
+                self.topics.configs(ConfigResource.BROKER, str(self.node_id)),
+            )
+            self._fetch_max_bytes = self.config.int("fetch.max.bytes")
+            for topic in self.topics:
+                self.storage.configure(topic)
+        self.groups.configured(kind, name)

@@ -27,7 +27,9 @@ log = logging.getLogger("kohort.broker.dispatch")
 API_VERSIONS_KEY: Final = 18
 
 HANDLED: Final[dict[int, range | None]] = {
-    **dict.fromkeys((*range(4), *range(8, 29), 32, 33, 34, 35, 36, 37, *range(42, 48), 60, 61, 65, 66, 71, 72, 74, 75))
+    **dict.fromkeys(
+        (*range(4), *range(8, 29), 32, 33, 34, 35, 36, 37, *range(42, 48), 60, 61, 65, 66, 71, 72, 74, 75, 88, 89)
+    )
 }
 """The APIs that have a handler, with the versions it speaks; None for all that are declared."""
 

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from kohort.broker.config.derive import group_settings
 from kohort.broker.runtime import CoordinatorRuntime, ShardState
+from kohort.broker.streams.cluster import BrokerCluster
+from kohort.broker.streams.configs import StreamsConfigs
+from kohort.broker.streams.internal_topics import InternalTopics
+from kohort.broker.streams.placer import Placer
+from kohort.broker.topics import ConfigResource
+from kohort.coordinator.placement.model import Placement
 from kohort.coordinator.shard import GroupShard, value_version
+from kohort.coordinator.streams.environment import PlacementJob, StreamsEnvironment
+from kohort.protocol.errors import KafkaError, shown
 from kohort.protocol.message import Data
 from kohort.protocol.stored import OFFSETS_TOPIC
 
@@ -15,9 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ["GroupRuntime"]
 
+log = logging.getLogger("kohort.broker.groups")
+
 
 class GroupRuntime(CoordinatorRuntime[GroupShard]):
-    """The shards of the group coordinator."""
+    """The shards of the group coordinator.
+
+    Attributes:
+        placer: places the tasks of streams groups.
+        internal_topics: creates the topics that they need.
+        streams_offered: whether there may be streams groups.
+    """
 
     def __init__(self, broker: Broker) -> None:
         config = broker.config
@@ -31,15 +49,36 @@ class GroupRuntime(CoordinatorRuntime[GroupShard]):
                 "segment.bytes": str(config.int("offsets.topic.segment.bytes")),
             },
         )
+        self.streams_offered = "streams" in config.names("group.coordinator.rebalance.protocols")
         self._settings = group_settings(config)
+        self._streams_configs = StreamsConfigs(config, broker.topics)
+        self.internal_topics = InternalTopics(broker)
+        self.placer = Placer(self._placed)
+        self._environment = StreamsEnvironment(self._streams_configs.of, BrokerCluster(broker.topics), self.placer)
+        self._changed: dict[str, None] = {}
 
     def make(self, partition: int) -> GroupShard:
         """A new, empty shard."""
-        return GroupShard(partition, self._settings, self.broker.wheel, self.broker.new_member_id)
+        return GroupShard(partition, self._settings, self.broker.wheel, self.broker.new_member_id, self._environment)
 
     def value_version(self, value: Data) -> int:
         """The version that Kafka 4.2 writes."""
         return value_version(value)
+
+    async def stop(self) -> None:
+        """Stop loading, placing tasks and creating topics."""
+        await super().stop()
+        self.internal_topics.stop()
+        self.placer.stop()
+
+    def configured(self, kind: ConfigResource, name: str) -> None:
+        """A configuration has changed."""
+        if kind is ConfigResource.BROKER:
+            self._streams_configs.configure(self.broker.config)
+        elif kind is ConfigResource.GROUP:
+            self._streams_configs.configure_group(name)
+
+    # Transactions
 
     def replay_marker(self, shard: GroupShard, producer_id: int, producer_epoch: int, commit: bool) -> None:
         """The offsets of a transaction count from now on, or never."""
@@ -50,9 +89,37 @@ class GroupRuntime(CoordinatorRuntime[GroupShard]):
         if partition < len(self._entries) and self._entries[partition].state is ShardState.ACTIVE:
             self.replay_marker(self._entries[partition].shard, producer_id, producer_epoch, commit)
 
+    # Topics
+
     def topic_deleted(self, name: str) -> None:
         """Forget the offsets that were committed for a topic."""
         self.each(lambda shard: shard.offsets.delete_topic(name))
+        self.topic_changed(name)
+
+    def topic_changed(self, name: str) -> None:
+        """Tell streams groups, once for all topics that are created, grown or deleted in this turn of the loop."""
+        if not any(shard.streams.group_ids() for shard in self.active()):
+            return
+        if not self._changed:
+            asyncio.get_running_loop().call_soon(self._tell_of_topics)
+        self._changed[name] = None
+
+    def _tell_of_topics(self) -> None:
+        names, self._changed = self._changed, {}
+        now = self.broker.now()
+        self.each(lambda shard: shard.streams.topics_changed(names, now))
+
+    # Tasks
+
+    def _placed(self, job: PlacementJob, placement: Placement | None) -> None:
+        try:
+            entry = self.entry(job.group_id)
+        except KafkaError as error:
+            log.warning("a placement comes to nothing group=%s error=%s", shown(job.group_id), error)
+            return
+        self.perform(entry, entry.shard.streams.placed(job, placement, self.broker.now()))
+
+    # Time
 
     def expire_offsets(self) -> None:
         """Let the offsets go that nobody has needed for `offsets.retention.minutes`."""

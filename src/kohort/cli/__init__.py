@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import typer
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "place": ("kohort.cli.place", "Place a streams group's tasks: who gets what, how even it is, what moves if …"),
     "serve": ("kohort.cli.serve", "Run a broker that Kafka clients connect to."),
     "wire": ("kohort.cli.wire", "Kafka's wire protocol: list, show, decode, encode and check messages and batches."),
 }

@@ -6,11 +6,15 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from kohort.coordinator.classic import CLASSIC, ClassicGroups, OffsetRules
+from kohort.coordinator.classic import CLASSIC, ClassicGroups
 from kohort.coordinator.classic.records import VALUE_VERSION
+from kohort.coordinator.groups import AllGroups
 from kohort.coordinator.offsets import Offsets
 from kohort.coordinator.offsets import value_version as offset_value_version
 from kohort.coordinator.step import Answer, Record, Reply, Step
+from kohort.coordinator.streams.environment import StreamsEnvironment
+from kohort.coordinator.streams.groups import STREAMS, StreamsGroups
+from kohort.coordinator.streams.replaying import KEYS as STREAMS_KEYS
 from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Data
@@ -43,27 +47,39 @@ class GroupShard:
         settings: Kafka's group settings.
         wheel: the timers; may be shared among shards.
         new_id: makes a member id from a client id, or from an instance id; each must be new.
+        streams: what streams groups want of the broker around them.
 
     Attributes:
         classic: the classic groups.
+        streams: the streams groups. No two groups have the same id, whatever their type.
         offsets: the committed offsets of all groups.
         pending_steps: what timers have decided; to be taken out and done after each call into the shard or the wheel.
     """
 
     def __init__(
-        self, partition: int, settings: GroupSettings, wheel: TimingWheel, new_id: Callable[[str], str]
+        self,
+        partition: int,
+        settings: GroupSettings,
+        wheel: TimingWheel,
+        new_id: Callable[[str], str],
+        streams: StreamsEnvironment | None = None,
     ) -> None:
         self.partition = partition
         self.pending_steps: list[Step] = []
-        self.classic = ClassicGroups(settings, wheel, self.pending_steps, new_id)
-        self.offsets = Offsets(settings, OffsetRules(self.classic))
+        self.streams = StreamsGroups(
+            streams or StreamsEnvironment(), wheel, self.pending_steps, lambda group_id: self.classic.give_way(group_id)
+        )
+        self.classic = ClassicGroups(settings, wheel, self.pending_steps, new_id, self.streams.give_way)
+        self.offsets = Offsets(settings, AllGroups(self.classic, self.streams))
 
     # Administrators ---------------------------------------------------------------------------------------------
 
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListGroupsResponse.Group]:
         """The groups in one of these states and of one of these types, whatever the case; without such, all."""
         kinds = {kind.strip().lower() for kind in types}
-        return self.classic.listed(states) if not kinds or CLASSIC in kinds else []
+        classic = self.classic.listed(states) if not kinds or CLASSIC in kinds else []
+        streams = self.streams.listed(states) if not kinds or STREAMS in kinds else []
+        return classic + streams
 
     def describe_group(self, group_id: str, version: int) -> DescribeGroupsResponse.Group:
         """State and members of a classic group; `version` is that of DescribeGroups."""
@@ -74,10 +90,11 @@ class GroupShard:
         records: list[Record] = []
         outcomes: dict[str, ErrorCode] = {}
         for group_id in dict.fromkeys(group_ids):
-            outcomes[group_id] = self.classic.check_delete(group_id)
+            groups = self.classic if self.streams.get(group_id) is None else self.streams
+            outcomes[group_id] = groups.check_delete(group_id)
             if not outcomes[group_id]:
                 records += self.offsets.delete_group(group_id)
-                records += self.classic.delete(group_id)
+                records += groups.delete(group_id)
 
         def answer(outcomes: dict[str, ErrorCode]) -> list[Answer]:
             results = [
@@ -99,6 +116,12 @@ class GroupShard:
             self.classic.replay(key, untyped)
         elif isinstance(key, (OffsetCommitKey, LegacyOffsetCommitKey)):
             self.offsets.replay(key, untyped, producer)
+        elif isinstance(key, STREAMS_KEYS):
+            self.streams.replay(key, value)
+            if value is not None:
+                self.classic.forget_simple(key.group_id)
+            elif self.streams.get(key.group_id) is None and self.offsets.has(key.group_id):
+                self.classic.ensure(key.group_id)
 
     def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
         """A transaction has ended: its offsets count from now on, or never."""
@@ -107,9 +130,11 @@ class GroupShard:
     def loaded(self, now: int) -> None:
         """All of the log was replayed; members' session timeouts begin."""
         self.classic.loaded(now)
+        self.streams.loaded(now)
 
     def unload(self, now: int) -> Step:
         """Give the shard up: requests that wait are answered with NOT_COORDINATOR."""
+        self.streams.unload()
         return self.classic.unload(now)
 
 

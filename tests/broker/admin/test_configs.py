@@ -87,6 +87,13 @@ def test_lists_grow_and_shrink(before: str | None, change: Edit, after: str, ask
     assert topic.configs["cleanup.policy"] == after
 
 
+@pytest.mark.parametrize("settings", [{"group.streams.rack.aware.assignment.tags": "zone"}])
+def test_a_groups_list_is_edited_from_the_brokers(ask: Ask) -> None:
+    edit(ask, GROUP, "group", ("streams.rack.aware.assignment.tags", APPEND, "rack"))
+    (config,) = describe(ask, GROUP, "group", "streams.rack.aware.assignment.tags").configs
+    assert config.value == "zone,rack"
+
+
 @pytest.mark.parametrize("settings", [{"log.cleanup.policy": "compact"}])
 def test_a_list_that_is_not_set_grows_from_the_brokers_default(ask: Ask, broker: Broker) -> None:
     topic = broker.topics.create("there", 1)

@@ -31,9 +31,22 @@ APIS = (
 NAMES = ("there", "there", "there", "other", "1", "", "__consumer_offsets", "__cluster_metadata", "kohort")
 SETTINGS = (
     "cleanup.policy", "retention.ms", "log.retention.ms", "metrics", "match", "interval.ms", "compression.type",
-    "consumer.session.timeout.ms",
+    "consumer.session.timeout.ms", "streams.num.standby.replicas", "streams.assignor.name",
+    "streams.rack.aware.assignment.tags",
 )  # fmt: skip
-VALUES = ("compact", "compact,delete", "1000", "50000", "-1", "client_id=.*", "client_id=[", "a,*", "INFO", "zstd")
+VALUES = (
+    "compact",
+    "compact,delete",
+    "1000",
+    "50000",
+    "-1",
+    "client_id=.*",
+    "client_id=[",
+    "a,*",
+    "INFO",
+    "zstd",
+    "sticky",
+)
 LIKELY: dict[str, tuple[Any, ...]] = {
     "resource_type": (2, 4, 8, 16, 32),
     "config_operation": (0, 1, 2, 3),

@@ -18,7 +18,7 @@ def validate(
     driver: Driver, member: str, generation: int, instance: str | None = None, *, transactional: bool = False
 ) -> ErrorCode:
     return rules(driver).validate_commit(
-        "group", member, generation, instance, transactional=transactional, version=9, now=driver.now
+        "group", member, generation, instance, (), transactional=transactional, version=9, now=driver.now
     )
 
 

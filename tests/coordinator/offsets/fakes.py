@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +55,7 @@ class FakeGroups:
         member_id: str,
         generation_or_epoch: int,
         instance_id: str | None,
+        partitions: Iterable[tuple[str, int]],
         *,
         transactional: bool,
         version: int,
@@ -65,6 +67,7 @@ class FakeGroups:
                 "member": member_id,
                 "generation": generation_or_epoch,
                 "instance": instance_id,
+                "partitions": list(partitions),
                 "transactional": transactional,
                 "version": version,
                 "now": now,

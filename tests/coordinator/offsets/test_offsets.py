@@ -69,8 +69,8 @@ def test_the_groups_are_asked_about_the_member(log: Log) -> None:
     log.commit("g", "t", 1, 42, now=9, version=8, member_id="m", generation_id_or_member_epoch=3, group_instance_id="i")
     assert log.groups.asked == [
         {
-            "group": "g", "member": "m", "generation": 3, "instance": "i", "transactional": False, "version": 8,
-            "now": 9,
+            "group": "g", "member": "m", "generation": 3, "instance": "i", "partitions": [("t", 1)],
+            "transactional": False, "version": 8, "now": 9,
         }
     ]  # fmt: skip
 

@@ -71,8 +71,10 @@ GROUP_KEYS: Final = table(
             "Time between two reports of a streams group's members on how far their state is restored, in ms.", 1),
     )
 )
-"""Kafka 4.2's group keys, and of 4.4 those about warm-ups, racks and assignors of streams groups. The default of each is
-the broker's `group.` and its name, where there is such a key; an assignor's is the first of `group.streams.assignors`."""
+"""Kafka 4.2's group keys, and of 4.4 those about warm-ups, racks and assignors of streams groups.
+
+The default of each is the broker's `group.` and its name, where there is such a key; that of an assignor's name is the
+first of `group.streams.assignors`."""
 
 _CLASSIC: Final = (
     Key("group.min.session.timeout.ms", INT, 6000, "The shortest session timeout of a classic member, in ms."),

@@ -13,9 +13,10 @@ from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersion
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
-FEATURES: Final = {"transaction.version": 2}
-"""Levels of features that are on: 2 is KIP-890. Those that aren't listed are off: group.version, for one, stays at 0
-until consumer groups of KIP-848 are served."""
+TRANSACTIONS: Final = {"transaction.version": 2}
+STREAMS: Final = {"streams.version": 1}
+"""Levels of features that are on: KIP-890, and KIP-1071 where streams groups are offered. Those that aren't listed are
+off: group.version, for one, stays at 0 until consumer groups of KIP-848 are served."""
 
 FROM_ZERO: Final = 4
 """First version whose clients can read that a feature's lowest level is 0 (KAFKA-17492)."""
@@ -38,17 +39,18 @@ def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
+    features = {**STREAMS, **TRANSACTIONS} if context.broker.groups.streams_offered else TRANSACTIONS
     context.session.software_name = request.client_software_name
     context.session.software_version = request.client_software_version
     return ApiVersionsResponse(
         api_keys=api_keys(),
         supported_features=[
             ApiVersionsResponse.SupportedFeature(name=name, min_version=0, max_version=level)
-            for name, level in (FEATURES.items() if context.version >= FROM_ZERO else ())
+            for name, level in (features.items() if context.version >= FROM_ZERO else ())
         ],
         finalized_features_epoch=0,
         finalized_features=[
             ApiVersionsResponse.FinalizedFeature(name=name, max_version_level=level, min_version_level=level)
-            for name, level in FEATURES.items()
+            for name, level in features.items()
         ],
     )

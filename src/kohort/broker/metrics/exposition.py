@@ -13,6 +13,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from kohort import __version__
+from kohort.coordinator.classic import CLASSIC
+from kohort.coordinator.streams.groups import STREAMS
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages import API_NAMES
 
@@ -67,6 +69,7 @@ class BrokerCollector(Collector):
                 GaugeMetricFamily("kohort_timers", "Timers that run.", len(broker.wheel)),
             ],
             _groups(broker),
+            _streams(broker),
             _logs(broker),
         )
 
@@ -97,30 +100,56 @@ def _failures(kind: str, documentation: str, counts: Counter[ErrorCode]) -> Metr
 
 
 def _groups(broker: Broker) -> Iterator[Metric]:
-    states: Counter[str] = Counter()
+    states: Counter[tuple[str, str]] = Counter()
     waiting = Counter({broker.fetches.name: broker.fetches.delayed})
     rebalances = 0
     for shard in broker.groups.active():
         classic = shard.classic
         for state, count in classic.count_by_state().items():
-            states[state.value] += count
+            states[CLASSIC, state.value] += count
+        for streams_state, count in shard.streams.count_by_state().items():
+            states[STREAMS, streams_state.value] += count
         rebalances += classic.completed_rebalances
         for purgatory in (classic.rebalancer.heartbeats, classic.rebalancer.joins, classic.rebalancer.syncs):
             waiting[purgatory.name] += purgatory.delayed
     groups = GaugeMetricFamily("kohort_groups", "Groups by state.", labels=["protocol", "state"])
     for name, count in states.items():
-        groups.add_metric(["classic", name], count)
+        groups.add_metric(name, count)
     yield groups
     yield CounterMetricFamily("kohort_rebalances", "Rebalances of groups that ended with an assignment.", rebalances)
     purgatories = GaugeMetricFamily("kohort_purgatory_operations", "Operations that wait.", labels=["purgatory"])
-    for name, count in waiting.items():
-        purgatories.add_metric([name], count)
+    for kind, count in waiting.items():
+        purgatories.add_metric([kind], count)
     yield purgatories
     yield GaugeMetricFamily(
         "kohort_coordinators_loading",
         "Coordinators that still read their log: 0 to 2.",
         broker.groups.loading() + broker.transactions.loading(),
     )
+
+
+def _streams(broker: Broker) -> Iterator[Metric]:
+    members = tasks = 0
+    for shard in broker.groups.active():
+        for group_id in shard.streams.group_ids():
+            group = shard.streams.get(group_id)
+            assert group is not None
+            members += len(group.members)
+            if group.members and group.configured is not None:
+                tasks += sum(part.tasks for part in group.configured.subtopologies.values())
+    yield GaugeMetricFamily("kohort_streams_members", "Members of streams groups.", members)
+    yield GaugeMetricFamily("kohort_streams_tasks", "Tasks that streams groups have to run, without copies.", tasks)
+    placer = broker.groups.placer
+    for name, documentation, counts in (
+        ("kohort_placements", "Times that a group's tasks were placed.", placer.solved),
+        ("kohort_placement_failures", "Times that no placement came of it.", placer.failed),
+        ("kohort_placement_seconds", "Time that placing took, waiting included.", placer.seconds),
+    ):
+        family = CounterMetricFamily(name, documentation, labels=["assignor"])
+        for assignor, count in counts.items():
+            family.add_metric([assignor], count)
+        yield family
+    yield GaugeMetricFamily("kohort_placements_under_way", "Groups whose tasks are being placed.", placer.under_way)
 
 
 def _logs(broker: Broker) -> Iterator[Metric]:

@@ -46,6 +46,8 @@ class ClassicGroups:
         wheel: timers for what waits.
         pending_steps: where steps go that timers bring about.
         new_id: makes a member id from a client id, or from an instance id.
+        convert: what makes room for a classic group of an id: the records that remove an empty group of another type;
+            None if there is one that isn't empty.
 
     Attributes:
         rebalancer: moves groups; its purgatories hold what waits.
@@ -58,13 +60,14 @@ class ClassicGroups:
         wheel: TimingWheel,
         pending_steps: list[Step],
         new_id: Callable[[str], str],
+        convert: Callable[[str], list[Record] | None],
     ) -> None:
         self._settings = settings
         self._groups: dict[str, ClassicGroup] = {}
         self._effects = Effects(wheel, pending_steps)
         self.rebalancer = Rebalancer(settings, wheel, self._effects)
         self.completed_rebalances = 0
-        self._joins = Joins(settings, self._groups, self.rebalancer, self._effects, new_id)
+        self._joins = Joins(settings, self._groups, self.rebalancer, self._effects, new_id, convert)
 
     def get(self, group_id: str) -> ClassicGroup | None:
         """A group, or None."""
@@ -248,6 +251,19 @@ class ClassicGroups:
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.NONE if group.state is GroupState.EMPTY else ErrorCode.NON_EMPTY_GROUP
+
+    def give_way(self, group_id: str) -> list[Record] | None:
+        """What removes a group if it is empty, so that one of another type can have its id; None if it isn't empty."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return []
+        return self.delete(group_id) if group.state is GroupState.EMPTY else None
+
+    def forget_simple(self, group_id: str) -> None:
+        """The offsets that made a simple group belong to a group of another type, as turns out in the log."""
+        group = self._groups.get(group_id)
+        if group is not None and group.protocol_type is None and group.state is GroupState.EMPTY:
+            del self._groups[group_id]
 
     def delete(self, group_id: str) -> list[Record]:
         """What removes a group, its offsets apart."""

@@ -14,7 +14,7 @@ from kohort.coordinator.classic.records import group_record
 from kohort.coordinator.classic.responses import join_refused, joined
 from kohort.coordinator.classic.settings import ClassicSettings
 from kohort.coordinator.classic.states import GroupState
-from kohort.coordinator.step import Answer, Client, Reply, Step
+from kohort.coordinator.step import Answer, Client, Record, Reply, Step
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.join_group import JoinGroupRequest
 
@@ -71,6 +71,8 @@ class Joins:
         rebalancer: what moves groups.
         effects: where answers and records go.
         new_id: makes a member id from a client id, or from an instance id.
+        convert: what makes room for a classic group of an id: the records that remove an empty group of another type;
+            None if there is one that isn't empty.
     """
 
     def __init__(
@@ -80,12 +82,14 @@ class Joins:
         rebalancer: Rebalancer,
         effects: Effects,
         new_id: Callable[[str], str],
+        convert: Callable[[str], list[Record] | None],
     ) -> None:
         self._settings = settings
         self._groups = groups
         self._rebalancer = rebalancer
         self._effects = effects
         self._new_id = new_id
+        self._convert = convert
 
     def join(self, request: JoinGroupRequest, client: Client, reply: Reply) -> None:
         """Take in a JoinGroup; the answer may come with a later request, or in time."""
@@ -93,16 +97,19 @@ class Joins:
         member_id = request.member_id
         limits = self._settings.group_min_session_timeout_ms, self._settings.group_max_session_timeout_ms
         group = self._groups.get(request.group_id)
+        room = self._convert(request.group_id) if group is None else []
         if not request.group_id:
             self._refuse(join, ErrorCode.INVALID_GROUP_ID, member_id)
         elif not limits[0] <= request.session_timeout_ms <= limits[1]:
             self._refuse(join, ErrorCode.INVALID_SESSION_TIMEOUT, member_id)
+        elif room is None:
+            self._refuse(join, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
         elif group is None and member_id:
             self._refuse(join, ErrorCode.UNKNOWN_MEMBER_ID, member_id)
         else:
-            self._enter(group or ClassicGroup(request.group_id, self._effects.now), join)
+            self._enter(group or ClassicGroup(request.group_id, self._effects.now), join, room)
 
-    def _enter(self, group: ClassicGroup, join: _Join) -> None:
+    def _enter(self, group: ClassicGroup, join: _Join, room: list[Record]) -> None:
         member_id = join.request.member_id
         # A static member that comes back without an id takes no more room than it did.
         place = member_id or group.static_ids.get(join.request.group_instance_id or "", "")
@@ -112,6 +119,8 @@ class Joins:
             self._refuse(join, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
         else:
             self._groups[group.group_id] = group
+            for record in room:
+                self._effects.record(record)
             if member_id:
                 self._join_known(group, join)
             else:

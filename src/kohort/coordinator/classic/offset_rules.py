@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from kohort.coordinator.classic.group import CONSUMERS, ClassicGroup
@@ -37,12 +37,14 @@ class OffsetRules:
         member_id: str,
         generation_or_epoch: int,
         instance_id: str | None,
+        partitions: Iterable[tuple[str, int]],
         *,
         transactional: bool,
         version: int,
         now: int,
     ) -> ErrorCode:
         """Whether offsets may be committed. Those of members count as heartbeats, but not in a transaction."""
+        del partitions
         generation = generation_or_epoch
         group = self._groups.get(group_id)
         if group is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final, Protocol
 
 from kohort.coordinator.step import Record
@@ -31,6 +31,7 @@ class Groups(Protocol):
         member_id: str,
         generation_or_epoch: int,
         instance_id: str | None,
+        partitions: Iterable[tuple[str, int]],
         *,
         transactional: bool,
         version: int,
@@ -40,8 +41,8 @@ class Groups(Protocol):
 
         An unknown group accepts a negative generation (its offsets will make it a simple group) and refuses others:
         with GROUP_ID_NOT_FOUND from version 9 of OffsetCommit on, else, and in transactions, with ILLEGAL_GENERATION.
-        `version` is the version of OffsetCommit, or of TxnOffsetCommit for a transactional commit, which doesn't care
-        for the state of a rebalance.
+        `partitions` are the topics and numbers of what is committed. `version` is the version of OffsetCommit, or of
+        TxnOffsetCommit for a transactional commit, which doesn't care for the state of a rebalance.
         """
         ...
 

@@ -69,6 +69,10 @@ class Offsets:
         """What counts for a partition now."""
         return self._committed.get(group_id, topic, partition)
 
+    def has(self, group_id: str) -> bool:
+        """Whether a group has offsets, be it in open transactions."""
+        return group_id in self._open or bool(self._committed.topics(group_id))
+
     def pending(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether an open transaction holds an offset for the partition."""
         return any(
@@ -85,6 +89,7 @@ class Offsets:
             request.member_id,
             request.generation_id_or_member_epoch,
             request.group_instance_id,
+            _partitions(request),
             transactional=False,
             version=client.version,
             now=now,
@@ -128,6 +133,7 @@ class Offsets:
             request.member_id,
             request.generation_id,
             request.group_instance_id,
+            _partitions(request),
             transactional=True,
             version=client.version,
             now=now,
@@ -343,6 +349,11 @@ class Offsets:
             ):
                 records.append(offset_tombstone(group_id, topic, partition))
         return records
+
+
+def _partitions(request: OffsetCommitRequest | TxnOffsetCommitRequest) -> Iterator[tuple[str, int]]:
+    """Topic and number of each partition that an offset is committed for."""
+    return ((topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions)
 
 
 def commit_refused(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:

@@ -1,0 +1,1 @@
+"""Our assignors beside Kafka's."""

@@ -1,0 +1,90 @@
+"""Our assignors beside Kafka's StickyTaskAssignor, on the grid that Kafka's own developers use.
+
+    make bench-placement
+    python -m benchmarks.placement --quick
+    python -m benchmarks.placement --members 1000 --subtopologies 100 --assignor sticky
+
+Both are called from where they run, warmed up, on the same groups: Kafka's in a JVM, ours here. Times are medians.
+Where one member joins, the others have what the same assignor gave them before. What the placements are worth is
+computed by the same code for both, and the fewest tasks that must move by a flow that neither uses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+
+from rich.console import Console
+
+from benchmarks.placement.figures import Figures, summary, table
+from benchmarks.placement.kafka import Kafka
+from benchmarks.placement.optimum import least_moves
+from benchmarks.placement.problems import Case, grid, having, with_last, without_last
+from kohort.coordinator.placement import ASSIGNORS, Assignor, Group, Placement
+from kohort.coordinator.placement.metrics import measure
+
+ROUNDS = 7
+
+
+def ours(assignor: Assignor, group: Group, rounds: int) -> tuple[Placement, list[float]]:
+    """The same as `Kafka.place` does for Kafka's."""
+    placement = assignor(group)  # imports what it needs
+    seconds = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        placement = assignor(group)
+        seconds.append(time.perf_counter() - started)
+    return placement, seconds
+
+
+def figures(case: Case, group: Group, placement: Placement, seconds: list[float]) -> Figures:
+    least = least_moves(group) if case.joining else 0
+    return Figures(statistics.median(seconds), measure(group, placement), least)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.placement", description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="the small groups, fewer rounds: for CI")
+    parser.add_argument("--assignor", choices=list(ASSIGNORS), default="optimal", help="which of ours")
+    for name in ("members", "per-process", "subtopologies", "partitions", "standbys"):
+        parser.add_argument(f"--{name}", type=int, help="only cases with so many")
+    parser.add_argument("--stores", type=int, default=1, help="stateful tasks have one to so many state stores (1)")
+    options = parser.parse_args()
+    rounds = 3 if options.quick else ROUNDS
+    wanted = {
+        name: value
+        for name in ("members", "per_process", "subtopologies", "partitions", "standbys")
+        if (value := getattr(options, name)) is not None
+    }
+    cases = [
+        case
+        for case in grid(options.quick, options.stores)
+        if all(getattr(case, name) == value for name, value in wanted.items())
+    ]
+    if not cases:
+        parser.error("the grid has no such case")
+    names = f"Kohort's {options.assignor}", "Kafka's sticky"
+    assignor = ASSIGNORS[options.assignor]
+    found: dict[Case, dict[str, Figures]] = {}
+    console = Console(width=None if Console().is_terminal else 190)
+    with Kafka() as kafka, console.status("") as status:
+        for number, case in enumerate(cases, 1):
+            found[case] = {}
+            for name, place in (
+                (names[0], lambda group, rounds: ours(assignor, group, rounds)),
+                (names[1], kafka.place),
+            ):
+                status.update(f"{number} of {len(cases)}: {name}, {case}")
+                group = case.group()
+                if case.joining:
+                    before = without_last(group)
+                    group = with_last(having(before, place(before, 1)[0]), group)
+                found[case][name] = figures(case, group, *place(group, rounds))
+    console.print(table(found, names))
+    for line in summary(found, names):
+        console.print(line)
+
+
+if __name__ == "__main__":
+    main()

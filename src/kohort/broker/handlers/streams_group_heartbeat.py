@@ -1,0 +1,88 @@
+"""StreamsGroupHeartbeat: a member of a streams group joins, stays or leaves, and hears what it is to run (KIP-1071)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+
+from kohort.broker.context import Context
+from kohort.broker.reply import Reply, changed, hear
+from kohort.broker.security import Operation, ResourceType
+from kohort.coordinator.streams.internal_topics import MISSING_INTERNAL_TOPICS
+from kohort.coordinator.streams.results import HeartbeatResult
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.streams_group_heartbeat import (
+    Status,
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
+
+Response = StreamsGroupHeartbeatResponse
+
+
+def handle(request: StreamsGroupHeartbeatRequest, context: Context) -> Response | Reply[Response]:
+    """Ask the group's coordinator, and create the internal topics that it finds missing."""
+    groups = context.broker.groups
+    if not groups.streams_offered:
+        return _refuse(ErrorCode.UNSUPPORTED_VERSION)
+    if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
+        return _refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if request.topology is not None:
+        if not _topics_allowed(request.topology, context):
+            return _refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if not groups.placer.ready:
+            # The first of all members waits a moment; it would have to come again for its tasks otherwise.
+            reply: Reply[Response] = Reply()
+            groups.placer.get_ready(lambda: hear(_ask(request, context), reply))
+            return reply
+    return _ask(request, context)
+
+
+def _ask(request: StreamsGroupHeartbeatRequest, context: Context) -> Response | Reply[Response]:
+    done = context.broker.groups.submit(
+        request.group_id,
+        lambda shard, now, reply: shard.streams.heartbeat(request, context.client, now, reply),
+        lambda code: HeartbeatResult(_refuse(code)),
+    )
+    return changed(done, lambda result: _answer(result, context))
+
+
+def _answer(result: HeartbeatResult, context: Context) -> Response:
+    """The group's answer, with what went wrong in creating its topics; the group hears of those that it has now."""
+    response = result.response
+    if not result.missing_topics:
+        return response
+    problem = context.broker.groups.internal_topics.create(result.missing_topics, context)
+    if not problem:
+        return response
+    response = copy.copy(response)  # the group may have it in store for others
+    others: list[Status] = []
+    detail = problem
+    for status in response.status or ():
+        if status.status_code == MISSING_INTERNAL_TOPICS:
+            detail = f"{status.status_detail} {problem}"
+        else:
+            others.append(status)
+    response.status = [*others, Status(status_code=MISSING_INTERNAL_TOPICS, status_detail=detail)]
+    return response
+
+
+def _topics_allowed(topology: StreamsGroupHeartbeatRequest.Topology, context: Context) -> bool:
+    """Whether the client may see all topics that its topology names."""
+    if context.broker.authorizer is None:
+        return True
+    return all(
+        context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in dict.fromkeys(_names(topology))
+    )
+
+
+def _names(topology: StreamsGroupHeartbeatRequest.Topology) -> Iterator[str]:
+    for part in topology.subtopologies:
+        yield from part.source_topics
+        yield from part.repartition_sink_topics
+        for topic in (*part.repartition_source_topics, *part.state_changelog_topics):
+            yield topic.name
+
+
+def _refuse(code: ErrorCode) -> Response:
+    return Response(error_code=code)

@@ -1,0 +1,1 @@
+"""What streams groups want of the broker around them: topics, configurations, and somebody to place their tasks."""

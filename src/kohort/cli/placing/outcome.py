@@ -1,0 +1,121 @@
+"""Where tasks are now, where assignors would have them, and what moves between the two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from kohort.cli.placing.what_if import Change, settled
+from kohort.coordinator.placement.metrics import Metrics, Restore, RestoreCosts, measure
+from kohort.coordinator.placement.model import Group, Placement, Task
+
+__all__ = ["Comparison", "InfeasibleError", "Move", "Outcome", "compare", "has_tasks"]
+
+Assignor = Callable[[Group], Placement]
+
+
+class InfeasibleError(Exception):
+    """There are tasks, and nobody to run them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A task that gets another owner.
+
+    Attributes:
+        task: which one.
+        source: who had it; None for nobody.
+        target: who gets it.
+        restore: what the target has to restore first.
+    """
+
+    task: Task
+    source: str | None
+    target: str
+    restore: Restore
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A placement of a group.
+
+    Attributes:
+        group: what was placed.
+        placement: who has what.
+        metrics: what that is worth.
+        moves: the tasks whose owner is another than now, by task; none where it isn't known who has them now.
+    """
+
+    group: Group
+    placement: Placement
+    metrics: Metrics
+    moves: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What `kohort place` found.
+
+    Attributes:
+        now: who has what before anything is changed or placed; None where nobody has anything.
+        outcomes: what each assignor makes of it, by its name.
+    """
+
+    now: Outcome | None
+    outcomes: Mapping[str, Outcome]
+
+
+def compare(group: Group, changes: Iterable[Change], assignors: Mapping[str, Assignor]) -> Comparison:
+    """Apply the changes to the group, and place it with each assignor.
+
+    A group where nobody has a task yet is placed by the first assignor before it is changed, and counts as that.
+
+    Raises:
+        InfeasibleError: there are tasks and no members.
+        ValueError: one of the changes can't be made.
+    """
+    changes = list(changes)
+    if changes and group.members and not has_tasks(group):
+        group = settled(group, next(iter(assignors.values()))(group))
+    now = _now(group) if has_tasks(group) else None
+    changed = group
+    for change in changes:
+        changed = change.applied(changed)
+    tasks = sum(subtopology.partitions for subtopology in changed.subtopologies)
+    if tasks and not changed.members:
+        raise InfeasibleError(
+            f"there {'is 1 task' if tasks == 1 else f'are {tasks:,} tasks'}, and no member to run any"
+        )
+    return Comparison(now, {name: _placed(changed, assignor, now) for name, assignor in assignors.items()})
+
+
+def has_tasks(group: Group) -> bool:
+    """Whether any member has an active task."""
+    return any(member.active for member in group.members)
+
+
+def _now(group: Group) -> Outcome:
+    """What members have, of tasks that there are."""
+    there = {subtopology.id: subtopology.partitions for subtopology in group.subtopologies}
+    active: dict[Task, str] = {}
+    standby: dict[Task, tuple[str, ...]] = {}
+    for member in group.members:
+        for task in member.active:
+            if task.partition < there.get(task.subtopology, 0):
+                active.setdefault(task, member.id)
+        for task in member.standby:
+            if task.partition < there.get(task.subtopology, 0):
+                standby[task] = (*standby.get(task, ()), member.id)
+    placement = Placement(active, standby)
+    return Outcome(group, placement, measure(group, placement))
+
+
+def _placed(group: Group, assignor: Assignor, now: Outcome | None) -> Outcome:
+    placement = assignor(group)
+    costs = RestoreCosts(group)
+    moves = (
+        Move(task, source, target, costs.of(task, target))
+        for task, target in sorted(placement.active.items())
+        if now is not None and (source := now.placement.active.get(task)) != target
+    )
+    return Outcome(group, placement, measure(group, placement), tuple(moves))

@@ -1,0 +1,135 @@
+"""What-if: a group with instances added or taken away, or with more standbys.
+
+add=2            two instances, as large as those that are there
+add=2x4          two instances of four members each
+add=1,zone=eu-1a an instance with a tag
+remove=m3        a member; or all members of a process
+standbys=1       copies of each stateful task
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Final, Protocol
+
+from kohort.cli.placing.group_file import MOST_MEMBERS, MOST_STANDBYS
+from kohort.coordinator.placement.model import Group, Member, Placement, Task
+
+__all__ = ["Change", "parse_change", "settled"]
+
+_ADD: Final = re.compile(r"([0-9]{1,9})(?:x([0-9]{1,9}))?((?:,[^=,]+=[^,]*)*)")
+
+
+class Change(Protocol):
+    """A change to a group."""
+
+    def applied(self, group: Group) -> Group:
+        """The group as it would be.
+
+        Raises:
+            ValueError: the group isn't one that can be changed so.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """More instances.
+
+    Attributes:
+        instances: how many processes.
+        size: members of each; None for as many as most processes have that are there.
+        tags: of all of them.
+    """
+
+    instances: int
+    size: int | None
+    tags: dict[str, str]
+
+    def applied(self, group: Group) -> Group:
+        """The group with processes that have nothing yet, `new-1` and so on; several members of one are `new-1-1` …."""
+        taken = {name for member in group.members for name in (member.id, member.process)}
+        size = self.size if self.size is not None else _usual_size(group)
+        if len(group.members) + self.instances * size > MOST_MEMBERS:
+            raise ValueError(f"more than {MOST_MEMBERS:,} members can't be placed")
+        names = (name for number in count(1) if (name := f"new-{number}") not in taken)
+        added = []
+        for _ in range(self.instances):
+            process = next(names)
+            ids = [process] if size == 1 else [f"{process}-{number}" for number in range(1, size + 1)]
+            if clash := taken.intersection(ids):
+                raise ValueError(f"a member is called {min(clash)} already")
+            added += [Member(name, process, self.tags) for name in ids]
+        return replace(group, members=(*group.members, *added))
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """A member that is gone, or a process with all of its members."""
+
+    name: str
+
+    def applied(self, group: Group) -> Group:
+        """The group without them, and without what is known of the disk of a process that is gone."""
+        gone = {member.id for member in group.members if member.id == self.name}
+        gone = gone or {member.id for member in group.members if member.process == self.name}
+        if not gone:
+            raise ValueError(f"there is no member and no process {self.name!r}")
+        members = tuple(member for member in group.members if member.id not in gone)
+        processes = {member.process for member in members}
+        lags = {(process, task): lag for (process, task), lag in group.lags.items() if process in processes}
+        return replace(group, members=members, lags=lags)
+
+
+@dataclass(frozen=True, slots=True)
+class Standbys:
+    """Another number of standbys."""
+
+    number: int
+
+    def applied(self, group: Group) -> Group:
+        """The group that wants so many."""
+        return replace(group, standbys=self.number)
+
+
+def parse_change(text: str) -> Change:
+    """The change that a text such as `add=2` stands for.
+
+    Raises:
+        ValueError: it is none.
+    """
+    key, _, rest = text.partition("=")
+    if key == "add" and (match := _ADD.fullmatch(rest)):
+        size = int(match[2]) if match[2] is not None else None
+        tags = dict(pair.split("=", 1) for pair in match[3].split(",")[1:])
+        if int(match[1]) and size != 0:
+            return Add(int(match[1]), size, tags)
+    if key == "remove" and rest:
+        return Remove(rest)
+    if key == "standbys" and re.fullmatch("[0-9]{1,9}", rest) and int(rest) <= MOST_STANDBYS:
+        return Standbys(int(rest))
+    raise ValueError("add=2, add=2x4 (two of four members each), add=1,zone=a, remove=NAME or standbys=1 is needed")
+
+
+def settled(group: Group, placement: Placement) -> Group:
+    """The group when all is placed and restored: what was placed is what everybody has, and nobody lags."""
+    active: dict[str, set[Task]] = {member.id: set() for member in group.members}
+    standby: dict[str, set[Task]] = {member.id: set() for member in group.members}
+    for task, owner in placement.active.items():
+        active[owner].add(task)
+    for task, owners in placement.standby.items():
+        for owner in owners:
+            standby[owner].add(task)
+    members = [
+        replace(member, active=frozenset(active[member.id]), standby=frozenset(standby[member.id]))
+        for member in group.members
+    ]
+    return replace(group, members=tuple(members), lags={})
+
+
+def _usual_size(group: Group) -> int:
+    """The number of members that most processes have; the smaller where there are as many of either."""
+    sizes = Counter(Counter(member.process or (member.id,) for member in group.members).values())
+    return max(sizes, key=lambda size: (sizes[size], -size), default=1)

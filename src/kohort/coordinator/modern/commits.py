@@ -1,0 +1,70 @@
+"""Which members of a modern group may commit and fetch offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from kohort.coordinator.modern.group import Member
+from kohort.coordinator.modern.standing import Standing
+from kohort.protocol.errors import ErrorCode
+
+__all__ = ["check_commit", "check_fetch"]
+
+_NOT_A_MEMBER: Final = -1
+_MEMBER_EPOCHS: Final = 9  # first version of OffsetCommit that carries a member epoch (KIP-848)
+
+
+def check_commit(
+    members: Mapping[str, Member[Any, Any, Any]],
+    member_id: str,
+    epoch: int,
+    instance_id: str | None,
+    partitions: Iterable[tuple[str, int]],
+    given_since: Callable[[Standing[Any, Any], str, int], int | None],
+    *,
+    transactional: bool,
+    version: int,
+) -> ErrorCode:
+    """Whether offsets may be committed.
+
+    A member may on its own epoch. On an older one it may for what it has had since then, so that a commit that was on
+    its way when the epoch rose isn't in vain; but not for what it was given later, as somebody else had that before.
+
+    Args:
+        members: of the group.
+        member_id, epoch, instance_id: who commits.
+        partitions: topic and number of each partition that an offset is committed for.
+        given_since: the epoch in which a member was given the partition of a topic; None if it doesn't have it.
+        transactional: whether it is done in a transaction, which may leave out who does it.
+        version: that of OffsetCommit.
+    """
+    if epoch < 0 and not members:
+        return ErrorCode.NONE
+    if transactional and epoch == _NOT_A_MEMBER and not member_id and instance_id is None:
+        return ErrorCode.NONE
+    member = members.get(member_id)
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if not transactional and version < _MEMBER_EPOCHS:
+        return ErrorCode.UNSUPPORTED_VERSION
+    standing = member.standing
+    if epoch == standing.epoch:
+        return ErrorCode.NONE
+    if epoch > standing.epoch:
+        return ErrorCode.STALE_MEMBER_EPOCH
+    for topic, partition in partitions:
+        since = given_since(standing, topic, partition)
+        if since is None or epoch < since:
+            return ErrorCode.STALE_MEMBER_EPOCH
+    return ErrorCode.NONE
+
+
+def check_fetch(members: Mapping[str, Member[Any, Any, Any]], member_id: str | None, epoch: int) -> ErrorCode:
+    """Whether offsets may be fetched: by members on their epoch, and by whoever doesn't claim to be one."""
+    if member_id is None and epoch < 0:
+        return ErrorCode.NONE
+    member = members.get(member_id or "")
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return ErrorCode.NONE if epoch == member.standing.epoch else ErrorCode.STALE_MEMBER_EPOCH

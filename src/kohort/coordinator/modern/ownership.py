@@ -1,0 +1,49 @@
+"""Who holds what, over a whole group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, Generic, TypeVar
+
+from kohort.coordinator.modern.standing import Standing
+
+__all__ = ["Ownership"]
+
+I = TypeVar("I")  # noqa: E741
+R = TypeVar("R")
+
+_NOBODY: Final[Mapping[str, Any]] = MappingProxyType({})
+
+
+class Ownership(Generic[I, R]):
+    """The holders of each item, kept up as members' standings change.
+
+    An item that a member is giving up counts as held until it has confirmed that.
+    """
+
+    __slots__ = ("_holders",)
+
+    def __init__(self) -> None:
+        self._holders: dict[I, dict[str, R]] = {}
+
+    def __len__(self) -> int:
+        """Number of items that somebody holds."""
+        return len(self._holders)
+
+    def holders(self, item: I) -> Mapping[str, R]:
+        """The members that hold an item, and in which role."""
+        return self._holders.get(item, _NOBODY)
+
+    def change(self, member_id: str, before: Standing[I, R] | None, after: Standing[I, R] | None) -> None:
+        """A member stands elsewhere now; None is a member that isn't there."""
+        old = dict(before.held()) if before is not None else {}
+        new = dict(after.held()) if after is not None else {}
+        for item, role in new.items():
+            if old.pop(item, None) != role:
+                self._holders.setdefault(item, {})[member_id] = role
+        for item in old:
+            holders = self._holders[item]
+            del holders[member_id]
+            if not holders:
+                del self._holders[item]

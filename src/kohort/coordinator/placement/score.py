@@ -1,0 +1,40 @@
+"""What a placement of active tasks is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kohort.coordinator.placement.problem import Problem
+from kohort.coordinator.placement.spread import Spread
+
+__all__ = ["Score", "score"]
+
+
+class Score(NamedTuple):
+    """Less is better, and the first counts most.
+
+    Attributes:
+        spread: of the state stores of processes, as in `Spread`.
+        restore: what is to be restored.
+        moved: tasks that run on a member that didn't have them.
+    """
+
+    spread: int
+    restore: int
+    moved: int
+
+
+def score(problem: Problem, spread: Spread, active: Sequence[int]) -> Score:
+    """The score of a balanced placement, by the member of each task."""
+    stores = [0] * len(problem.rows)
+    restore = moved = 0
+    every = zip(active, problem.owner, problem.subtopology, strict=True)
+    for task, (member, owner, subtopology) in enumerate(every):
+        count = problem.stores[subtopology]
+        stores[problem.process[member]] += count
+        if member != owner and member not in problem.rivals.get(task, ()):
+            moved += 1
+            if count:
+                restore += problem.restore(task, member)
+    return Score(spread.of(stores), restore, moved)

@@ -1,0 +1,172 @@
+"""Where copies of stateful tasks are kept, beside the active one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+
+from kohort.coordinator.placement.problem import Problem
+from kohort.coordinator.placement.racks import Racks
+
+__all__ = ["GreedyStandbys"]
+
+_Entry = tuple[int, int, int, int]  # what a member is ranked by, and its number
+
+
+class GreedyStandbys:
+    """A greedy placement of standbys.
+
+    Each in a process that has no other copy of the task, and in racks as different as possible; that comes first. Then
+    members get equally many. Then copies stay where they are, and others go where the least is to be restored.
+
+    Attributes:
+        copies: the members that keep a copy of each stateful task; empty if there are no standbys.
+        load: how many copies each member keeps.
+    """
+
+    def __init__(self, problem: Problem, active: Sequence[int]) -> None:
+        self._problem = problem
+        self._active = active
+        self.racks = Racks(problem)
+        self.copies: dict[int, list[int]] = {}
+        self.load = [0] * len(problem.members)
+        self._runs = [0] * len(problem.members)
+        for task, subtopology in enumerate(problem.subtopology):
+            if problem.stores[subtopology] and problem.standbys:
+                self.copies[task] = []
+                self._runs[active[task]] += 1
+        self.floor = self.ceiling = 0
+        if self.copies:
+            self.floor, rest = divmod(len(self.copies) * problem.standbys, len(problem.members))
+            self.ceiling = self.floor + (rest > 0)
+            self._keep()
+            self._fill()
+            self._level()
+
+    def _taken(self, task: int) -> list[int]:
+        """Processes that have a copy of the task, the active one first."""
+        process = self._problem.process
+        return [process[self._active[task]], *[process[member] for member in self.copies[task]]]
+
+    def _fits(self, taken: Sequence[int], process: int) -> bool:
+        return process not in taken and self.racks.fits(taken, self.racks.kind[process])
+
+    def _keep(self) -> None:
+        """Leave copies where they are, those of the dearest tasks first, and put others where there is state."""
+        problem = self._problem
+        for task in sorted(self.copies, key=lambda task: (-problem.whole[task], task)):
+            if task not in problem.lags:  # all copies that there are have caught up
+                for keeper in problem.keepers.get(task, ()):
+                    self._offer(task, keeper)
+            if len(self.copies[task]) < problem.standbys and problem.whole[task]:
+                for process, _ in sorted(problem.homes(task).items(), key=lambda home: (home[1], home[0])):
+                    keepers = [keeper for keeper in problem.keepers.get(task, ()) if problem.process[keeper] == process]
+                    self._offer(task, keepers[0] if keepers else min(problem.rows[process], key=self._rank))
+
+    def _offer(self, task: int, member: int) -> None:
+        """Let a member keep a copy of the task if one is missing, and it fits there."""
+        members = self.copies[task]
+        if len(members) < self._problem.standbys and self.load[member] < self.ceiling:
+            if self._fits(self._taken(task), self._problem.process[member]):
+                members.append(member)
+                self.load[member] += 1
+
+    def _rank(self, member: int) -> _Entry:
+        """The order in which members get copies: who has few; and then in a different order each time around.
+
+        So the tasks of one member have their copies on many others, and many can take over when it is gone.
+        """
+        load = self.load[member]
+        return load, self._runs[member], (member + 7919 * load) * 2654435761 % 2**32, member
+
+    def _fill(self) -> None:
+        """Put missing copies on whoever has the fewest."""
+        problem, racks = self._problem, self.racks
+        heaps: list[list[_Entry]] = [[] for _ in range(racks.kinds)]
+        for member, process in enumerate(problem.process):
+            heaps[racks.kind[process]].append(self._rank(member))
+        for heap in heaps:
+            heapify(heap)
+        order = [(heap[0], kind) for kind, heap in enumerate(heaps)]
+        heapify(order)
+        for task, members in self.copies.items():
+            while len(members) < problem.standbys:
+                taken = self._taken(task)
+                passed: list[tuple[_Entry, int]] = []
+                found = None
+                while found is None:
+                    top = heappop(order)
+                    if racks.fits(taken, top[1]):
+                        found = _first_outside(heaps[top[1]], taken, problem.process)
+                    if found is None:
+                        passed.append(top)
+                members.append(found)
+                self.load[found] += 1
+                heappush(heaps[top[1]], self._rank(found))
+                heappush(order, (heaps[top[1]][0], top[1]))
+                for entry in passed:
+                    heappush(order, entry)
+
+    def _level(self) -> None:
+        """Hand copies from members with many to members with few, the cheapest first, as far as they fit there."""
+        problem, load, racks = self._problem, self.load, self.racks
+        short = [member for member, count in enumerate(load) if count < self.floor]
+        long = [member for member, count in enumerate(load) if count > self.ceiling]
+        if short:
+            self._hand_over(long, self.ceiling, short, self.floor)
+            able = [member for member, count in enumerate(load) if count > self.floor]
+            self._hand_over(able, self.floor, [member for member in short if load[member] < self.floor], self.floor)
+        if long:
+            room = [member for member, count in enumerate(load) if count < self.ceiling]
+            self._hand_over(long, self.ceiling, room, self.ceiling)
+
+    def _hand_over(self, givers: Sequence[int], least: int, takers: Sequence[int], most: int) -> None:
+        """Givers go down to the least number of copies, takers up to the most, as far as there are both."""
+        problem, load, process = self._problem, self.load, self._problem.process
+        giving = {member for member in givers if load[member] > least}
+        offers = [
+            (self._loss(task, at), task, at) for task, members in self.copies.items() for at in members if at in giving
+        ]
+        offers.sort()
+        for taker in sorted(takers, key=self._rank):
+            left: list[tuple[int, int, int]] = []
+            rest = iter(offers)
+            while load[taker] < most and (offer := next(rest, None)):
+                _, task, giver = offer
+                if load[giver] <= least:
+                    continue
+                others = [each for each in self._taken(task) if each != process[giver]]
+                if process[taker] in others or self.racks.bound([*others, process[taker]]) > self.racks.bound(
+                    [*others, process[giver]]
+                ):
+                    left.append(offer)
+                    continue
+                self.copies[task][self.copies[task].index(giver)] = taker
+                load[giver] -= 1
+                load[taker] += 1
+            offers = left + list(rest)
+            if not offers:
+                return
+
+    def _loss(self, task: int, member: int) -> int:
+        """What moving a copy away loses: state that it needn't restore, and then its place."""
+        problem = self._problem
+        whole, keeps = problem.whole[task], member in problem.keepers.get(task, ())
+        if keeps and task not in problem.lags:
+            return 2 * whole + 1
+        return 2 * (whole - problem.homes(task).get(problem.process[member], whole)) + keeps
+
+
+def _first_outside(heap: list[_Entry], taken: Sequence[int], process: Sequence[int]) -> int | None:
+    """Take the first member whose process isn't taken off a heap."""
+    passed: list[_Entry] = []
+    found = None
+    while heap and found is None:
+        entry = heappop(heap)
+        if process[entry[-1]] in taken:
+            passed.append(entry)
+        else:
+            found = entry[-1]
+    for entry in passed:
+        heappush(heap, entry)
+    return found

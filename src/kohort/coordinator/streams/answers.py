@@ -1,0 +1,100 @@
+"""What members are told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kohort.coordinator.placement.model import Task
+from kohort.coordinator.streams.draft import Draft
+from kohort.coordinator.streams.endpoints import Instance, partitions_by_endpoint
+from kohort.coordinator.streams.internal_topics import ConfiguredTopology
+from kohort.coordinator.streams.roles import Role
+from kohort.coordinator.streams.tasks import grouped
+from kohort.protocol.messages.streams_group_heartbeat import Status, StreamsGroupHeartbeatResponse, TaskIds
+
+__all__ = ["answer", "endpoint_map", "statuses"]
+
+STALE_TOPOLOGY: Final = 0
+SHUTDOWN_APPLICATION: Final = 4
+ASSIGNMENT_DELAYED: Final = 5
+
+
+def answer(
+    draft: Draft,
+    member_id: str,
+    member_epoch: int,
+    told: list[Status],
+    tasks: Mapping[Task, Role] | None,
+) -> StreamsGroupHeartbeatResponse:
+    """The answer to a member.
+
+    Args:
+        draft: the group.
+        member_id: whose answer.
+        member_epoch: its epoch.
+        told: what there is to know.
+        tasks: what it has now; None if that is as before.
+    """
+    settings = draft.settings
+    active, standby, warmup = (None, None, None) if tasks is None else (_ids(tasks, role) for role in Role)
+    return StreamsGroupHeartbeatResponse(
+        member_id=member_id,
+        member_epoch=member_epoch,
+        heartbeat_interval_ms=settings.heartbeat_interval_ms,
+        acceptable_recovery_lag=min(settings.acceptable_recovery_lag, 2**31 - 1),
+        task_offset_interval_ms=settings.task_offset_interval_ms,
+        status=told,
+        active_tasks=active,
+        standby_tasks=standby,
+        warmup_tasks=warmup,
+        endpoint_information_epoch=draft.group.endpoint_epoch,
+        partitions_by_user_endpoint=None,
+    )
+
+
+def statuses(draft: Draft, topology_epoch: int, tasks: Mapping[Task, Role]) -> list[Status]:
+    """What a member with this topology and these tasks should know.
+
+    Kafka Streams stops working while an assignment is delayed, so those who have tasks to go on with aren't told.
+    """
+    group = draft.group
+    told = []
+    if draft.topology is not None and topology_epoch < draft.topology.epoch:
+        told.append(
+            Status(
+                status_code=STALE_TOPOLOGY,
+                status_detail=f"The member runs topology {topology_epoch}, the group runs {draft.topology.epoch}.",
+            )
+        )
+    if group.configured is not None and (problem := group.configured.problem) is not None:
+        told.append(Status(status_code=problem.code, status_detail=problem.detail))
+    if group.shutdown_by is not None:
+        told.append(
+            Status(
+                status_code=SHUTDOWN_APPLICATION,
+                status_detail=f"Member {group.shutdown_by} asked that the whole application shut down.",
+            )
+        )
+    if draft.assignment_epoch != draft.epoch and not tasks:
+        why = "more members may join" if group.delayed else "the tasks are being placed"
+        told.append(Status(status_code=ASSIGNMENT_DELAYED, status_detail=f"There are no tasks yet: {why}."))
+    return told
+
+
+def endpoint_map(
+    draft: Draft, configured: ConfiguredTopology
+) -> list[StreamsGroupHeartbeatResponse.PartitionsByUserEndpoint]:
+    """Which instance has which partitions."""
+    return partitions_by_endpoint(
+        (
+            Instance(metadata.endpoint.host, metadata.endpoint.port, standing.assigned)
+            for metadata, standing in draft.members().values()
+            if metadata.endpoint is not None
+        ),
+        configured,
+    )
+
+
+def _ids(tasks: Mapping[Task, Role], role: Role) -> list[TaskIds]:
+    return [TaskIds(subtopology_id=name, partitions=partitions) for name, partitions in grouped(tasks, role)]

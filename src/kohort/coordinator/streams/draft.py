@@ -1,0 +1,137 @@
+"""What a streams group will be when the records of the step under way are in the log."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from kohort.coordinator.modern.standing import Standing
+from kohort.coordinator.placement.model import Task
+from kohort.coordinator.step import Record
+from kohort.coordinator.streams.group import StreamsGroup
+from kohort.coordinator.streams.member import StreamsMetadata
+from kohort.coordinator.streams.records import (
+    assignment_epoch_record,
+    group_record,
+    member_record,
+    member_tombstones,
+    standing_record,
+    target_record,
+    topology_record,
+)
+from kohort.coordinator.streams.roles import Role
+from kohort.coordinator.streams.settings import StreamsSettings
+from kohort.coordinator.streams.topology import Topology
+
+__all__ = ["Draft"]
+
+log = logging.getLogger(__name__)
+
+_NOTHING: Final[Mapping[Task, Role]] = {}
+_NOWHERE: Final[Standing[Task, Role]] = Standing()
+
+
+class Draft:
+    """A group with changes that aren't replayed yet; each change adds the record that makes it so.
+
+    Attributes:
+        group: the group as it is.
+        settings: its settings.
+        records: what the changes come to, in order.
+        epoch, assignment_epoch, topology, metadata_hash, validated_topology_epoch, configs: as the group's, changed.
+    """
+
+    def __init__(self, group: StreamsGroup, settings: StreamsSettings) -> None:
+        self.group = group
+        self.settings = settings
+        self.records: list[Record] = []
+        self.epoch = group.epoch
+        self.assignment_epoch = group.assignment_epoch
+        self.topology = group.topology
+        self.metadata_hash = group.metadata_hash
+        self.validated_topology_epoch = group.validated_topology_epoch
+        self.configs = group.configs
+        self._metadata: dict[str, StreamsMetadata] = {}
+        self._standings: dict[str, Standing[Task, Role]] = {}
+        self._removed: set[str] = set()
+        self._targets: dict[str, Mapping[Task, Role]] = {}
+
+    # What it will be --------------------------------------------------------------------------------------------
+
+    def members(self) -> dict[str, tuple[StreamsMetadata, Standing[Task, Role]]]:
+        """All members, with what they say about themselves and where they stand."""
+        members = {
+            member_id: (member.metadata, member.standing)
+            for member_id, member in self.group.members.items()
+            if member_id not in self._removed
+        }
+        for member_id in dict.fromkeys((*self._metadata, *self._standings)):
+            metadata, standing = members.get(member_id, (StreamsMetadata(), _NOWHERE))
+            members[member_id] = (
+                self._metadata.get(member_id, metadata),
+                self._standings.get(member_id, standing),
+            )
+        return members
+
+    def target(self, member_id: str) -> Mapping[Task, Role]:
+        """What a member shall hold in the end."""
+        if member_id in self._targets:
+            return self._targets[member_id]
+        return self.group.target.get(member_id, _NOTHING)
+
+    # Changes ----------------------------------------------------------------------------------------------------
+
+    def put_member(self, member_id: str, metadata: StreamsMetadata) -> None:
+        """A member comes, or says something else about itself."""
+        self._metadata[member_id] = metadata
+        self._removed.discard(member_id)
+        self.records.append(member_record(self.group.group_id, member_id, metadata))
+
+    def put_standing(self, member_id: str, standing: Standing[Task, Role]) -> None:
+        """A member stands elsewhere."""
+        self._standings[member_id] = standing
+        self.records.append(standing_record(self.group.group_id, member_id, standing))
+
+    def assume(self, member_id: str, standing: Standing[Task, Role]) -> None:
+        """A member stands here until it is put elsewhere, which has to follow: there is no record of it yet."""
+        self._standings[member_id] = standing
+
+    def remove(self, member_id: str) -> None:
+        """A member goes."""
+        self._removed.add(member_id)
+        self.records += member_tombstones(self.group.group_id, member_id)
+
+    def put_topology(self, topology: Topology) -> None:
+        """The application consists of this."""
+        self.topology = topology
+        self.records.append(topology_record(self.group.group_id, topology))
+
+    def put_target(self, member_id: str, tasks: Mapping[Task, Role]) -> None:
+        """What one member shall hold in the end."""
+        self._targets[member_id] = tasks
+        self.records.append(target_record(self.group.group_id, member_id, tasks))
+
+    def put_targets(self, targets: Mapping[str, Mapping[Task, Role]]) -> None:
+        """What all members shall hold, those not named nothing: the target for the group's epoch."""
+        for member_id in self.members():
+            tasks = targets.get(member_id, _NOTHING)
+            known = self._targets.get(member_id, self.group.target.get(member_id))
+            if known != tasks:
+                self.put_target(member_id, tasks)
+        self.put_assignment_epoch()
+
+    def put_assignment_epoch(self) -> None:
+        """The target is for the group's epoch."""
+        self.assignment_epoch = self.epoch
+        self.records.append(assignment_epoch_record(self.group.group_id, self.epoch))
+
+    def bump(self, why: str) -> None:
+        """The group is in a new epoch."""
+        self.epoch += 1
+        log.info("epoch bumped group=%s epoch=%d because %s", self.group.group_id, self.epoch, why)
+        self.records.append(
+            group_record(
+                self.group.group_id, self.epoch, self.metadata_hash, self.validated_topology_epoch, self.configs
+            )
+        )

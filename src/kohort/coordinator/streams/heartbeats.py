@@ -1,0 +1,277 @@
+"""What a heartbeat, a departure or a late member comes to, step by step."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from kohort.coordinator.modern.clocks import Clocks
+from kohort.coordinator.modern.epochs import JOINS, LEFT_FOR_A_WHILE
+from kohort.coordinator.modern.reconciliation import reconcile
+from kohort.coordinator.modern.standing import Standing
+from kohort.coordinator.modern.states import MemberState
+from kohort.coordinator.placement.model import Task
+from kohort.coordinator.step import Client
+from kohort.coordinator.streams.answers import answer, endpoint_map, statuses
+from kohort.coordinator.streams.configuring import review, take_topology
+from kohort.coordinator.streams.draft import Draft
+from kohort.coordinator.streams.environment import Cluster
+from kohort.coordinator.streams.group import StreamsGroup
+from kohort.coordinator.streams.member import StreamsMetadata
+from kohort.coordinator.streams.membership import Known, admit, departing, identify
+from kohort.coordinator.streams.placing import Placing
+from kohort.coordinator.streams.refining import refine_further, refined
+from kohort.coordinator.streams.results import HeartbeatResult
+from kohort.coordinator.streams.roles import Role
+from kohort.coordinator.streams.tasks import RULES, holdings, shown
+from kohort.coordinator.streams.topology import Topology
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+
+__all__ = ["Heartbeats"]
+
+log = logging.getLogger(__name__)
+
+
+class Heartbeats:
+    """Works out heartbeats.
+
+    Args:
+        cluster: the topics.
+        placing: who places tasks.
+        clocks: the members' clocks.
+        delay: has a new group wait for more members, for some ms.
+    """
+
+    def __init__(
+        self, cluster: Cluster, placing: Placing, clocks: Clocks, delay: Callable[[StreamsGroup, int], None]
+    ) -> None:
+        self._cluster = cluster
+        self._placing = placing
+        self._clocks = clocks
+        self._delay = delay
+
+    # A member is alive ------------------------------------------------------------------------------------------
+
+    def heartbeat(
+        self, draft: Draft, request: StreamsGroupHeartbeatRequest, client: Client, now: int
+    ) -> HeartbeatResult:
+        """A member joins, or shows that it is alive.
+
+        Raises:
+            KafkaError: the member is refused; nothing has changed then.
+        """
+        group, member_id = draft.group, request.member_id
+        joins = request.member_epoch == JOINS
+        owned = None
+        if request.active_tasks is not None and request.standby_tasks is not None and request.warmup_tasks is not None:
+            owned = holdings(request.active_tasks, request.standby_tasks, request.warmup_tasks)
+        known = admit(draft, request) if joins else identify(group, request, owned)
+        metadata = known.metadata.merged(request, client)
+        reasons = []
+        if request.topology is not None and (why := take_topology(draft, Topology.told(request.topology))):
+            reasons.append(why)
+        reasons += self._take_metadata(draft, member_id, known, metadata)
+        reasons += review(draft, self._cluster)
+        if owned:
+            _check_tasks_exist(group, known.standing, owned)
+        eager = self._take_offsets(group, member_id, metadata, request)
+        if joins and not group.members and draft.settings.initial_rebalance_delay_ms > 0:
+            self._delay(group, now + draft.settings.initial_rebalance_delay_ms)
+        group.empty_since = None
+        if reasons:
+            draft.bump("; ".join(reasons))
+        self._placing.place(draft)
+        if not reasons:
+            refine_further(draft, eager=eager)
+        standing = known.standing if known.behind else self._reconcile(draft, member_id, metadata, known, owned)
+        if request.shutdown_application and group.shutdown_by is None:
+            log.info("application shuts down group=%s member=%s", group.group_id, member_id)
+            group.shutdown_by = member_id
+            group.touch()
+        self._watch(draft, member_id, metadata, known.standing, standing, now)
+        given = standing.assigned
+        # An earlier answer may have got lost: who has something else than it was given is told again.
+        tell = joins or known.behind or given != known.standing.assigned or (owned is not None and owned != given)
+        if metadata.endpoint != known.metadata.endpoint or (
+            metadata.endpoint is not None and given != known.standing.assigned
+        ):
+            group.endpoint_epoch += 1
+            group.touch()
+        response = answer(
+            draft,
+            member_id,
+            standing.epoch,
+            statuses(draft, metadata.topology_epoch, given),
+            given if tell else None,
+        )
+        self._tell_endpoints(draft, request, response)
+        configured = group.configured
+        return HeartbeatResult(response, () if configured is None else configured.missing)
+
+    def _take_metadata(self, draft: Draft, member_id: str, known: Known, metadata: StreamsMetadata) -> list[str]:
+        """Note what the member says about itself; is that a reason to place tasks anew?"""
+        if metadata == known.metadata and not known.new and known.replaces in (None, member_id):
+            return []
+        draft.put_member(member_id, metadata)
+        if known.new:
+            return [f"member {member_id} joined"]
+        if metadata.instance_id is not None and not metadata.asks_for_other_tasks(known.metadata):
+            return []
+        return [f"member {member_id} changed"]
+
+    def _take_offsets(
+        self, group: StreamsGroup, member_id: str, metadata: StreamsMetadata, request: StreamsGroupHeartbeatRequest
+    ) -> bool:
+        """Note how far the member's copies are; does that concern a task that is moving?
+
+        With its first heartbeat after a restart of the coordinator a member reports, or it is one that never does.
+        """
+        offsets, ends = request.task_offsets, request.task_end_offsets
+        member = group.members.get(member_id)
+        if member is not None and member.silent_since_load:
+            member.silent_since_load = False
+            if offsets is None and ends is None:
+                group.offsets.forget(member_id)
+            group.refine_again = True
+            group.touch()
+        if offsets is None and ends is None:
+            return False
+        group.offsets.report(member_id, metadata.process_id or member_id, offsets, ends)
+        moving: frozenset[Task] = frozenset() if group.refined is None else group.refined.moving
+        concerned = any(Task(told.subtopology_id, told.partition) in moving for told in offsets or ())
+        if concerned:
+            group.refine_again = True
+            group.touch()
+        return concerned
+
+    def _reconcile(
+        self,
+        draft: Draft,
+        member_id: str,
+        metadata: StreamsMetadata,
+        known: Known,
+        owned: Mapping[Task, Role] | None,
+    ) -> Standing[Task, Role]:
+        """Move the member as far as it can go."""
+        group, before = draft.group, known.standing
+        process = metadata.process_id or member_id
+        selves = {member_id, known.replaces}
+
+        def free(task: Task, role: Role) -> bool:
+            for holder, held in group.ownership.holders(task).items():
+                if holder not in selves:
+                    other = group.members[holder].metadata.process_id or holder
+                    if other == process or (role is Role.ACTIVE and held is Role.ACTIVE):
+                        return False
+            return True
+
+        standing = reconcile(before, refined(draft, member_id), draft.assignment_epoch, owned, free, RULES)
+        if standing is not before:
+            draft.put_standing(member_id, standing)
+            log.info(
+                "member moved group=%s member=%s epoch=%d was=%d state=%s tasks=[%s] revoking=[%s]",
+                group.group_id,
+                member_id,
+                standing.epoch,
+                before.epoch,
+                standing.state.value,
+                shown(standing.assigned),
+                shown(standing.revoking),
+            )
+            if group.refined is not None and group.refined.moving:
+                group.refine_again = True
+        return standing
+
+    def _watch(
+        self,
+        draft: Draft,
+        member_id: str,
+        metadata: StreamsMetadata,
+        before: Standing[Task, Role],
+        standing: Standing[Task, Role],
+        now: int,
+    ) -> None:
+        """Wind up the member's clocks."""
+        clock = self._clocks.heard(draft.group.group_id, member_id, now, draft.settings.session_timeout_ms)
+        if standing.state is not MemberState.UNREVOKED:
+            clock.revoke_by = None
+        elif standing is not before and metadata.rebalance_timeout_ms > 0:
+            self._clocks.must_revoke(clock, standing.epoch, now + metadata.rebalance_timeout_ms)
+
+    def _tell_endpoints(
+        self, draft: Draft, request: StreamsGroupHeartbeatRequest, response: StreamsGroupHeartbeatResponse
+    ) -> None:
+        """Give the member the map of endpoints if it has an older one."""
+        group = draft.group
+        if request.endpoint_information_epoch == group.endpoint_epoch or group.configured is None:
+            return
+        if group.endpoints[0] != group.endpoint_epoch:
+            group.endpoints = group.endpoint_epoch, endpoint_map(draft, group.configured)
+        response.partitions_by_user_endpoint = group.endpoints[1]
+
+    # A member goes ----------------------------------------------------------------------------------------------
+
+    def leave(self, draft: Draft, request: StreamsGroupHeartbeatRequest, now: int) -> HeartbeatResult:
+        """A member leaves, for good or for a while.
+
+        Raises:
+            KafkaError: there is no such member.
+        """
+        group = draft.group
+        member_id = departing(group, request)
+        if request.shutdown_application and group.shutdown_by is None:
+            group.shutdown_by = member_id
+            group.touch()
+        if request.member_epoch == LEFT_FOR_A_WHILE and request.instance_id is not None:
+            log.info("static member left for a while group=%s member=%s", group.group_id, member_id)
+            self._away(draft, member_id)
+        else:
+            self.remove(draft, member_id, "it left", now)
+        return HeartbeatResult(StreamsGroupHeartbeatResponse(member_id=member_id, member_epoch=request.member_epoch))
+
+    def _away(self, draft: Draft, member_id: str) -> None:
+        """Keep the tasks of a static member that will be back, until its session is over."""
+        standing = draft.group.members[member_id].standing
+        draft.put_standing(
+            member_id,
+            replace(
+                standing,
+                epoch=LEFT_FOR_A_WHILE,
+                state=MemberState.STABLE,
+                revoking={},
+                since={task: 0 for task, role in standing.assigned.items() if role in RULES.exclusive},
+            ),
+        )
+        if clock := self._clocks.get(draft.group.group_id, member_id):
+            clock.revoke_by = None
+
+    def remove(self, draft: Draft, member_id: str, why: str, now: int) -> None:
+        """A member goes, by its own will or not."""
+        group = draft.group
+        log.info("member removed group=%s member=%s because %s", group.group_id, member_id, why)
+        self._clocks.stop(group.group_id, member_id)
+        if group.members[member_id].metadata.endpoint is not None:
+            group.endpoint_epoch += 1
+        if len(group.members) == 1:
+            group.empty_since = now
+        draft.remove(member_id)
+        draft.bump("; ".join([f"member {member_id} is gone: {why}", *review(draft, self._cluster)]))
+        self._placing.place(draft)
+
+
+def _check_tasks_exist(group: StreamsGroup, standing: Standing[Task, Role], owned: dict[Task, Role]) -> None:
+    """Refuse tasks that nobody can have; those the member was given may be of an older topology."""
+    configured = group.configured
+    if configured is None or not configured.ready:
+        return
+    for task in owned:
+        subtopology = configured.subtopologies.get(task.subtopology)
+        tasks = 0 if subtopology is None else subtopology.tasks
+        if task.partition >= tasks and task not in standing.assigned and task not in standing.revoking:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"The member says that it has task {task.subtopology}_{task.partition}, which there isn't: "
+                + ("there is no such subtopology." if subtopology is None else f"the subtopology has {tasks} tasks."),
+            )

@@ -1,0 +1,321 @@
+"""What a topology comes to with the topics that there are: how many tasks, which topics to create, or what is wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Final
+
+from kohort.coordinator.streams.topology import KAFKA_TOPICS, InternalTopic, Subtopology, Topology
+
+if TYPE_CHECKING:
+    from kohort.coordinator.streams.environment import Cluster
+
+__all__ = [
+    "INCORRECTLY_PARTITIONED_TOPICS",
+    "MISSING_INTERNAL_TOPICS",
+    "MISSING_SOURCE_TOPICS",
+    "ConfiguredSubtopology",
+    "ConfiguredTopology",
+    "InternalTopic",
+    "Problem",
+    "configure",
+    "metadata_hash",
+]
+
+MISSING_SOURCE_TOPICS: Final = 1
+INCORRECTLY_PARTITIONED_TOPICS: Final = 2
+MISSING_INTERNAL_TOPICS: Final = 3
+
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why members get no tasks.
+
+    Attributes:
+        code: the status code of the heartbeat's response, 1 to 3.
+        detail: what is wrong, for people.
+    """
+
+    code: int
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredSubtopology:
+    """A subtopology with the topics that there are.
+
+    Attributes:
+        id: its name.
+        tasks: number of its tasks: the partitions of the source that has most.
+        sources: partitions of each topic that it reads, repartition topics included.
+        repartition_sinks: names of repartition topics it writes.
+        repartition_sources: repartition topics it reads, with their numbers of partitions.
+        changelogs: its changelogs, with their numbers of partitions.
+    """
+
+    id: str
+    tasks: int
+    sources: Mapping[str, int]
+    repartition_sinks: tuple[str, ...] = ()
+    repartition_sources: tuple[InternalTopic, ...] = ()
+    changelogs: tuple[InternalTopic, ...] = ()
+
+    @property
+    def state_stores(self) -> int:
+        """State stores of each task: as many as there are changelogs."""
+        return len(self.changelogs)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredTopology:
+    """A topology with the topics that there are.
+
+    Attributes:
+        epoch: the topology's.
+        subtopologies: by id, in the order of ids; none with problems 1 and 2.
+        problem: why there are no tasks to give out; None if all is well.
+        missing: internal topics to create, by name.
+    """
+
+    epoch: int
+    subtopologies: Mapping[str, ConfiguredSubtopology] = field(default_factory=dict)
+    problem: Problem | None = None
+    missing: tuple[InternalTopic, ...] = ()
+
+    @property
+    def ready(self) -> bool:
+        """Whether tasks can be given out."""
+        return self.problem is None
+
+
+def configure(
+    topology: Topology, partitions: Callable[[str], int | None], matching: Callable[[str], Sequence[str]]
+) -> ConfiguredTopology:
+    """Work out what a topology comes to. Never raises: what is wrong is the problem of what comes out.
+
+    Where a source topic grows later, its subtopology needs more tasks, and a changelog or repartition topic that
+    follows it has too few partitions: INCORRECTLY_PARTITIONED_TOPICS, as in Kafka, until somebody repairs it, since
+    records of one key would be in two partitions.
+
+    Args:
+        topology: the topology, as `check_topology` accepts it.
+        partitions: number of partitions of a topic; None if there is no such topic.
+        matching: names of the topics that a pattern matches.
+    """
+    try:
+        subtopologies = _Configuration(topology, partitions, matching).subtopologies()
+        missing = _missing(subtopologies, partitions)
+    except _ProblemError as error:
+        return ConfiguredTopology(topology.epoch, problem=error.problem)
+    problem = None
+    if missing:
+        names = [topic.name for topic in missing]
+        problem = Problem(MISSING_INTERNAL_TOPICS, f"These internal topics aren't there yet: {_shown(names)}.")
+    return ConfiguredTopology(topology.epoch, subtopologies, problem, missing)
+
+
+def metadata_hash(topology: Topology, cluster: Cluster) -> int:
+    """A fingerprint of the topics that a topology depends on, with their ids and partitions; 0 if there are none.
+
+    It changes when one of them comes, goes, grows, or is replaced by another of the same name; 64 bits, signed.
+    """
+    names = set(topology.required_topics)
+    for pattern in topology.source_patterns:
+        names.update(cluster.matching(pattern))
+    hashed = hashlib.blake2b(digest_size=8)
+    known = 0
+    for name in sorted(names):
+        count, topic_id = cluster.partitions(name), cluster.topic_id(name)
+        if count is not None and topic_id is not None:
+            known += 1
+            encoded = name.encode()
+            hashed.update(struct.pack(">Hi", len(encoded), count) + encoded + topic_id.bytes)
+    return int.from_bytes(hashed.digest(), "big", signed=True) if known else 0
+
+
+class _ProblemError(Exception):
+    def __init__(self, code: int, detail: str) -> None:
+        super().__init__(code, detail)
+        self.problem = Problem(code, detail)
+
+
+class _Configuration:
+    """The partitions of all sources: of the topics that there are, and of those that follow from them."""
+
+    def __init__(
+        self, topology: Topology, partitions: Callable[[str], int | None], matching: Callable[[str], Sequence[str]]
+    ) -> None:
+        self._subtopologies = topology.subtopologies
+        self._matched = _resolve(topology, matching)
+        self._repartition = {
+            topic.name: topic for each in topology.subtopologies.values() for topic in each.repartition_sources
+        }
+        self._sources = {
+            each.id: self._named(each.source_topics, each.source_patterns).union(
+                topic.name for topic in each.repartition_sources
+            )
+            for each in topology.subtopologies.values()
+        }
+        self._partitions = {name: topic.partitions for name, topic in self._repartition.items() if topic.partitions}
+        self._look_up(partitions)
+        self._derive()
+        for each in topology.subtopologies.values():
+            for group in each.copartition_groups:
+                self._copartition(self._named(group.topics, group.patterns))
+
+    def subtopologies(self) -> dict[str, ConfiguredSubtopology]:
+        """The subtopologies, by id."""
+        return {each.id: self._configured(each) for each in self._subtopologies.values()}
+
+    def _configured(self, subtopology: Subtopology) -> ConfiguredSubtopology:
+        sources = {name: self._partitions[name] for name in sorted(self._sources[subtopology.id])}
+        tasks = self._tasks(subtopology.id)
+        return ConfiguredSubtopology(
+            id=subtopology.id,
+            tasks=tasks,
+            sources=sources,
+            repartition_sinks=subtopology.repartition_sinks,
+            repartition_sources=tuple(
+                replace(topic, partitions=sources[topic.name]) for topic in subtopology.repartition_sources
+            ),
+            changelogs=tuple(replace(topic, partitions=tasks) for topic in subtopology.changelogs),
+        )
+
+    def _named(self, topics: Iterable[str], patterns: Iterable[str]) -> set[str]:
+        return {*topics, *(name for pattern in patterns for name in self._matched[pattern])}
+
+    def _tasks(self, subtopology: str) -> int:
+        return max((self._partitions.get(name, 0) for name in self._sources[subtopology]), default=0)
+
+    def _look_up(self, partitions: Callable[[str], int | None]) -> None:
+        """Take the partitions of the topics that others created."""
+        missing = []
+        for name in set().union(*self._sources.values()) - self._repartition.keys():
+            count = partitions(name)
+            if count is None:
+                missing.append(name)
+            else:
+                self._partitions[name] = count
+        unmatched = [pattern for pattern, names in self._matched.items() if not names]
+        said = []
+        if missing:
+            said.append(f"These source topics aren't there: {_shown(missing)}.")
+        if unmatched:
+            said.append(f"No topic matches these source patterns: {_shown(unmatched)}.")
+        if said:
+            raise _ProblemError(MISSING_SOURCE_TOPICS, " ".join(said))
+
+    def _derive(self) -> None:
+        """Give the repartition topics that are left as many partitions as who writes them has tasks, or will have.
+
+        A subtopology's turn comes when those of its sources are settled that can be. Where topics wait for each other
+        in a circle, the first subtopology that knows about any of its sources goes by what it knows.
+        """
+        written: dict[str, int] = {}
+        for each in self._subtopologies.values():
+            for sink in each.repartition_sinks:
+                if sink not in self._partitions:
+                    written[sink] = written.get(sink, 0) + 1
+        readers: dict[str, list[str]] = {}
+        waits: dict[str, int] = {}
+        for subtopology, sources in self._sources.items():
+            open_sources = [name for name in sources if name not in self._partitions]
+            waits[subtopology] = len(open_sources)
+            for name in open_sources:
+                readers.setdefault(name, []).append(subtopology)
+        turns = [(waits[each] > 0, each) for each in waits if self._tasks(each)]
+        heapify(turns)
+        done = set()
+        while turns:
+            _, subtopology = heappop(turns)
+            if subtopology in done:
+                continue
+            done.add(subtopology)
+            tasks = self._tasks(subtopology)
+            for sink in self._subtopologies[subtopology].repartition_sinks:
+                if sink not in written:
+                    continue
+                self._partitions[sink] = max(self._partitions.get(sink, 0), tasks)
+                written[sink] -= 1
+                for reader in readers.get(sink, ()):
+                    waits[reader] -= not written[sink]
+                    heappush(turns, (waits[reader] > 0, reader))
+        unknown = [name for name in self._repartition if name not in self._partitions]
+        if unknown:
+            raise _ProblemError(
+                INCORRECTLY_PARTITIONED_TOPICS,
+                f"Nothing says how many partitions these repartition topics should have: {_shown(unknown)}.",
+            )
+
+    def _copartition(self, group: Collection[str]) -> None:
+        """Let a group's repartition topics follow its other topics, which have to have equally many partitions."""
+        outer = [name for name in group if name not in self._repartition]
+        fixed = [name for name in group if name in self._repartition and self._repartition[name].partitions]
+        leading = outer or fixed or group
+        wanted = max((self._partitions[name] for name in leading), default=0)
+        unequal = [name for name in {*outer, *fixed} if self._partitions[name] != wanted]
+        if unequal:
+            told = (f"{name} ({self._partitions[name]})" for name in {*outer, *fixed})
+            raise _ProblemError(
+                INCORRECTLY_PARTITIONED_TOPICS,
+                f"These topics have to have equally many partitions, and have not: {_shown(told)}.",
+            )
+        for name in group:
+            self._partitions[name] = wanted
+
+
+def _resolve(topology: Topology, matching: Callable[[str], Sequence[str]]) -> dict[str, list[str]]:
+    """The topics that each pattern stands for: those it matches, but for Kafka's own and those that have a role."""
+    roles = topology.required_topics | KAFKA_TOPICS
+    matched = {
+        pattern: [name for name in matching(pattern) if name not in roles] for pattern in topology.source_patterns
+    }
+    readers: dict[str, str] = {}
+    shared: set[str] = set()
+    for each in topology.subtopologies.values():
+        for pattern in each.source_patterns:
+            shared.update(name for name in matched[pattern] if readers.setdefault(name, each.id) != each.id)
+    if shared:
+        raise _ProblemError(
+            INCORRECTLY_PARTITIONED_TOPICS,
+            f"These topics match source patterns of more than one subtopology: {_shown(shared)}.",
+        )
+    return matched
+
+
+def _missing(
+    subtopologies: Mapping[str, ConfiguredSubtopology], partitions: Callable[[str], int | None]
+) -> tuple[InternalTopic, ...]:
+    """The internal topics to create; those that there are have to have the right number of partitions."""
+    sources = {name for each in subtopologies.values() for name in each.sources}
+    expected = {}
+    for each in subtopologies.values():
+        # A table's source topic may be its changelog as well: that one is somebody else's.
+        expected.update({topic.name: topic for topic in each.changelogs if topic.name not in sources})
+        expected.update({topic.name: topic for topic in each.repartition_sources})
+    missing, wrong = [], []
+    for name, topic in sorted(expected.items()):
+        count = partitions(name)
+        if count is None:
+            missing.append(topic)
+        elif count != topic.partitions:
+            wrong.append(f"{name} ({count} instead of {topic.partitions})")
+    if wrong:
+        raise _ProblemError(
+            INCORRECTLY_PARTITIONED_TOPICS,
+            f"These internal topics have the wrong number of partitions: {_shown(wrong)}.",
+        )
+    return tuple(missing)
+
+
+def _shown(names: Iterable[str]) -> str:
+    """The first few, and how many more."""
+    shown = sorted(names)
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return ", ".join(shown[:_SHOWN]) + more

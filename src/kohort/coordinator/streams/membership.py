@@ -1,0 +1,120 @@
+"""Who a heartbeat comes from: a new member, a known one, or a static one that takes its own place again (KIP-345)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kohort.coordinator.modern.epochs import JOINS, LEFT_FOR_A_WHILE, check_epoch
+from kohort.coordinator.modern.standing import Standing
+from kohort.coordinator.modern.states import MemberState
+from kohort.coordinator.placement.model import Task
+from kohort.coordinator.streams.draft import Draft
+from kohort.coordinator.streams.group import StreamsGroup
+from kohort.coordinator.streams.member import StreamsMetadata
+from kohort.coordinator.streams.roles import Role
+from kohort.coordinator.streams.tasks import RULES
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+
+__all__ = ["Known", "admit", "departing", "identify"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the one who sent a heartbeat.
+
+    Attributes:
+        metadata: what it said about itself before.
+        standing: where it stands; nowhere, if it is new.
+        new: it wasn't in the group.
+        behind: it may not know yet where it stands. Until it does, it is told again and goes no further: what it says
+            it may have said long ago.
+        replaces: id of the member whose place it takes; its own if it was away for a while; None otherwise.
+    """
+
+    metadata: StreamsMetadata
+    standing: Standing[Task, Role]
+    new: bool = False
+    behind: bool = False
+    replaces: str | None = None
+
+
+def admit(draft: Draft, request: StreamsGroupHeartbeatRequest) -> Known:
+    """Who it is that joins.
+
+    Raises:
+        KafkaError: GROUP_MAX_SIZE_REACHED; UNRELEASED_INSTANCE_ID, if another member has the instance id.
+    """
+    group, member_id, instance_id = draft.group, request.member_id, request.instance_id
+    holder = None if instance_id is None else group.static_ids.get(instance_id)
+    if holder is None and member_id not in group.members and len(group.members) >= draft.settings.max_size:
+        raise KafkaError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED, f"The group has {len(group.members)} members, and may not have more."
+        )
+    if holder is not None:
+        away = group.members[holder].standing.epoch == LEFT_FOR_A_WHILE
+        if away:
+            return _takes_its_place(draft, holder, member_id)
+        if holder != member_id:
+            raise KafkaError(
+                ErrorCode.UNRELEASED_INSTANCE_ID,
+                f"Instance {instance_id} is member {holder}, which has not left; two members can't be one instance.",
+            )
+    member = group.members.get(member_id)
+    if member is None:
+        log.info("member joins group=%s member=%s instance=%s", group.group_id, member_id, instance_id)
+        return Known(StreamsMetadata(), Standing(), new=True)
+    log.info("member joins anew group=%s member=%s epoch=%d", group.group_id, member_id, member.standing.epoch)
+    return Known(member.metadata, member.standing, behind=True)
+
+
+def _takes_its_place(draft: Draft, holder: str, member_id: str) -> Known:
+    """A static member is back, and goes on where it left; what it ran it no longer does."""
+    member = draft.group.members[holder]
+    log.info("static member is back group=%s member=%s was=%s", draft.group.group_id, member_id, holder)
+    standing = replace(member.standing, epoch=JOINS, previous_epoch=JOINS, state=MemberState.STABLE)
+    if holder != member_id:
+        target = draft.target(holder)
+        draft.remove(holder)
+        draft.put_target(member_id, target)
+    draft.assume(member_id, standing)
+    return Known(member.metadata, standing, replaces=holder)
+
+
+def identify(group: StreamsGroup, request: StreamsGroupHeartbeatRequest, owned: Mapping[Task, Role] | None) -> Known:
+    """Who it is that goes on.
+
+    Raises:
+        KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH.
+    """
+    _check_known(group, request.member_id, request.instance_id)
+    member = group.members[request.member_id]
+    check_epoch(member.standing, request.member_epoch, owned, RULES.exclusive)
+    return Known(member.metadata, member.standing, behind=request.member_epoch != member.standing.epoch)
+
+
+def departing(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> str:
+    """Id of the member that leaves.
+
+    Raises:
+        KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+    """
+    _check_known(group, request.member_id, request.instance_id)
+    return request.member_id
+
+
+def _check_known(group: StreamsGroup, member_id: str, instance_id: str | None) -> None:
+    if instance_id is not None:
+        holder = group.static_ids.get(instance_id)
+        if holder is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"The group has no instance {instance_id}.")
+        if holder != member_id:
+            raise KafkaError(
+                ErrorCode.FENCED_INSTANCE_ID, f"Instance {instance_id} is member {holder} now, not {member_id}."
+            )
+    if member_id not in group.members:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"The group has no member {member_id}.")

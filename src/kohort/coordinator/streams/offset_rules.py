@@ -1,0 +1,88 @@
+"""What streams groups mean for their committed offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from kohort.coordinator.modern.commits import check_commit, check_fetch
+from kohort.coordinator.modern.standing import Standing
+from kohort.coordinator.offsets import EACH_COMMIT
+from kohort.coordinator.placement.model import Task
+from kohort.coordinator.step import Record
+from kohort.coordinator.streams.group import StreamsGroup
+from kohort.coordinator.streams.groups import StreamsGroups
+from kohort.coordinator.streams.roles import Role
+from kohort.protocol.errors import ErrorCode
+
+__all__ = ["StreamsOffsetRules"]
+
+
+class StreamsOffsetRules:
+    """Answers, for the streams groups that there are, what `Offsets` asks."""
+
+    def __init__(self, groups: StreamsGroups) -> None:
+        self._groups = groups
+
+    def group_ids(self) -> Collection[str]:
+        """All groups."""
+        return self._groups.group_ids()
+
+    def validate_commit(
+        self,
+        group_id: str,
+        member_id: str,
+        generation_or_epoch: int,
+        instance_id: str | None,
+        partitions: Iterable[tuple[str, int]],
+        *,
+        transactional: bool,
+        version: int,
+        now: int,
+    ) -> ErrorCode:
+        """Whether offsets may be committed. That is no heartbeat: only a heartbeat says how the member fares."""
+        del now
+        group = self._group(group_id)
+
+        def given_since(standing: Standing[Task, Role], topic: str, partition: int) -> int | None:
+            """A task reads the partitions of its number, of all its sources; a topic is of one subtopology."""
+            subtopology = group.readers.get(topic)
+            return None if subtopology is None else standing.since.get(Task(subtopology, partition))
+
+        return check_commit(
+            group.members,
+            member_id,
+            generation_or_epoch,
+            instance_id,
+            partitions,
+            given_since,
+            transactional=transactional,
+            version=version,
+        )
+
+    def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
+        """Whether the member may fetch offsets."""
+        return check_fetch(self._group(group_id).members, member_id, member_epoch)
+
+    def validate_delete(self, group_id: str) -> ErrorCode:
+        """What a streams group reads is known."""
+        del group_id
+        return ErrorCode.NONE
+
+    def is_subscribed(self, group_id: str, topic: str) -> bool:
+        """Whether members read a topic."""
+        group = self._group(group_id)
+        return bool(group.members) and topic in group.readers
+
+    def retention_base(self, group_id: str) -> int | None:
+        """When the group became empty. While it has members, the topics that it reads keep their offsets anyway."""
+        since = self._group(group_id).empty_since
+        return EACH_COMMIT if since is None else since
+
+    def delete_if_empty(self, group_id: str) -> list[Record]:
+        """What removes a group that nobody is in."""
+        return [] if self._group(group_id).members else self._groups.delete(group_id)
+
+    def _group(self, group_id: str) -> StreamsGroup:
+        group = self._groups.get(group_id)
+        assert group is not None
+        return group

@@ -1,0 +1,64 @@
+"""Regular expressions for the names of source topics.
+
+Applications write Java's dialect, and whoever joins a group can send one. RE2, which Arrow brings, takes time in
+proportion to the names, whatever the expression, and reads what both dialects have in common. What it would read
+otherwise than Java is refused, and so is what it doesn't know: look-around, back references, possessive quantifiers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+__all__ = ["MAX_PATTERN", "check_pattern", "matching"]
+
+MAX_PATTERN: Final = 1000
+"""Most characters of a pattern: RE2 spends memory on them, at most 8 MiB."""
+
+
+def check_pattern(pattern: str) -> None:
+    """Raise ValueError, with a reason, for a pattern that is none, or that would mean something else in Java."""
+    if not pattern:
+        raise ValueError("it is empty")
+    if len(pattern) > MAX_PATTERN:
+        raise ValueError(f"it is longer than {MAX_PATTERN} characters")
+    if _combines_classes(pattern):
+        raise ValueError("'[' and '&&' inside of [...] aren't supported")
+    matching(pattern, ())
+
+
+def matching(pattern: str, names: Iterable[str]) -> list[str]:
+    """The names that a pattern matches as a whole, sorted. Raises ValueError for one that is none."""
+    import pyarrow
+    import pyarrow.compute
+
+    ordered = sorted(names)
+    column = pyarrow.array(["", *ordered], pyarrow.string())
+    pyarrow.compute.match_substring_regex(column, pattern)  # "a)|(b" is one in parentheses, but none by itself
+    matches = pyarrow.compute.match_substring_regex(column, f"^(?:{pattern})$").to_pylist()[1:]
+    return [name for name, matched in zip(ordered, matches, strict=True) if matched]
+
+
+def _combines_classes(pattern: str) -> bool:
+    """Whether a class holds a class or an intersection, which Java combines and RE2 takes for characters."""
+    start: int | None = None
+    position = 0
+    while position < len(pattern):
+        if pattern.startswith(r"\Q", position):
+            end = pattern.find(r"\E", position)
+            position = len(pattern) if end < 0 else end + 2
+            continue
+        character = pattern[position]
+        if character == "\\":
+            position += 2
+            continue
+        if start is None:
+            if character == "[":
+                position += pattern.startswith("^", position + 1)
+                start = position + 1
+        elif character == "[" or pattern.startswith("&&", position):
+            return True
+        elif character == "]" and position > start:
+            start = None
+        position += 1
+    return False

@@ -1,0 +1,122 @@
+"""Has the tasks of a group placed, and makes what comes of it the group's target."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from kohort.coordinator.placement import model
+from kohort.coordinator.placement.model import Placement, Task
+from kohort.coordinator.streams.draft import Draft
+from kohort.coordinator.streams.environment import PlacementJob, Placer
+from kohort.coordinator.streams.roles import Role
+
+__all__ = ["Placing"]
+
+log = logging.getLogger(__name__)
+
+_FALLBACK = "sticky"
+
+
+class Placing:
+    """Places tasks.
+
+    Args:
+        placer: who does the work, now or later.
+    """
+
+    def __init__(self, placer: Placer) -> None:
+        self._placer = placer
+
+    def place(self, draft: Draft) -> None:
+        """Bring the target up to the group's epoch, or have that worked on.
+
+        One job at a time: what comes of one that is too old is dropped, and then the next begins.
+        """
+        group = draft.group
+        if draft.assignment_epoch == draft.epoch or group.delayed or not draft.members():
+            return
+        configured = group.configured
+        assert configured is not None, "whoever bumps the epoch reviews the topology first"
+        if not configured.ready:
+            draft.put_targets({})
+        elif group.job is None:
+            job = group.job = self._job(draft)
+            try:
+                placement = self._placer(job)
+            except Exception:
+                log.exception("placement failed group=%s epoch=%d", job.group_id, job.group_epoch)
+                placement = self._fall_back(job)
+            if placement is not None:
+                self.settle(draft, placement)
+
+    def placed(self, draft: Draft, job: PlacementJob, placement: Placement | None) -> None:
+        """A job is done; without a placement, it failed."""
+        group = draft.group
+        if group.job is not job:
+            return
+        members = draft.members()
+        if job.group_epoch != draft.epoch or any(member.id not in members for member in job.group.members):
+            log.info("placement dropped group=%s epoch=%d now=%d", job.group_id, job.group_epoch, draft.epoch)
+            group.job = None
+            self.place(draft)
+            return
+        if placement is None:
+            log.error("placement failed group=%s epoch=%d", job.group_id, job.group_epoch)
+            placement = self._fall_back(job)
+        self.settle(draft, placement)
+
+    def settle(self, draft: Draft, placement: Placement) -> None:
+        """The target is this placement."""
+        draft.group.job = None
+        targets: dict[str, dict[Task, Role]] = {}
+        for task, member_id in placement.active.items():
+            targets.setdefault(member_id, {})[task] = Role.ACTIVE
+        for task, member_ids in placement.standby.items():
+            for member_id in member_ids:
+                targets.setdefault(member_id, {})[task] = Role.STANDBY
+        log.info("tasks placed group=%s epoch=%d tasks=%d", draft.group.group_id, draft.epoch, len(placement.active))
+        draft.put_targets(targets)
+
+    def _fall_back(self, job: PlacementJob) -> Placement:
+        log.warning("falling back to another assignor group=%s assignor=%s", job.group_id, _FALLBACK)
+        return replace(job, assignor=_FALLBACK).run()
+
+    def _job(self, draft: Draft) -> PlacementJob:
+        """What the assignor has to know. Members on another topology than the group's can't run its tasks."""
+        group, settings = draft.group, draft.settings
+        topology, configured = draft.topology, group.configured
+        assert topology is not None and configured is not None
+        members = draft.members()
+        described = tuple(
+            model.Member(
+                id=member_id,
+                process=metadata.process_id or member_id,
+                tags=metadata.tags,
+                active=frozenset(task for task, role in standing.assigned.items() if role is Role.ACTIVE),
+                standby=frozenset(task for task, role in standing.assigned.items() if role is not Role.ACTIVE),
+            )
+            for member_id, (metadata, standing) in members.items()
+            if metadata.topology_epoch == topology.epoch
+        )
+
+        def tails(member_id: str, task: Task) -> bool:
+            return member_id in members and task in members[member_id][1].assigned
+
+        return PlacementJob(
+            group.group_id,
+            draft.epoch,
+            settings.assignor_name,
+            model.Group(
+                subtopologies=tuple(
+                    model.Subtopology(each.id, each.tasks, each.state_stores)
+                    for each in configured.subtopologies.values()
+                ),
+                members=described,
+                standbys=settings.num_standby_replicas,
+                rack_tags=settings.rack_aware_assignment_tags,
+                lags=group.offsets.lags(tails),
+                ends=group.offsets.ends(),
+                acceptable_lag=settings.acceptable_recovery_lag,
+            ),
+        )

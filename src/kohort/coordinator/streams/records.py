@@ -1,0 +1,196 @@
+"""Streams groups in the log: records of types 17 and 19 to 23 of `__consumer_offsets`, as Kafka 4.2 writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kohort.coordinator.modern.standing import Standing
+from kohort.coordinator.modern.states import MemberState
+from kohort.coordinator.placement.model import Task
+from kohort.coordinator.step import Record
+from kohort.coordinator.streams.member import Endpoint, StreamsMetadata
+from kohort.coordinator.streams.roles import Role
+from kohort.coordinator.streams.tasks import grouped, holdings
+from kohort.coordinator.streams.topology import Topology
+from kohort.protocol.stored import (
+    streams_group_current_member_assignment as current,
+)
+from kohort.protocol.stored import (
+    streams_group_member_metadata as member,
+)
+from kohort.protocol.stored import (
+    streams_group_metadata as metadata,
+)
+from kohort.protocol.stored import (
+    streams_group_target_assignment_member as target,
+)
+from kohort.protocol.stored import (
+    streams_group_target_assignment_metadata as target_epoch,
+)
+from kohort.protocol.stored.streams_group_topology import StreamsGroupTopologyKey
+
+__all__ = [
+    "assignment_epoch_record", "group_record", "group_tombstones", "member_record", "member_tombstones",
+    "metadata_of", "standing_of", "standing_record", "target_of", "target_record", "topology_record",
+]  # fmt: skip
+
+_STATES: Final = {MemberState.STABLE: 1, MemberState.UNREVOKED: 2, MemberState.UNRELEASED: 3}
+_STATE_OF: Final = {number: state for state, number in _STATES.items()}
+
+
+def group_record(
+    group_id: str, epoch: int, metadata_hash: int, validated_topology_epoch: int, configs: Mapping[str, str]
+) -> Record:
+    """Type 17: the group's epoch, and what it was bumped for."""
+    return Record(
+        metadata.StreamsGroupMetadataKey(group_id=group_id),
+        metadata.StreamsGroupMetadataValue(
+            epoch=epoch,
+            metadata_hash=metadata_hash,
+            validated_topology_epoch=validated_topology_epoch,
+            last_assignment_configs=[
+                metadata.LastAssignmentConfig(key=key, value=configs[key]) for key in sorted(configs)
+            ],
+        ),
+    )
+
+
+def member_record(group_id: str, member_id: str, said: StreamsMetadata) -> Record:
+    """Type 19: what a member says about itself."""
+    endpoint = said.endpoint
+    return Record(
+        member.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id),
+        member.StreamsGroupMemberMetadataValue(
+            instance_id=said.instance_id,
+            rack_id=said.rack_id,
+            client_id=said.client_id,
+            client_host=said.client_host,
+            rebalance_timeout_ms=said.rebalance_timeout_ms,
+            topology_epoch=said.topology_epoch,
+            process_id=said.process_id,
+            user_endpoint=None if endpoint is None else member.Endpoint(host=endpoint.host, port=endpoint.port),
+            client_tags=[member.KeyValue(key=key, value=said.tags[key]) for key in sorted(said.tags)],
+        ),
+    )
+
+
+def metadata_of(value: member.StreamsGroupMemberMetadataValue) -> StreamsMetadata:
+    """What a record of type 19 tells."""
+    endpoint = value.user_endpoint
+    return StreamsMetadata(
+        instance_id=value.instance_id,
+        rack_id=value.rack_id,
+        client_id=value.client_id,
+        client_host=value.client_host,
+        rebalance_timeout_ms=value.rebalance_timeout_ms,
+        topology_epoch=value.topology_epoch,
+        process_id=value.process_id,
+        endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+        tags={tag.key: tag.value for tag in value.client_tags},
+    )
+
+
+def assignment_epoch_record(group_id: str, epoch: int) -> Record:
+    """Type 20: the epoch of the target."""
+    return Record(
+        target_epoch.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id),
+        target_epoch.StreamsGroupTargetAssignmentMetadataValue(assignment_epoch=epoch),
+    )
+
+
+def target_record(group_id: str, member_id: str, tasks: Mapping[Task, Role]) -> Record:
+    """Type 21: what a member shall hold in the end."""
+    active, standby, warmup = (
+        [target.TaskIds(subtopology_id=name, partitions=partitions) for name, partitions in grouped(tasks, role)]
+        for role in Role
+    )
+    return Record(
+        target.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
+        target.StreamsGroupTargetAssignmentMemberValue(active_tasks=active, standby_tasks=standby, warmup_tasks=warmup),
+    )
+
+
+def target_of(value: target.StreamsGroupTargetAssignmentMemberValue) -> dict[Task, Role]:
+    """What a record of type 21 tells."""
+    return holdings(value.active_tasks, value.standby_tasks, value.warmup_tasks)
+
+
+def standing_record(group_id: str, member_id: str, standing: Standing[Task, Role]) -> Record:
+    """Type 22: where a member stands."""
+    given, revoking = standing.assigned, standing.revoking
+    return Record(
+        current.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
+        current.StreamsGroupCurrentMemberAssignmentValue(
+            member_epoch=standing.epoch,
+            previous_member_epoch=standing.previous_epoch,
+            state=_STATES[standing.state],
+            active_tasks=_current(given, Role.ACTIVE, standing.since),
+            standby_tasks=_current(given, Role.STANDBY),
+            warmup_tasks=_current(given, Role.WARMUP),
+            active_tasks_pending_revocation=_current(revoking, Role.ACTIVE, standing.since),
+            standby_tasks_pending_revocation=_current(revoking, Role.STANDBY),
+            warmup_tasks_pending_revocation=_current(revoking, Role.WARMUP),
+        ),
+    )
+
+
+def standing_of(value: current.StreamsGroupCurrentMemberAssignmentValue) -> Standing[Task, Role]:
+    """What a record of type 22 tells.
+
+    A state that isn't known, a newer server's, counts as waiting for others: the member's next heartbeat finds out.
+    Tasks of records that tell no epochs, an older server's, count as given in the member's epoch.
+    """
+    since = {}
+    for ids in (*value.active_tasks, *value.active_tasks_pending_revocation):
+        epochs = ids.assignment_epochs or (value.member_epoch,) * len(ids.partitions)
+        for partition, epoch in zip(ids.partitions, epochs, strict=True):
+            since[Task(ids.subtopology_id, partition)] = epoch
+    return Standing(
+        value.member_epoch,
+        value.previous_member_epoch,
+        _STATE_OF.get(value.state, MemberState.UNRELEASED),
+        holdings(value.active_tasks, value.standby_tasks, value.warmup_tasks),
+        holdings(
+            value.active_tasks_pending_revocation,
+            value.standby_tasks_pending_revocation,
+            value.warmup_tasks_pending_revocation,
+        ),
+        since,
+    )
+
+
+def topology_record(group_id: str, topology: Topology) -> Record:
+    """Type 23: the topology that the group runs."""
+    return Record(StreamsGroupTopologyKey(group_id=group_id), topology.record())
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[Record]:
+    """What removes a member."""
+    return [
+        Record(current.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
+        Record(target.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),
+        Record(member.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None),
+    ]
+
+
+def group_tombstones(group_id: str, member_ids: Iterable[str] = ()) -> list[Record]:
+    """What removes a group with these members."""
+    return [
+        *(record for member_id in member_ids for record in member_tombstones(group_id, member_id)),
+        Record(target_epoch.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id), None),
+        Record(metadata.StreamsGroupMetadataKey(group_id=group_id), None),
+        Record(StreamsGroupTopologyKey(group_id=group_id), None),
+    ]
+
+
+def _current(tasks: Mapping[Task, Role], role: Role, since: Mapping[Task, int] | None = None) -> list[current.TaskIds]:
+    """Tasks of one role; with the epochs in which they were given, where these are kept."""
+    return [
+        current.TaskIds(
+            subtopology_id=name,
+            partitions=partitions,
+            assignment_epochs=() if since is None else tuple(since[Task(name, partition)] for partition in partitions),
+        )
+        for name, partitions in grouped(tasks, role)
+    ]

@@ -1,0 +1,36 @@
+"""How a streams group is configured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["StreamsSettings"]
+
+
+@dataclass(frozen=True)
+class StreamsSettings:
+    """A streams group's settings: Kafka's keys (`group.streams.…`, per group `streams.…`) and its defaults.
+
+    Attributes:
+        session_timeout_ms: silence after which a member is fenced.
+        heartbeat_interval_ms: time between two heartbeats that members are told.
+        num_standby_replicas: standby copies of each stateful task.
+        num_warmup_replicas: warm-up copies in the whole group at a time; 0 moves stateful tasks without warming up.
+        acceptable_recovery_lag: records that a warm-up may lag behind and still take over.
+        task_offset_interval_ms: how often members are to report their task offsets.
+        initial_rebalance_delay_ms: how long an empty group waits for more members before it gives out tasks.
+        max_size: members that the group may have.
+        assignor_name: the assignor that places its tasks.
+        rack_aware_assignment_tags: client tags over whose values standbys are spread.
+    """
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    num_standby_replicas: int = 0
+    num_warmup_replicas: int = 2
+    acceptable_recovery_lag: int = 10_000
+    task_offset_interval_ms: int = 60_000
+    initial_rebalance_delay_ms: int = 3_000
+    max_size: int = 2**31 - 1
+    assignor_name: str = "optimal"
+    rack_aware_assignment_tags: tuple[str, ...] = ()

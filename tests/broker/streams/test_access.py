@@ -1,0 +1,141 @@
+"""Who may do what with streams groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kohort.broker.security import Operation, ResourceType
+from kohort.coordinator.streams.internal_topics import MISSING_INTERNAL_TOPICS
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.list_groups import ListGroupsRequest
+from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
+from tests.broker.admin.conftest import Rules
+from tests.broker.streams.members import (
+    Crowd,
+    Member,
+    counting,
+    settle,
+    statuses,
+)
+
+Run = Callable[..., None]
+
+CLUSTER = (Operation.CREATE, ResourceType.CLUSTER, None)
+
+
+async def first(crowd: Crowd) -> Member:
+    """A member that hasn't joined yet."""
+    crowd.topics.create("words", 2)
+    return await crowd.member(counting())
+
+
+def test_a_group_that_may_not_be_read(with_crowd: Run) -> None:
+    async def test(crowd: Crowd) -> None:
+        response = await (await first(crowd)).join()
+
+        assert response.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+        assert not any(shard.list_groups() for shard in crowd.server.broker.groups.active())
+
+    with_crowd(test, authorizer=Rules((Operation.READ, ResourceType.GROUP, "app")))
+
+
+@pytest.mark.parametrize("topic", ["words", "app-words-repartition", "app-counts-changelog"])
+def test_topics_of_the_topology_that_may_not_be_seen(with_crowd: Run, topic: str) -> None:
+    async def test(crowd: Crowd) -> None:
+        response = await (await first(crowd)).join()
+
+        assert response.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+    with_crowd(test, authorizer=Rules((Operation.DESCRIBE, ResourceType.TOPIC, topic)))
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [(CLUSTER,), ((Operation.CREATE, ResourceType.TOPIC, None),)],
+    ids=["by topics alone", "by the cluster alone"],
+)
+def test_internal_topics_are_created_for_who_may(with_crowd: Run, rules: tuple[tuple[object, ...], ...]) -> None:
+    async def test(crowd: Crowd) -> None:
+        await (await first(crowd)).join()
+
+        assert crowd.topics.get("app-words-repartition") is not None
+
+    with_crowd(test, authorizer=Rules(*rules))  # type: ignore[arg-type]
+
+
+def test_who_may_not_create_all_internal_topics_creates_none(with_crowd: Run) -> None:
+    async def test(crowd: Crowd) -> None:
+        response = await (await first(crowd)).join()
+
+        assert response.error_code == 0
+        assert "The client may not create app-counts-changelog." in statuses(response)[MISSING_INTERNAL_TOPICS]
+        assert crowd.topics.get("app-words-repartition") is None
+
+    with_crowd(test, authorizer=Rules(CLUSTER, (Operation.CREATE, ResourceType.TOPIC, "app-counts-changelog")))
+
+
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        ((Operation.DESCRIBE, ResourceType.GROUP, "app"), ErrorCode.GROUP_AUTHORIZATION_FAILED),
+        ((Operation.DESCRIBE, ResourceType.TOPIC, "words"), ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        ((Operation.DESCRIBE, ResourceType.TOPIC, "app-words-repartition"), ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        ((Operation.DESCRIBE, ResourceType.TOPIC, "app-counts-changelog"), ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+    ],
+)
+def test_a_group_that_may_not_be_described(
+    with_crowd: Run, rule: tuple[Operation, ResourceType, str], code: ErrorCode
+) -> None:
+    async def test(crowd: Crowd) -> None:
+        crowd.topics.create("words", 2)
+        await settle(member := await crowd.joined(counting()))
+        crowd.server.broker.authorizer = Rules(rule)
+
+        (group,) = (await member.client.call(StreamsGroupDescribeRequest(group_ids=("app",)))).groups
+
+        assert group.error_code == code
+        assert (group.topology, group.members, group.group_state) == (None, [], "")
+
+    with_crowd(test)
+
+
+def test_what_may_be_done_with_a_group_is_told(with_crowd: Run) -> None:
+    async def test(crowd: Crowd) -> None:
+        member = await crowd.joined(counting())
+        crowd.server.broker.authorizer = Rules((Operation.DELETE, ResourceType.GROUP, "app"))
+        request = StreamsGroupDescribeRequest(group_ids=("app",), include_authorized_operations=True)
+
+        (group,) = (await member.client.call(request)).groups
+
+        allowed = {Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS}
+        assert group.authorized_operations == sum(1 << operation for operation in allowed)
+
+    with_crowd(test)
+
+
+def test_groups_are_listed_for_who_may_see_them(with_crowd: Run) -> None:
+    async def test(crowd: Crowd) -> None:
+        await crowd.joined(counting())
+        member = await crowd.joined(counting("other"), group="other")
+        crowd.server.broker.authorizer = Rules(
+            (Operation.DESCRIBE, ResourceType.CLUSTER, None), (Operation.DESCRIBE, ResourceType.GROUP, "app")
+        )
+
+        response = await member.client.call(ListGroupsRequest())
+
+        assert [group.group_id for group in response.groups] == ["other"]
+
+    with_crowd(test)
+
+
+def test_streams_groups_that_are_not_offered(with_crowd: Run) -> None:
+    async def test(crowd: Crowd) -> None:
+        member = await first(crowd)
+
+        assert (await member.join()).error_code == ErrorCode.UNSUPPORTED_VERSION
+        described = await member.client.call(StreamsGroupDescribeRequest(group_ids=("app", "other")))
+        assert [group.error_code for group in described.groups] == [ErrorCode.UNSUPPORTED_VERSION] * 2
+
+    with_crowd(test, "group.coordinator.rebalance.protocols=classic,consumer")

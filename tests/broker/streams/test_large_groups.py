@@ -1,0 +1,85 @@
+"""Groups so large that placing their tasks takes a while."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+from kohort.broker.streams.placer import SMALL
+from kohort.broker.streams.solver import Solver
+from tests.broker.streams.members import PATIENCE, Crowd, Member, stateless, statuses
+from tests.broker.streams.solvers import SILENT
+
+Run = Callable[..., None]
+
+
+async def large(crowd: Crowd) -> Member:
+    """A member of a group with many tasks."""
+    crowd.topics.create("words", SMALL)
+    return await crowd.joined(stateless("words"))
+
+
+async def until_placed(member: Member, number: int) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while len(member.active) != number:
+            await member.beat()
+            await asyncio.sleep(0.005)
+
+
+def test_heartbeats_are_answered_while_tasks_are_placed(with_crowd: Run) -> None:
+    async def test(crowd: Crowd) -> None:
+        member = await large(crowd)
+
+        assert list(statuses(await member.beat())) == [5]
+        assert crowd.server.broker.groups.placer.under_way == 1
+        await until_placed(member, SMALL)
+
+    with_crowd(test, solver=Solver())
+
+
+def test_a_placement_for_members_that_are_gone_is_dropped(with_crowd: Run) -> None:
+    async def test(crowd: Crowd) -> None:
+        first = await large(crowd)
+        second = await crowd.joined(stateless("words"))
+        await second.leave()
+
+        await until_placed(first, SMALL)
+
+        assert crowd.server.broker.groups.placer.under_way == 0
+
+    with_crowd(test, solver=Solver())
+
+
+def test_a_group_whose_tasks_the_process_cannot_place_gets_them_all_the_same(with_crowd: Run) -> None:
+    solver = Solver(SILENT)
+
+    async def test(crowd: Crowd) -> None:
+        crowd.server.broker.groups.placer.ready = True
+        member = await large(crowd)
+        async with asyncio.timeout(PATIENCE):
+            while not solver.running:
+                await asyncio.sleep(0.01)
+
+        solver.rest()
+
+        await until_placed(member, SMALL)
+        assert crowd.server.broker.groups.placer.failed == {"optimal": 1}
+
+    with_crowd(test, solver=solver)
+
+
+def test_the_server_stops_while_tasks_are_placed(with_crowd: Run) -> None:
+    solver = Solver(SILENT)
+
+    async def test(crowd: Crowd) -> None:
+        crowd.server.broker.groups.placer.ready = True
+        await large(crowd)
+        async with asyncio.timeout(PATIENCE):
+            while not solver.running:
+                await asyncio.sleep(0.01)
+
+    threads = set(threading.enumerate())
+    with_crowd(test, solver=solver)
+    assert set(threading.enumerate()) == threads
+    assert not solver.running

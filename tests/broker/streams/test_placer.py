@@ -1,0 +1,251 @@
+"""Placing tasks in a process of its own, and waiting for it or not."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from kohort.broker.streams import placer as placer_module
+from kohort.broker.streams.placer import SMALL, Placer
+from kohort.broker.streams.solver import Solver, SolverError
+from kohort.coordinator.placement import ASSIGNORS
+from kohort.coordinator.placement.model import Group, Member, Placement, Subtopology
+from kohort.coordinator.streams.environment import PlacementJob
+from tests.broker.streams.solvers import ABSENT, MORTAL, SILENT, InProcess
+
+Came = tuple[PlacementJob, Placement | None]
+
+
+def group(tasks: int) -> Group:
+    return Group((Subtopology("0", tasks, 1),), tuple(Member(f"m{number}") for number in range(3)))
+
+
+def job(tasks: int, assignor: str = "optimal") -> PlacementJob:
+    return PlacementJob("group", 1, assignor, group(tasks))
+
+
+class Placing:
+    """A placer, and what came of its jobs."""
+
+    def __init__(self, solver: Solver) -> None:
+        self.came: asyncio.Queue[Came] = asyncio.Queue()
+        self.placer = Placer(lambda *came: self.came.put_nowait(came), solver)
+
+    async def later(self) -> Came:
+        return await asyncio.wait_for(self.came.get(), 30)
+
+    async def get_ready(self) -> None:
+        ready = asyncio.Event()
+        self.placer.get_ready(ready.set)
+        await asyncio.wait_for(ready.wait(), 30)
+
+
+def run(test: Callable[[Placing], Coroutine[Any, Any, None]], solver: Solver) -> None:
+    """Run a test; in the end, no thread is left."""
+
+    async def main() -> None:
+        placing = Placing(solver)
+        try:
+            await test(placing)
+        finally:
+            placing.placer.stop()
+
+    threads = set(threading.enumerate())
+    asyncio.run(main())
+    assert set(threading.enumerate()) == threads
+    assert not solver.running
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placer_module, "PATIENCE_SECONDS", 30.0)
+
+
+@pytest.mark.usefixtures("patient")
+def test_a_small_group_is_waited_for() -> None:
+    async def test(placing: Placing) -> None:
+        await placing.get_ready()
+
+        assert placing.placer(job(20)) == ASSIGNORS["optimal"](group(20))
+
+    run(test, InProcess())
+
+
+@pytest.mark.usefixtures("patient")
+def test_nobody_waits_before_the_process_is_ready() -> None:
+    async def test(placing: Placing) -> None:
+        asked = job(20)
+
+        assert placing.placer(asked) is None
+        assert await placing.later() == (asked, asked.run())
+
+    run(test, InProcess())
+
+
+@pytest.mark.usefixtures("patient")
+def test_nobody_waits_behind_another_group() -> None:
+    async def test(placing: Placing) -> None:
+        await placing.get_ready()
+        large, small = job(SMALL), job(20)
+
+        assert (placing.placer(large), placing.placer(small)) == (None, None)
+
+        assert placing.placer.under_way == 2
+        assert await placing.later() == (large, large.run())
+        assert await placing.later() == (small, small.run())
+        assert placing.placer.under_way == 0
+
+    run(test, InProcess())
+
+
+def test_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placer_module, "PATIENCE_SECONDS", 0.0)
+
+    async def test(placing: Placing) -> None:
+        await placing.get_ready()
+
+        assert placing.placer(job(20)) is None
+        assert (await placing.later())[1] is not None
+
+    run(test, InProcess(after=0.01))
+
+
+def test_the_loop_turns_while_a_large_group_is_placed() -> None:
+    async def test(placing: Placing) -> None:
+        asked = job(SMALL)
+        turns = 0
+        assert placing.placer(asked) is None
+
+        while placing.came.empty():
+            turns += 1
+            await asyncio.sleep(0.001)
+
+        assert await placing.later() == (asked, asked.run())
+        assert turns > 1
+
+    run(test, Solver())
+
+
+@pytest.mark.usefixtures("patient")
+def test_jobs_are_counted() -> None:
+    async def test(placing: Placing) -> None:
+        await placing.get_ready()
+
+        placing.placer(job(20, "sticky"))
+        placing.placer(job(SMALL, "sticky"))
+        await placing.later()
+
+        assert placing.placer.solved == {"sticky": 2}
+        assert placing.placer.seconds["sticky"] > 0
+
+    run(test, InProcess())
+
+
+def test_all_hear_that_the_process_is_ready() -> None:
+    async def test(placing: Placing) -> None:
+        assert not placing.placer.ready
+        await asyncio.gather(placing.get_ready(), placing.get_ready())
+        assert placing.placer.ready
+        await placing.get_ready()
+
+    run(test, InProcess())
+
+
+def test_a_process_that_cannot_be_started_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(placing: Placing) -> None:
+        await placing.get_ready()
+        asked = job(20)
+
+        assert placing.placer(asked) is None
+        assert await placing.later() == (asked, None)
+
+    with caplog.at_level(logging.ERROR):
+        run(test, Solver(ABSENT))
+    assert any("could not be started" in message for message in caplog.messages)
+
+
+def test_an_assignor_that_fails_comes_to_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async def test(placing: Placing) -> None:
+        await placing.get_ready()
+        asked = job(20, "nonsense")
+
+        assert placing.placer(asked) is None
+        assert await placing.later() == (asked, None)
+        assert placing.placer.failed == {"nonsense": 1}
+
+        placing.placer(job(SMALL))
+        assert (await placing.later())[1] is not None
+
+    with caplog.at_level(logging.ERROR):
+        run(test, Solver())
+    assert "tasks could not be placed group='group' assignor=nonsense error=KeyError: 'nonsense'" in caplog.messages
+
+
+def test_a_process_that_dies_comes_to_nothing() -> None:
+    async def test(placing: Placing) -> None:
+        asked = job(20)
+        placing.placer(asked)
+
+        assert await placing.later() == (asked, None)
+
+    run(test, Solver(MORTAL))
+
+
+def test_a_process_that_died_is_started_again() -> None:
+    solver = Solver()
+    first = solver.solve("optimal", group(2))
+    solver._process.kill()  # type: ignore[union-attr]
+    solver._process.wait()  # type: ignore[union-attr]
+
+    assert solver.solve("optimal", group(2)) == first
+    solver.stop()
+
+
+def test_a_process_that_nobody_needs_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placer_module, "REST_SECONDS", 0.0)
+    solver = Solver()
+
+    async def test(placing: Placing) -> None:
+        for _ in range(2):
+            placing.placer(job(SMALL))
+            assert (await placing.later())[1] is not None
+            while solver.running:
+                await asyncio.sleep(0.01)
+        assert not placing.placer.ready
+
+    run(test, solver)
+
+
+def test_the_process_ends_with_its_broker() -> None:
+    solver = Solver()
+    solver.solve("optimal", group(2))
+    process = solver._process
+    assert process is not None
+    assert process.stdin is not None
+
+    process.stdin.close()  # as it is when the broker was killed
+
+    assert process.wait(30) == 0
+    solver.stop()
+
+
+def test_stopping_waits_for_nobody() -> None:
+    solver = Solver(SILENT)
+    began = time.monotonic()
+
+    async def test(placing: Placing) -> None:
+        placing.placer.get_ready(pytest.fail)
+        placing.placer(job(SMALL))
+        while not solver.running:
+            await asyncio.sleep(0.01)
+
+    run(test, solver)
+    assert time.monotonic() - began < 20
+    with pytest.raises(SolverError, match="the broker is stopping"):
+        solver.solve("optimal", group(2))

@@ -1,0 +1,305 @@
+"""Random applications against what must never happen: two owners of a task, two copies in a process, a forgetful log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+)
+
+from kohort.coordinator.modern.ownership import Ownership
+from kohort.coordinator.placement.model import Task
+from kohort.coordinator.streams.roles import Role
+from kohort.coordinator.streams.settings import StreamsSettings
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from tests.coordinator.streams.driver import GROUP, App, Driver, settle, stateful, stateless
+
+SESSION = 45_000
+END = 100_000
+
+
+class Groups(RuleBasedStateMachine):
+    """A group of up to a handful of members in three processes."""
+
+    apps = Bundle("apps")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names = 0
+        self.alive: list[App] = []
+        self.away: list[App] = []
+        self.unsure: list[App] = []  # an answer to these was lost, so they'll say all that they have
+        self.old: dict[str, list[StreamsGroupHeartbeatRequest]] = {}
+        self.epochs = (0, 0)
+        self.driver: Driver
+
+    @initialize(
+        delay=st.sampled_from([0, 3_000]),
+        standbys=st.integers(0, 2),
+        warmups=st.integers(0, 2),
+        elsewhere=st.booleans(),
+    )
+    def begin(self, delay: int, standbys: int, warmups: int, elsewhere: bool) -> None:
+        self.driver = Driver(
+            {"in": 3, "plain": 2, f"{GROUP}-store-0-changelog": 3},
+            StreamsSettings(
+                initial_rebalance_delay_ms=delay,
+                num_standby_replicas=standbys,
+                num_warmup_replicas=warmups,
+                assignor_name="sticky",
+            ),
+            elsewhere=elsewhere,
+        )
+
+    def new_app(self, process: int, instance: str | None, reports: bool) -> App:
+        self.names += 1
+        app = App(
+            self.driver,
+            f"m{self.names}",
+            stateful("0", "in"),
+            stateless("1", "plain"),
+            process=f"p{process}",
+            instance=instance,
+            reports=reports,
+        )
+        app.endpoint = (f"host{process}", 1)
+        return app
+
+    def is_member(self, app: App) -> bool:
+        group = self.driver.shard.streams.get(GROUP)
+        return group is not None and app.name in group.members
+
+    # What members do --------------------------------------------------------------------------------------------
+
+    @rule(target=apps, process=st.integers(0, 2), static=st.booleans(), reports=st.booleans())
+    def join(self, process: int, static: bool, reports: bool) -> Any:
+        if len(self.alive) + len(self.away) >= 5:
+            return multiple()
+        app = self.new_app(process, f"i{self.names}" if static else None, reports)
+        app.join()
+        assert not app.error
+        self.alive.append(app)
+        return app
+
+    @rule(app=apps, heard=st.booleans())
+    def join_again(self, app: App, heard: bool) -> None:
+        """As after a lost answer to a join, or a fencing."""
+        if app in self.alive:
+            app.tasks = {}
+            if heard:
+                app.join()
+                assert not app.error
+            else:
+                self.driver.send(app.join_request())
+                app.epoch = 0
+
+    @rule(app=apps, says=st.booleans(), heard=st.sampled_from([True, True, True, False]))
+    def beat(self, app: App, says: bool, heard: bool) -> None:
+        if app not in self.alive:
+            return
+        if app.epoch == 0:  # its join wasn't answered
+            app.join()
+            return
+        request = app.request(**(app.owned() if says or app in self.unsure else {}))
+        self.old.setdefault(app.name, []).append(request)
+        if not heard:
+            self.driver.send(request)
+            self.unsure.append(app)
+            return
+        self.unsure = [other for other in self.unsure if other is not app]
+        app.take(self.driver.send(request))
+        if app.error in (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID):
+            raise AssertionError(f"{app.name} was fenced: {app.error}")
+
+    @rule(app=apps, which=st.integers(0, 100))
+    def late_request(self, app: App, which: int) -> None:
+        """A request from an older epoch arrives after all; its answer finds nobody."""
+        if app not in self.alive or not self.is_member(app):
+            return
+        epoch = self.driver.group.members[app.name].standing.epoch
+        requests = [request for request in self.old.get(app.name, ()) if request.member_epoch < epoch]
+        if requests:
+            self.driver.send(requests[which % len(requests)])
+
+    @rule(app=apps, progress=st.integers(0, END))
+    def report(self, app: App, progress: int) -> None:
+        """Members that report have restored so much of what they hold copies of."""
+        if app in self.alive and app.reports and app.epoch > 0:
+            for task, role in app.tasks.items():
+                if task.subtopology == "0":
+                    app.ends[task] = END
+                    app.offsets[task] = END if role is Role.ACTIVE else max(progress, app.offsets.get(task, 0))
+            app.report(**app.owned())
+            assert not app.error
+
+    @rule(app=consumes(apps))
+    def leave(self, app: App) -> None:
+        if app in self.alive and app.epoch > 0:
+            app.leave()
+            assert not app.error
+            self.alive.remove(app)
+
+    @rule(target=apps, app=consumes(apps), new_id=st.booleans())
+    def go_for_a_while(self, app: App, new_id: bool) -> Any:
+        if app not in self.alive or app.instance is None or app.epoch <= 0:
+            return app
+        app.leave(-2)
+        assert not app.error
+        self.alive.remove(app)
+        self.away.append(app)
+        return app
+
+    @rule(target=apps, new_id=st.booleans(), which=st.integers(0, 10))
+    @precondition(lambda self: self.away)
+    def come_back(self, new_id: bool, which: int) -> Any:
+        app = self.away.pop(which % len(self.away))
+        if not new_id:
+            app.join()
+            assert not app.error
+            self.alive.append(app)
+            return multiple()
+        back = self.new_app(int(app.process[1:]), app.instance, app.reports)
+        back.join()
+        assert not back.error
+        self.alive.append(back)
+        return back
+
+    @rule(app=consumes(apps))
+    def die(self, app: App) -> None:
+        if app not in self.alive:
+            return
+        self.alive.remove(app)
+        for _ in range(6):
+            self.driver.sleep(SESSION // 5)
+            for other in self.alive:
+                other.full() if other.epoch > 0 else other.join()
+                assert not other.error
+        self.away.clear()
+        assert not self.is_member(app)
+
+    # What happens otherwise -------------------------------------------------------------------------------------
+
+    @rule(ms=st.integers(0, 5_000))
+    def time_passes(self, ms: int) -> None:
+        self.driver.sleep(ms)
+        for app in self.alive:
+            if app.epoch > 0:
+                app.full() if app in self.unsure else app.beat()
+
+    @rule()
+    def restart(self) -> None:
+        self.driver.jobs.clear()
+        self.driver.restart()
+
+    @rule(fails=st.booleans())
+    @precondition(lambda self: self.driver.jobs)
+    def placed(self, fails: bool) -> None:
+        self.driver.finish(fails=fails)
+
+    @rule()
+    def topic_grows(self) -> None:
+        self.driver.topic("plain", self.driver.cluster.topics["plain"] % 4 + 1)
+
+    @rule(standbys=st.integers(0, 2), warmups=st.integers(0, 2))
+    def configure(self, standbys: int, warmups: int) -> None:
+        self.driver.configure(num_standby_replicas=standbys, num_warmup_replicas=warmups)
+
+    # What must hold ---------------------------------------------------------------------------------------------
+
+    @invariant()
+    def one_owner_and_one_copy_a_process(self) -> None:
+        owners: dict[Task, str] = {}
+        copies: dict[tuple[str, Task], str] = {}
+        for app in self.alive:
+            if not self.is_member(app):
+                continue
+            for task, role in app.tasks.items():
+                if role is Role.ACTIVE:
+                    assert owners.setdefault(task, app.name) == app.name, task
+                assert copies.setdefault((app.process, task), app.name) == app.name, task
+
+    @invariant()
+    def nobody_runs_what_it_does_not_hold(self) -> None:
+        for app in self.alive:
+            if self.is_member(app):
+                standing = self.driver.group.members[app.name].standing
+                held = [*standing.assigned.items(), *standing.revoking.items()]
+                for task, role in app.tasks.items():
+                    assert task in dict(held)
+                    if role is Role.ACTIVE:
+                        assert (task, role) in held
+
+    @invariant()
+    def epochs_only_rise(self) -> None:
+        group = self.driver.shard.streams.get(GROUP) if hasattr(self, "driver") else None
+        if group is not None:
+            epochs = (group.epoch, group.assignment_epoch)
+            assert epochs >= self.epochs and epochs[0] >= epochs[1] >= self.epochs[1]
+            self.epochs = epochs
+
+    @invariant()
+    def the_log_tells_all(self) -> None:
+        if hasattr(self, "driver"):
+            assert self.driver.dump() == self.driver.dump(self.driver.replayed())
+
+    @invariant()
+    def ownership_is_what_members_hold(self) -> None:
+        group = self.driver.shard.streams.get(GROUP) if hasattr(self, "driver") else None
+        if group is not None:
+            index: Ownership[Task, Role] = Ownership()
+            for member_id, member in group.members.items():
+                index.change(member_id, None, member.standing)
+            assert index._holders == group.ownership._holders
+
+    def teardown(self) -> None:
+        """Left alone, the group comes to rest at its target."""
+        if not hasattr(self, "driver") or self.driver.shard.streams.get(GROUP) is None:
+            return
+        for app in self.away:
+            app.join()
+            self.alive.append(app)
+        if not self.alive:
+            return
+        self.driver.elsewhere = False
+        while self.driver.jobs:
+            self.driver.finish()
+        self.driver.sleep(5_000)
+        for _ in range(40):
+            for app in self.alive:
+                if app.epoch <= 0:
+                    app.join()
+                app.full()
+                assert not app.error
+                if app.reports:
+                    self.report(app, END)
+            group = self.driver.group
+            if group.state.value == "Stable" and all(
+                app.tasks == group.target.get(app.name, {}) for app in self.alive
+            ):
+                break
+        else:
+            group = self.driver.group
+            standings = {name: member.standing for name, member in group.members.items()}
+            have = {app.name: app.tasks for app in self.alive}
+            raise AssertionError(f"no rest: {group} {group.target=} {group.refined=} {standings=} {have=}")
+        active = sorted(task for app in self.alive for task, role in app.tasks.items() if role is Role.ACTIVE)
+        plain = self.driver.cluster.topics["plain"]
+        assert active == [*(Task("0", n) for n in range(3)), *(Task("1", n) for n in range(plain))], (
+            self.driver.group,
+            self.driver.dump(),
+        )
+
+
+TestGroups = Groups.TestCase
+TestGroups.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

@@ -1,0 +1,183 @@
+"""kafka-streams-groups, Apache Kafka's own command line tool, on a running application and on one that is closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from .conftest import watch
+from .java import build
+from .java.jvm import Finished, Tools
+from .streams_apps import WITHIN, Fleet, Garage, Instance, open_garage, share, tasks
+from .streams_words import Lines, Output
+from .waiting import eventually
+
+GROUPS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
+CONFIGS = "kafka.admin.ConfigCommand"
+
+Run = Callable[..., Finished]
+
+
+@pytest.fixture(scope="module")
+def garage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Garage]:
+    yield from open_garage(tmp_path_factory.mktemp("streams"))
+
+
+@pytest.fixture
+def fleet(garage: Garage, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
+    watch(request.node, garage.server)
+    with garage.fleet(tmp_path) as fleet:
+        yield fleet
+
+
+@pytest.fixture(scope="module")
+def tools() -> Iterator[Tools]:
+    build.require_java()
+    running = Tools()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def run(tools: Tools, garage: Garage) -> Run:
+    """Runs the tool, which must succeed, against the server."""
+
+    def running(*args: str, main: str = GROUPS) -> Finished:
+        done = tools.run(main, "--bootstrap-server", garage.server.bootstrap, *args)
+        assert done.code == 0, f"{main} {' '.join(args)}: exit code {done.code}\n{done.out}{done.err}"
+        return done
+
+    return running
+
+
+class Counted:
+    """An application that has counted words, and is still there."""
+
+    def __init__(self, fleet: Fleet, application: str) -> None:
+        self.fleet, self.application = fleet, application
+        self.source, self.target = fleet.topic(f"{application}-in", 2), fleet.topic(f"{application}-out")
+        self.internal = {f"{application}-counts-changelog", f"{application}-words-repartition"}
+        self.lines = Lines(fleet.server.bootstrap, self.source, 2)
+        self.output = Output(fleet.server.bootstrap, self.target, 1)
+        self.instance = self.start()
+        self.lines.write(20)
+        eventually(lambda: self.output.counts() == self.lines.counts(), within=WITHIN, what="all is counted")
+        eventually(lambda: self.committed() == [10, 10], what="all is committed")
+
+    def start(self) -> Instance:
+        instance = self.fleet.start(self.application, "word-count", source=self.source, target=self.target)
+        eventually(lambda: share([instance], tasks(_0=2, _1=2)), within=WITHIN, what="it runs")
+        return instance
+
+    def committed(self) -> list[int]:
+        consumer = Consumer({"bootstrap.servers": self.fleet.server.bootstrap, "group.id": self.application})
+        found = consumer.committed([TopicPartition(self.source, partition) for partition in range(2)], timeout=20)
+        consumer.close()
+        return [partition.offset for partition in found]
+
+    def internal_topics(self) -> set[str]:
+        return self.internal & self.fleet.admin.list_topics(timeout=20).topics.keys()
+
+
+@pytest.fixture
+def counted(fleet: Fleet, new_name: Callable[[], str]) -> Iterator[Counted]:
+    counted = Counted(fleet, new_name())
+    yield counted
+    counted.output.close()
+
+
+def rows(done: Finished) -> list[list[str]]:
+    """The cells of a table, without its head."""
+    return sorted(line.split() for line in done.lines[1:])
+
+
+def test_what_it_tells_of_a_running_application(run: Run, tools: Tools, counted: Counted) -> None:
+    group, source = counted.application, counted.source
+    assert group in run("--list").lines
+    assert [group, "Stable"] in rows(run("--list", "--state"))
+    assert [group, "Stable"] in rows(run("--list", "--state", "stable"))
+    assert group not in run("--list", "--state", "empty").out
+
+    offsets = rows(run("--describe", "--group", group, "--verbose"))
+    assert [row[1:] for row in offsets if row[1] == source] == [
+        [source, str(partition), "10", "0", "10", "0"] for partition in range(2)
+    ], "offsets of the source"
+    (described,) = rows(run("--describe", "--group", group, "--state", "--verbose"))
+    group_epoch, target_epoch = described[4:6]
+    assert [described[0], described[3], described[6]] == [group, "Stable", "1"]
+    assert group_epoch == target_epoch and int(group_epoch) > 0
+    (member,) = rows(run("--describe", "--group", group, "--members", "--verbose"))
+    assert [member[n] for n in (0, 1, 2, 4, 5)] == [group, target_epoch, "0", "streams", target_epoch]
+    assert member[7] == f"{group}-{member[6]}-StreamThread-1-consumer", "the client id has the process id in it"
+    active = ["0:[0,1];", "1:[0,1];"]
+    assert member[8:] == ["ACTIVE:", *active, "TARGET-ACTIVE:", *active]
+
+    unknown = tools.run(GROUPS, "--bootstrap-server", counted.fleet.server.bootstrap, "--describe", "--group", "nobody")
+    assert unknown.code == 1
+    assert "GroupIdNotFoundException" in unknown.out
+
+
+def test_what_it_refuses_while_the_application_runs(run: Run, counted: Counted) -> None:
+    which = ["--group", counted.application]
+    reset = run("--reset-offsets", *which, "--all-input-topics", "--to-earliest", "--execute")
+    assert f"group '{counted.application}' is inactive, but the current state is Stable" in reset.out
+    assert "GroupNotEmptyException" in run("--delete", *which).out
+    deleted = run("--delete-offsets", *which, "--input-topic", counted.source)
+    assert deleted.out.count("GroupSubscribedToTopicException") == 2
+    assert counted.committed() == [10, 10]
+
+
+def test_offsets_are_reset_and_everything_is_counted_again(run: Run, counted: Counted) -> None:
+    counted.instance.close()
+    which = ["--group", counted.application]
+
+    def reset(*how: str) -> list[list[str]]:
+        return [row[2:] for row in rows(run("--reset-offsets", *which, *how))]
+
+    assert reset("--all-input-topics", "--to-earliest", "--dry-run") == [["0", "0"], ["1", "0"]]
+    assert counted.committed() == [10, 10]
+    assert reset("--input-topic", f"{counted.source}:1", "--shift-by", "-2", "--execute") == [["1", "8"]]
+    assert counted.committed() == [10, 8]
+    all_internal = "--delete-all-internal-topics"
+    assert reset("--all-input-topics", "--to-offset", "0", "--execute", all_internal) == [["0", "0"], ["1", "0"]]
+    eventually(lambda: not counted.internal_topics(), what="the internal topics are gone")
+    first = {word: list(counts) for word, counts in counted.output.values.items()}
+    counted.start()
+    assert counted.internal_topics() == counted.internal
+    eventually(
+        lambda: counted.output.read() == {word: counts * 2 for word, counts in first.items()},
+        what="all is counted a second time, from nothing",
+    )
+
+
+def test_an_application_is_deleted(run: Run, counted: Counted) -> None:
+    counted.instance.close()
+    group = counted.application
+    assert [group, "Empty"] in rows(run("--list", "--state"))
+    deleted = run("--delete-offsets", "--group", group, "--input-topic", f"{counted.source}:1")
+    assert rows(deleted)[-1] == [counted.source, "1", "Successful"]
+    assert counted.committed() == [10, -1001], "the second partition has none now"
+    assert f"('{group}') was successful" in run("--delete", "--group", group, "--delete-all-internal-topics").out
+    assert group not in run("--list").lines
+    eventually(lambda: not counted.internal_topics(), what="the internal topics are gone")
+    assert counted.committed() == [-1001, -1001]
+
+
+def test_settings_of_a_group(run: Run, counted: Counted) -> None:
+    entity = ["--entity-type", "groups", "--entity-name", counted.application]
+    # Kafka 4.2 forgets the server's own defaults for a group that has any setting of its own.
+    quick = "streams.session.timeout.ms=3000,streams.heartbeat.interval.ms=200,streams.initial.rebalance.delay.ms=0"
+    run("--alter", *entity, "--add-config", f"streams.num.standby.replicas=1,{quick}", main=CONFIGS)
+    assert "streams.num.standby.replicas=1 sensitive=false" in run("--describe", *entity, main=CONFIGS).out
+    other = counted.fleet.start(counted.application, "word-count", source=counted.source, target=counted.target)
+    both = [counted.instance, other]
+    eventually(
+        lambda: sorted(task for i in both for task in i.tasks.standby) == tasks(_1=2),
+        within=WITHIN,
+        what="each stateful task has a standby",
+    )
+    run("--alter", *entity, "--delete-config", "streams.num.standby.replicas", main=CONFIGS)
+    eventually(lambda: not any(i.tasks.standby for i in both), within=WITHIN, what="the standbys are gone")

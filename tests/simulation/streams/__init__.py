@@ -1,0 +1,1 @@
+"""Streams groups in virtual time: applications with state, on processes that crash, restore, restart and scale."""

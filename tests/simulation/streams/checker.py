@@ -1,0 +1,295 @@
+"""What must hold after every step, whatever happens.
+
+Two sets of books are kept: the log's (`Ledger`), and the members' own, of what they really have. A member that was
+removed, but doesn't know yet, doesn't count: what it has is void until it abandons it.
+
+- A task is run by one member; a process has one copy of it, in whatever role: in both books.
+- Whatever a member has, the log says that it has it, or that it is giving it up.
+- A member is told what the log says, and knows it even if it is told nothing.
+- A member is removed at its session timeout or its rebalance timeout, neither before nor after, or for another reason
+  that the protocol knows.
+- Epochs only rise; a member's is never above its group's.
+- Offsets of a task are committed by the member that owns it.
+- What a replay of the log comes to is what is live.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from kohort.coordinator.placement.model import Task
+from kohort.coordinator.streams.roles import Role
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.offset_commit import OffsetCommitRequest
+from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+from tests.simulation.books import InvariantError
+from tests.simulation.streams.coverage import Coverage
+from tests.simulation.streams.ledger import UNREVOKED, Current, Group, Ledger
+from tests.simulation.streams.member import Member, Tasks, tasks_of
+
+if TYPE_CHECKING:
+    from tests.simulation.streams.world import World
+
+LEFT_FOR_A_WHILE = -2
+FIRST_EPOCH = 1  # of an assignment that nobody has made yet, and which is empty
+
+
+class Life:
+    """When a member was last heard of, and since when it has to give something up.
+
+    Attributes:
+        heard: the last sign of life that counts.
+        maybe: the last that may have counted; later than `heard` only if a record couldn't be written.
+        told: when it was first told to give up what it now has to, and when last.
+    """
+
+    __slots__ = ("heard", "maybe", "told", "watched")
+
+    def __init__(self, now: int) -> None:
+        self.heard = self.maybe = now
+        self.told: tuple[int, int] | None = None
+        self.watched = False
+
+
+class Checker:
+    """Watches a world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.ledger = Ledger()
+        self.void: set[str] = set()  # members that were removed and don't know
+        self._lives: dict[tuple[str, str], Life] = {}
+        self._deadlines: list[tuple[int, str, str]] = []
+        self._owners: dict[tuple[str, Task], list[Member]] = {}
+        self._copies: dict[tuple[str, Task], list[Member]] = {}
+        self._before: dict[tuple[str, str], Current] = {}
+        self._epochs: dict[str, tuple[int, int]] = {}
+        self._last_owner: dict[tuple[str, Task], str] = {}
+        self.moves: Counter[str] = Counter()  # of active tasks from one member to another, by group
+        self.coverage = Coverage(world)
+
+    def fail(self, group_id: str, what: str) -> None:
+        raise InvariantError(f"at {self.world.elapsed}, {group_id}: {what}")
+
+    # The members' own books -------------------------------------------------------------------------------------
+
+    def took(self, member: Member, task: Task, role: Role) -> None:
+        """A member has taken on a task, or has it in another role."""
+        owners = self._owners.setdefault((member.group_id, task), [])
+        copies = self._copies.setdefault((member.process.name, task), [])
+        if member in owners:
+            owners.remove(member)
+        if role is Role.ACTIVE:
+            owners.append(member)
+        if member not in copies:
+            copies.append(member)
+        if member.member_id not in self.void:
+            for what, members in (("run by", owners), ("held in one process by", copies)):
+                if len([one for one in members if one.member_id not in self.void]) > 1:
+                    self.fail(member.group_id, f"{task} is {what} {members}")
+            self._check_held(member)
+
+    def dropped(self, member: Member, task: Task) -> None:
+        """A member has let go of a task."""
+        owners = self._owners.get((member.group_id, task), [])
+        if member in owners:
+            owners.remove(member)
+        self._copies[member.process.name, task].remove(member)
+
+    def rejoins(self, member: Member) -> None:
+        """A member has abandoned all it had: it counts again."""
+        self.void.discard(member.member_id)
+
+    def _check_held(self, member: Member) -> None:
+        """The log knows of all that a member has."""
+        current = self.ledger.group(member.group_id).current.get(member.member_id)
+        if current is None:
+            self.fail(member.group_id, f"{member} has {member.held}, and isn't in the log")
+        elif not current.all.issuperset(member.held):
+            self.fail(member.group_id, f"{member} has {set(member.held) - current.all}, and the log doesn't say so")
+        elif not current.active.issuperset(task for task, role in member.held.items() if role is Role.ACTIVE):
+            self.fail(member.group_id, f"{member} runs what the log doesn't let it run: {member.held}, {current}")
+
+    # Requests and answers ---------------------------------------------------------------------------------------
+
+    def answered(
+        self,
+        request: StreamsGroupHeartbeatRequest,
+        response: StreamsGroupHeartbeatResponse,
+        expecting: Member | None,
+    ) -> None:
+        """A heartbeat was answered; `expecting` is the member, if the answer will reach it."""
+        group_id, member_id = request.group_id, request.member_id
+        if self.world.append_error is not None and (life := self._lives.get((group_id, member_id))):
+            life.maybe = self.world.now
+        lists = (response.active_tasks, response.standby_tasks, response.warmup_tasks)
+        if any(of is None for of in lists) != all(of is None for of in lists):
+            self.fail(group_id, f"a response with some lists and without others: {response}")
+        if response.error_code or request.member_epoch < 0:
+            if lists[0] is not None:
+                self.fail(group_id, f"tasks for one who gets none: {response}")
+            return
+        self._hear(group_id, member_id)
+        current = self.ledger.group(group_id).current.get(member_id)
+        if current is None:
+            self.fail(group_id, f"{member_id} was answered without an error, and isn't in the log")
+        elif response.member_epoch != current.epoch:
+            self.fail(group_id, f"{member_id} was told epoch {response.member_epoch}, the log says {current.epoch}")
+        elif lists[0] is not None:
+            if (told := Tasks(*map(tasks_of, lists))) != current.assigned:
+                self.fail(group_id, f"{member_id} was told of {told}, the log says {current.assigned}")
+        elif request.member_epoch == 0:
+            self.fail(group_id, f"{member_id} has joined, and wasn't told its tasks")
+        elif expecting is not None and not expecting.gone and expecting.target != current.assigned:
+            self.fail(group_id, f"{expecting} isn't told of {current.assigned}, and believes {expecting.target}")
+
+    def commit_answered(self, member: Member, task: Task, request: OffsetCommitRequest, code: ErrorCode) -> None:
+        """An offset commit for a task was answered."""
+        group = self.ledger.group(request.group_id)
+        current = group.current.get(request.member_id)
+        epoch = request.generation_id_or_member_epoch
+        if code is ErrorCode.NONE:
+            owners = group.owners.get(task, set())
+            if current is None or epoch > current.epoch or (owners and request.member_id not in owners):
+                self.fail(request.group_id, f"{member} committed for {task}, which is {owners}'s; its log: {current}")
+        elif self.world.append_error is None and current is not None and epoch == current.epoch:
+            self.fail(request.group_id, f"{member} couldn't commit for {task}: {code.name}")
+
+    # Clocks -----------------------------------------------------------------------------------------------------
+
+    def _hear(self, group_id: str, member_id: str) -> None:
+        life = self._lives.get((group_id, member_id))
+        if life is None:
+            life = self._lives[group_id, member_id] = Life(self.world.now)
+        life.heard = life.maybe = self.world.now
+        self._watch(group_id, member_id, life)
+
+    def _watch(self, group_id: str, member_id: str, life: Life) -> None:
+        if not life.watched:
+            life.watched = True
+            heapq.heappush(self._deadlines, (self._latest(group_id, member_id, life), group_id, member_id))
+
+    def _latest(self, group_id: str, member_id: str, life: Life) -> int:
+        """When the member must be gone, if nothing is heard of it."""
+        latest = life.maybe + self.world.settings_of(group_id).session_timeout_ms
+        if life.told is None:
+            return latest
+        member = self.ledger.group(group_id).members[member_id]
+        return min(latest, life.told[1] + member.rebalance_timeout_ms)
+
+    def check_deadlines(self) -> None:
+        """No member is there that wasn't heard of for its session timeout, or that doesn't give up what it should."""
+        now = self.world.now
+        while self._deadlines and self._deadlines[0][0] <= now:
+            _, group_id, member_id = heapq.heappop(self._deadlines)
+            life = self._lives.get((group_id, member_id))
+            if life is None:
+                continue
+            life.watched = False
+            if self._latest(group_id, member_id, life) > now:
+                self._watch(group_id, member_id, life)
+            elif self.world.up and not self.world.failed_appends:
+                self.fail(group_id, f"{member_id}, heard of at {life.heard - self.world.start}, is there still")
+
+    def started(self) -> None:
+        """A coordinator has loaded the log: the clocks of its members begin anew."""
+        self.coverage.restarted()
+        self._deadlines.clear()
+        for (group_id, member_id), life in self._lives.items():
+            life.heard = life.maybe = self.world.now
+            life.told = life.told and (self.world.now, self.world.now)
+            life.watched = False
+            self._watch(group_id, member_id, life)
+
+    # Steps ------------------------------------------------------------------------------------------------------
+
+    def stepped(self, cause: StreamsGroupHeartbeatRequest | None) -> None:
+        """A step was persisted; `cause` is the heartbeat that led to it, if one did."""
+        ledger = self.ledger
+        if not ledger.touched and not ledger.placed:
+            return
+        members, ledger.touched = ledger.touched, {}
+        for group_id in ledger.placed:
+            self.coverage.decided(group_id)
+        tasks: dict[str, set[Task]] = {}
+        for group_id, member_id in members:
+            self._check_epochs(ledger.group(group_id))
+            tasks.setdefault(group_id, set()).update(ledger.group(group_id).index(member_id))
+        for group_id, member_id in members:
+            self._check_member(ledger.group(group_id), member_id, cause)
+        for group_id, touched in tasks.items():
+            self._check_exclusion(ledger.group(group_id), touched, members)
+        placed, ledger.placed = ledger.placed, {}
+        for group_id in placed:
+            self.world.judge.placed(ledger.group(group_id))
+
+    def _check_epochs(self, group: Group) -> None:
+        before, epochs = self._epochs.get(group.group_id, (-1, -1)), (group.epoch, group.assignment_epoch)
+        self._epochs[group.group_id] = epochs
+        if group.epoch != -1 and (epochs < before or epochs[1] < before[1] or epochs[1] > epochs[0]):
+            self.fail(group.group_id, f"group and assignment epoch {epochs} after {before}")
+
+    def _check_exclusion(self, group: Group, tasks: set[Task], members: dict[tuple[str, str], None]) -> None:
+        for task in tasks:
+            if len(owners := group.owners.get(task, ())) > 1:
+                self.fail(group.group_id, f"{task} has owners in the log: {owners}")
+        for group_id, member_id in members:
+            if group_id == group.group_id and member_id in group.current:
+                process = group.members[member_id].process_id
+                for task in group.current[member_id].all:
+                    if len(copies := group.copies[process, task]) > 1:
+                        self.fail(group_id, f"{task} is in process {process} more than once: {copies}")
+
+    def _check_member(self, group: Group, member_id: str, cause: StreamsGroupHeartbeatRequest | None) -> None:
+        name = (group.group_id, member_id)
+        current, before = group.current.get(member_id), self._before.get(name)
+        if current is None:
+            if before is not None:
+                del self._before[name]
+                self._check_removal(group, member_id, before, cause)
+                del self._lives[name]
+                self.void.add(member_id)
+                self.coverage.gone(*name)
+            return
+        self._before[name] = current
+        if before is None:
+            self._hear(*name)
+        life = self._lives[name]
+        if current.state != UNREVOKED:
+            life.told = None
+        else:
+            first = life.told[0] if life.told and before and before.epoch == current.epoch else self.world.now
+            life.told = first, self.world.now
+            life.watched = False  # the deadline may be earlier now
+            self._watch(*name, life)
+        if current.epoch > max(FIRST_EPOCH, group.assignment_epoch) or (current.epoch < 0 and current.epoch != LEFT_FOR_A_WHILE):
+            self.fail(group.group_id, f"{member_id} at {current.epoch}, assignment epoch {group.assignment_epoch}")
+        if before and current.epoch < before.epoch and cause and cause.member_epoch > 0:
+            self.fail(group.group_id, f"{member_id} went back from {before.epoch} to {current.epoch}")
+        member = self.world.members.get(member_id)
+        if member is not None and member_id not in self.void and member.held:
+            self._check_held(member)
+        for task in current.assigned.active:
+            owner = self._last_owner.get((group.group_id, task))
+            if owner != member_id:
+                self._last_owner[group.group_id, task] = member_id
+                self.moves[group.group_id] += owner is not None
+        self.coverage.changed(group, member_id, before, current)
+
+    def _check_removal(
+        self, group: Group, member_id: str, current: Current, cause: StreamsGroupHeartbeatRequest | None
+    ) -> None:
+        now = self.world.now
+        if cause is None:
+            life = self._lives[group.group_id, member_id]
+            expired = now >= life.heard + self.world.settings_of(group.group_id).session_timeout_ms
+            timeout = self.world.rebalance_timeouts[member_id]
+            legal = expired or (life.told is not None and now >= life.told[0] + timeout)
+        elif cause.member_id == member_id:
+            legal = cause.member_epoch < 0
+        else:
+            legal = cause.member_epoch == 0 and cause.instance_id is not None and current.epoch == LEFT_FOR_A_WHILE
+        if not legal:
+            self.fail(group.group_id, f"{member_id}, at {current.epoch}, was removed; cause: {cause}")
