@@ -19,7 +19,7 @@ from rich.console import Console
 
 from benchmarks.placement.figures import Figures, summary, table
 from benchmarks.placement.kafka import Kafka
-from benchmarks.placement.optimum import least_moves
+from benchmarks.placement.optimum import least
 from benchmarks.placement.problems import Case, grid, having, with_last, without_last
 from kohort.coordinator.placement import ASSIGNORS, Assignor, Group, Placement
 from kohort.coordinator.placement.metrics import measure
@@ -38,9 +38,8 @@ def ours(assignor: Assignor, group: Group, rounds: int) -> tuple[Placement, list
     return placement, seconds
 
 
-def figures(case: Case, group: Group, placement: Placement, seconds: list[float]) -> Figures:
-    least = least_moves(group) if case.joining else 0
-    return Figures(statistics.median(seconds), measure(group, placement), least)
+def figures(group: Group, placement: Placement, seconds: list[float]) -> Figures:
+    return Figures(statistics.median(seconds), measure(group, placement), least(group))
 
 
 def main() -> None:
@@ -67,7 +66,7 @@ def main() -> None:
     names = f"Kohort's {options.assignor}", "Kafka's sticky"
     assignor = ASSIGNORS[options.assignor]
     found: dict[Case, dict[str, Figures]] = {}
-    console = Console(width=None if Console().is_terminal else 190)
+    console = Console(width=None if Console().is_terminal else 200)
     with Kafka() as kafka, console.status("") as status:
         for number, case in enumerate(cases, 1):
             found[case] = {}
@@ -80,7 +79,7 @@ def main() -> None:
                 if case.joining:
                     before = without_last(group)
                     group = with_last(having(before, place(before, 1)[0]), group)
-                found[case][name] = figures(case, group, *place(group, rounds))
+                found[case][name] = figures(group, *place(group, rounds))
     console.print(table(found, names))
     for line in summary(found, names):
         console.print(line)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from rich import box
 from rich.table import Table
 
+from benchmarks.placement.optimum import Least
 from benchmarks.placement.problems import Case
 from kohort.coordinator.placement.metrics import Metrics
 
@@ -15,20 +17,27 @@ from kohort.coordinator.placement.metrics import Metrics
 class Figures:
     """What an assignor made of a case.
 
+    Who leaves a group out of balance may well restore and move less than has to be; that isn't counted.
+
     Attributes:
         seconds: median time.
         metrics: what the placement is worth.
-        least: the fewest tasks that must move from what members had, if all is to be balanced.
+        least: what has to be restored and moved for all to be balanced, from what members had.
     """
 
     seconds: float
     metrics: Metrics
-    least: int
+    least: Least
 
     @property
-    def excess(self) -> int:
-        """Tasks moved beyond the least; who leaves a group out of balance may well move fewer, which isn't counted."""
-        return max(0, self.metrics.moved - self.least)
+    def restored_in_vain(self) -> int:
+        """State stores restored beyond the least."""
+        return max(0, self.metrics.restore.stores - self.least.stores)
+
+    @property
+    def moved_in_vain(self) -> int:
+        """Tasks moved beyond what the least restoring takes."""
+        return max(0, self.metrics.moved - self.least.moves)
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,8 @@ QUALITIES = (
     Quality("imbalance of state", lambda of: of.metrics.stateful.imbalance),
     Quality("imbalance in all", lambda of: of.metrics.total.imbalance),
     Quality("spread of state stores", lambda of: float(of.metrics.state_stores.spread)),
-    Quality("moved beyond the least", lambda of: of.excess),
+    Quality("stores restored beyond the least", lambda of: of.restored_in_vain),
+    Quality("tasks moved beyond the least", lambda of: of.moved_in_vain),
     Quality("standbys missing", lambda of: of.metrics.standbys_wanted - of.metrics.standbys_placed),
 )
 
@@ -57,7 +67,7 @@ QUALITIES = (
 def table(found: dict[Case, dict[str, Figures]], names: tuple[str, str]) -> Table:
     """A row a case; in each cell ours, a stroke, and Kafka's."""
     ours, theirs = names
-    shown = Table(title=f"{ours} | {theirs}")
+    shown = Table(title=f"{ours} | {theirs}", box=box.SIMPLE_HEAD)
     for header in ("members", "a process", "subtopologies × partitions", "standbys", "", "ms", "moved"):
         shown.add_column(header, justify="right")
     for quality in QUALITIES:

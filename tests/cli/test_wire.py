@@ -167,7 +167,7 @@ def test_show_draws_header_fields_sizes_nesting_and_nullability() -> None:
     assert done.returncode == 0
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
     for wanted in (
-        "StreamsGroupHeartbeatResponse v0 · API 88 · version 0 · flexible",
+        "StreamsGroupHeartbeatResponse v0 · API 88 · versions 0-1 · flexible",
         "Response Header v1",
         "├─ message_size int32 4 Bytes that follow.",
         "├─ ThrottleTimeMs int32 4 How long the broker held the request back for a quota, in ms.",

@@ -84,7 +84,9 @@ class _Reader:
     def struct(self, cls: type[Struct], value: Any, path: str = "") -> Struct:
         if not isinstance(value, dict):
             raise self.fault(path, f"a JSON object wanted, not {shown(value)}")
-        fields = {field.name: field for field in cls.__wire_fields__}
+        # Two fields may share a name in different versions: what this version has goes before what it hasn't.
+        declared = sorted(cls.__wire_fields__, key=lambda field: field.in_version(self.version))
+        fields = {field.name: field for field in declared}
         values: dict[str, Any] = {}
         for key, item in value.items():
             if not isinstance(key, str):

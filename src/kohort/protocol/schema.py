@@ -140,6 +140,7 @@ class Field:
         ignorable: whether a value other than the default may be dropped silently by a version without the field.
         tag, tagged_since: number of the tagged field, and the first version where it is tagged (default: `since`).
         compact: False where the field keeps the classic length prefix even in flexible versions.
+        name: Kafka's name, if it isn't that of the attribute: of a field that another takes over in later versions.
     """
 
     __slots__ = (
@@ -150,7 +151,7 @@ class Field:
     def __init__(
         self, type_: Type, doc: str, *, since: int = 0, until: int = LATEST, nullable: bool = False,
         nullable_since: int | None = None, default: Any = _UNSET, ignorable: bool = False, tag: int | None = None,
-        tagged_since: int | None = None, compact: bool = True,
+        tagged_since: int | None = None, compact: bool = True, name: str = "",
     ) -> None:  # fmt: skip
         self.type = type_
         self.doc = doc
@@ -162,7 +163,7 @@ class Field:
         self.tagged_since = NEVER if tag is None else since if tagged_since is None else tagged_since
         self.compact = compact
         self.attr = ""
-        self.name = ""
+        self.name = name
         self.default = self._own_default() if default is _UNSET else default
         if self.default and isinstance(self.default, (list, Struct)) and self.default != self._empty():
             raise TypeError(f"{doc}: a default list is empty, and a default struct has its own defaults")
@@ -189,7 +190,7 @@ class Field:
     def bind(self, attr: str) -> None:
         """Take the Python name that the class body gives the field."""
         self.attr = attr
-        self.name = camel_case(attr)
+        self.name = self.name or camel_case(attr)
 
     def in_version(self, version: int) -> bool:
         """Whether the version has the field, tagged or not."""

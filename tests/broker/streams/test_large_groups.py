@@ -6,8 +6,11 @@ import asyncio
 import threading
 from collections.abc import Callable
 
+import pytest
+
 from kohort.broker.streams.placer import SMALL
 from kohort.broker.streams.solver import Solver
+from kohort.protocol.errors import ErrorCode
 from tests.broker.streams.members import PATIENCE, Crowd, Member, stateless, statuses
 from tests.broker.streams.solvers import SILENT
 
@@ -83,3 +86,13 @@ def test_the_server_stops_while_tasks_are_placed(with_crowd: Run) -> None:
     with_crowd(test, solver=solver)
     assert set(threading.enumerate()) == threads
     assert not solver.running
+
+
+def test_a_join_that_fails_is_answered(with_crowd: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(crowd: Crowd) -> None:
+        member = await crowd.member(stateless("words"))
+        monkeypatch.setattr(crowd.server.broker.groups, "submit", None)
+
+        assert (await member.join()).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+    with_crowd(test)

@@ -48,7 +48,7 @@ def random_group(
         ("zone",) if random.random() < 0.5 else (),
         {
             (name, task): random.choice([0, 5, 11, 40, random.randint(0, 90)])
-            for name in set(names)
+            for name in sorted(set(names))
             for task in before
             if known and random.random() < 0.3
         },

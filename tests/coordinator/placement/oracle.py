@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, product
@@ -38,21 +39,25 @@ def restore_cost(group: Group, task: Task, member: Member) -> int:
     return 0 if any(task in each.active or task in each.standby for each in mates) else whole
 
 
-def worth(group: Group, active: dict[Task, str] | Placement) -> Worth:
+def copy_cost(group: Group, task: Task, member: Member) -> int:
+    """What a member restores to keep a copy of a task; who ran it before has what its process is known to have."""
+    return restore_cost(group, task, replace(member, active=frozenset()))
+
+
+def worth(group: Group, active: Mapping[Task, str]) -> Worth:
     """What a placement comes to."""
-    placed = active.active if isinstance(active, Placement) else active
     members = {member.id: member for member in group.members}
     stores = {subtopology.id: subtopology.state_stores for subtopology in group.subtopologies}
-    share = Fraction(sum(stores[task.subtopology] for task in placed), len(members))
+    share = Fraction(sum(stores[task.subtopology] for task in active), len(members))
     uneven = {process_of(member): Fraction(0) for member in group.members}
     for member in group.members:
         uneven[process_of(member)] -= share
-    for task, owner in placed.items():
+    for task, owner in active.items():
         uneven[process_of(members[owner])] += stores[task.subtopology]
     return Worth(
         max(uneven.values()) - min(uneven.values()),
-        sum(restore_cost(group, task, members[owner]) for task, owner in placed.items()),
-        sum(task not in members[owner].active for task, owner in placed.items()),
+        sum(restore_cost(group, task, members[owner]) for task, owner in active.items()),
+        sum(task not in members[owner].active for task, owner in active.items()),
     )
 
 
@@ -61,13 +66,14 @@ def is_fair(counts: Sequence[int]) -> bool:
     return max(counts) - min(counts) <= 1
 
 
-def is_balanced(group: Group, placement: Placement) -> bool:
+def is_balanced(group: Group, active: Mapping[Task, str]) -> bool:
+    """Whether members have fair shares of each subtopology, of stateful tasks, and of all tasks."""
     names = [subtopology.id for subtopology in group.subtopologies]
     stateful = {subtopology.id for subtopology in group.subtopologies if subtopology.state_stores}
 
     def fair(wanted: set[str]) -> bool:
         counts = {member.id: 0 for member in group.members}
-        for task, owner in placement.active.items():
+        for task, owner in active.items():
             counts[owner] += task.subtopology in wanted
         return is_fair(list(counts.values()))
 
@@ -128,3 +134,65 @@ def best(group: Group) -> Worth:
             parts = [movement(index, seats) for index, seats in enumerate(choice)]
             movements.append((sum(restore for restore, _ in parts), sum(moved for _, moved in parts)))
     return Worth(spread, *min(movements))
+
+
+class StandbyWorth(NamedTuple):
+    """What is minimised in standbys, in this order."""
+
+    agreements: int
+    squares: int
+    restore: int
+    new: int
+
+
+def _agreements(group: Group, members: Sequence[Member]) -> int:
+    pairs = combinations(members, 2)
+    return sum(one.tags.get(tag) == other.tags.get(tag) for one, other in pairs for tag in group.rack_tags)
+
+
+def standby_worth(group: Group, placement: Placement) -> StandbyWorth:
+    """What a placement's standbys come to."""
+    members = {member.id: member for member in group.members}
+    load = dict.fromkeys(members, 0)
+    agreements = restore = new = 0
+    for task, keepers in placement.standby.items():
+        homes = [members[each] for each in (placement.active[task], *keepers)]
+        agreements += _agreements(group, homes)
+        for keeper in homes[1:]:
+            load[keeper.id] += 1
+            restore += copy_cost(group, task, keeper)
+            new += task not in keeper.standby
+    return StandbyWorth(agreements, sum(count**2 for count in load.values()), restore, new)
+
+
+def best_standbys(group: Group, active: Mapping[Task, str]) -> StandbyWorth:
+    """The best worth of standbys for given active tasks: over all that members may have, task by task."""
+    members = {member.id: (at, member) for at, member in enumerate(group.members)}
+    stateful = {subtopology.id for subtopology in group.subtopologies if subtopology.state_stores}
+    copies = min(group.standbys, len({process_of(member) for member in group.members}) - 1)
+    reached = {(0,) * len(members): (0, 0, 0)}
+    for task, owner in active.items():
+        if task.subtopology not in stateful or not copies:
+            continue
+        options = []
+        for chosen in combinations(group.members, copies):
+            homes = [members[owner][1], *chosen]
+            if len(set(map(process_of, homes))) == len(homes):
+                restore = sum(copy_cost(group, task, keeper) for keeper in chosen)
+                new = sum(task not in keeper.standby for keeper in chosen)
+                options.append((_agreements(group, homes), restore, new, chosen))
+        least = min(agreements for agreements, *_ in options)
+        then: dict[tuple[int, ...], tuple[int, int, int]] = {}
+        for load, before in reached.items():
+            for agreements, restore, new, chosen in options:
+                if agreements == least:
+                    more = list(load)
+                    for keeper in chosen:
+                        more[members[keeper.id][0]] += 1
+                    after = before[0] + agreements, before[1] + restore, before[2] + new
+                    then[tuple(more)] = min(after, then.get(tuple(more), after))
+        reached = then
+    return min(
+        StandbyWorth(agreements, sum(count**2 for count in load), restore, new)
+        for load, (agreements, restore, new) in reached.items()
+    )

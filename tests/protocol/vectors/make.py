@@ -1,9 +1,11 @@
 """Makes kafka.jsonl: messages encoded by Apache Kafka's own classes.
 
     python -m tests.protocol.vectors.make 'jars/*' > tests/protocol/vectors/kafka.jsonl
+    python -m tests.protocol.vectors.make 'newer-jars/*' StreamsGroupHeartbeatRequest:1 … >> …
 
 The argument is a Java class path with kafka-clients, kafka-group-coordinator, kafka-transaction-coordinator,
-kafka-share-coordinator (4.2.0), and Jackson. Messages are drawn at random; Kafka reads them in its own JSON and
+kafka-share-coordinator (4.2.0), and Jackson; versions that are newer are made by name, with kafka-clients 4.4.0.
+Messages are drawn at random; Kafka reads them in its own JSON and
 writes the bytes. Kafka's JSON can't carry record batches, so messages with records are left out.
 """
 
@@ -31,6 +33,8 @@ UNKNOWN_TO_KAFKA = {
     ("DescribeLogDirsResponse", 5),
     ("BrokerHeartbeatRequest", 2),
     ("BrokerHeartbeatResponse", 2),
+    ("StreamsGroupHeartbeatRequest", 1),
+    ("StreamsGroupHeartbeatResponse", 1),
     ("ControlRecordTypeSchema", 0),
 }
 
@@ -77,13 +81,16 @@ def java_class(message: type[Message]) -> str:
     return f"org.apache.kafka.common.message.{message.__name__}{suffix}"
 
 
-def main(class_path: str) -> None:
+def main(class_path: str, *names: str) -> None:
     cases = []
     for message, version in message_versions():
         has_records = any(
             field.type.name == "records" for part in walk_structs(message) for field in part.__wire_fields__
         )
-        if has_records or (message.__name__, version) in UNKNOWN_TO_KAFKA:
+        known = (
+            f"{message.__name__}:{version}" in names if names else (message.__name__, version) not in UNKNOWN_TO_KAFKA
+        )
+        if has_records or not known:
             continue
         draw = SmallMessages(f"{message.__name__} {version}")
         cases += [(message, version, draw.message(message, version)) for _ in range(2)]
@@ -103,4 +110,4 @@ def main(class_path: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -25,7 +25,7 @@ class Decision(NamedTuple):
 
     Attributes:
         settings: how it was configured.
-        lags: of the copies of members.
+        lags: of the copies that members had.
     """
 
     settings: StreamsSettings
@@ -64,13 +64,12 @@ class Coverage:
     def decided(self, group_id: str) -> None:
         """A group has come to a new epoch, going by what is known now."""
         lags: dict[tuple[str, Task], int] = {}
-        for (of_group, name), offsets in self._offsets.items():
-            if of_group == group_id:
-                ends = self._ends.get((group_id, name), {})
-                for task, offset in offsets.items():
-                    end = ends.get(task, self.end(group_id, task))
-                    if end is not None:
-                        lags[name, task] = end - offset
+        for name, current in self.world.checker.ledger.group(group_id).current.items():
+            offsets, ends = self._offsets.get((group_id, name), {}), self._ends.get((group_id, name), {})
+            for task in offsets.keys() & frozenset().union(*current.assigned):
+                end = ends.get(task, self.end(group_id, task))
+                if end is not None:
+                    lags[name, task] = end - offsets[task]
         self._decided[group_id] = Decision(self.world.settings_of(group_id), lags)
 
     def gone(self, group_id: str, member_id: str) -> None:
@@ -113,10 +112,16 @@ class Coverage:
                 raise InvariantError(f"at {self.world.elapsed}: {member} got {task} cold; {other} is caught up")
 
     def _check_given_up(self, group: Group, task: Task, member: Member) -> None:
-        """A caught-up copy was given up: there is another, if only on the disk of who is to run the task."""
-        heir = next((name for name, tasks in group.target.items() if task in tasks.active), None)
-        if heir is None or group.members[heir].process_id == member.process.name:
+        """A caught-up copy was given up: there is another, if only on the disk of who is to run the task.
+
+        What goes from one member to another of the same process isn't given up.
+        """
+        heirs = [name for name, tasks in group.target.items() if task in tasks.active.union(*tasks)]
+        heir = next((name for name in heirs if task in group.target[name].active), None)
+        if heir is None or any(group.members[name].process_id == member.process.name for name in heirs):
             return
+        if any(task in current.active for name, current in group.current.items() if name != member.member_id):
+            return  # somebody runs it, for all that is known
         others = [other for other in self._holders(group, task) if other is not member]
         if heir in self.world.members:
             others.append(self.world.members[heir])

@@ -28,7 +28,7 @@ class Asked:
     job: PlacementJob
     settings: StreamsSettings
     held: dict[str, Tasks]
-    instances: dict[str | None, str]
+    instances: dict[tuple[str | None, int], str]
     lags: set[tuple[str, Task]]
 
 
@@ -50,7 +50,7 @@ class Judge:
         """A job is asked for."""
         group = self.world.checker.ledger.group(job.group_id)
         held = {name: current.assigned for name, current in group.current.items()}
-        instances = {member.instance_id: name for name, member in group.members.items()}
+        instances = {(one.instance_id, one.topology_epoch): name for name, one in group.members.items()}
         self._asked.append(Asked(job, self.world.settings_of(job.group_id), held, instances, self._lags(job.group_id)))
 
     def stepped(self) -> None:
@@ -99,8 +99,11 @@ class Judge:
             stored = group.members[name]
             if member.process != stored.process_id or member.tags != {tag.key: tag.value for tag in stored.client_tags}:
                 self.fail(job, f"{member}, the log says {stored}")
-            former = asked.instances.get(stored.instance_id, name) if stored.instance_id is not None else name
-            held = asked.held.get(name) or asked.held.get(former) or Tasks()
+            held = asked.held.get(name)
+            if held is None and stored.instance_id is not None:
+                former = asked.instances.get((stored.instance_id, stored.topology_epoch), name)
+                held = asked.held.get(former)
+            held = held or Tasks()
             if (member.active, member.standby) != (held.active, (held.standby | held.warmup) - held.active):
                 self.fail(job, f"{member}, the log says that it has {held}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Iterator
 
 from kohort.broker.context import Context
@@ -10,12 +11,14 @@ from kohort.broker.reply import Reply, changed, hear
 from kohort.broker.security import Operation, ResourceType
 from kohort.coordinator.streams.internal_topics import MISSING_INTERNAL_TOPICS
 from kohort.coordinator.streams.results import HeartbeatResult
-from kohort.protocol.errors import ErrorCode
+from kohort.protocol.errors import ErrorCode, shown
 from kohort.protocol.messages.streams_group_heartbeat import (
     Status,
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
+
+log = logging.getLogger("kohort.broker.streams")
 
 Response = StreamsGroupHeartbeatResponse
 
@@ -33,9 +36,17 @@ def handle(request: StreamsGroupHeartbeatRequest, context: Context) -> Response 
         if not groups.placer.ready:
             # The first of all members waits a moment; it would have to come again for its tasks otherwise.
             reply: Reply[Response] = Reply()
-            groups.placer.get_ready(lambda: hear(_ask(request, context), reply))
+            groups.placer.get_ready(lambda: _ask_later(request, context, reply))
             return reply
     return _ask(request, context)
+
+
+def _ask_later(request: StreamsGroupHeartbeatRequest, context: Context, reply: Reply[Response]) -> None:
+    try:
+        hear(_ask(request, context), reply)
+    except Exception:
+        log.exception("a join failed group=%s", shown(request.group_id))
+        reply(_refuse(ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
 def _ask(request: StreamsGroupHeartbeatRequest, context: Context) -> Response | Reply[Response]:

@@ -38,6 +38,7 @@ class InternalTopics:
         self._waiting: dict[str, InternalTopic] = {}
         self._partitions = 0  # of those that wait
         self._handle: asyncio.Handle | None = None
+        self._told: list[str] = []
 
     def create(self, missing: Sequence[InternalTopic], context: Context) -> str:
         """Create what a group lacks, as far as the client may; returns what is in the way, for people."""
@@ -63,7 +64,9 @@ class InternalTopics:
         if not problems:
             return ""
         texts = [f"{name} ({problem})" for name, problem in problems.items()]
-        log.warning("internal topics could not be created: %s", shown(texts, 1000))
+        if texts != self._told:  # else every member's heartbeat would tell it again
+            self._told = texts
+            log.warning("internal topics could not be created: %s", shown(texts, 1000))
         return f"Could not create {_listed(texts)}."
 
     def stop(self) -> None:

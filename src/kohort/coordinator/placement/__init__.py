@@ -26,7 +26,6 @@ __all__ = [
     "sticky",
 ]
 
-
 Assignor = Callable[[Group], Placement]
 """Places a group's tasks; equal groups get equal placements, whatever the order of their members."""
 

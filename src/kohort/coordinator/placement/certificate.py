@@ -20,9 +20,10 @@ __all__ = ["is_certainly_best"]
 def is_certainly_best(problem: Problem, shares: Shares, spread: Spread, reached: Score) -> bool:
     """Whether counting is enough to see that no balanced placement has a better score.
 
-    A task is best placed where it costs least. Where fewer tasks are at their best than the floors of shares, so many have
-    to come; where more than the ceilings, so many have to go. Mostly that is all that has to be, when nothing changed, when
-    members join or leave; and a greedy placement gets there. What this doesn't see may be the best nevertheless.
+    A task is best placed where it costs least. Where fewer tasks are at their best than the floors of shares, so many
+    have to come; where more than the ceilings, so many have to go. Mostly that is all that has to be, when nothing
+    changed, when members join or leave; and a greedy placement gets there. What this doesn't see may be the best
+    nevertheless.
     """
     if reached.spread > spread.least:
         return False

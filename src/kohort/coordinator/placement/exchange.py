@@ -23,8 +23,8 @@ def level(
     """Hand extras from bin to bin, the cheapest first, until the count of each is within its bounds.
 
     Whoever has more extras than another has one that the other lacks, so handing over is always possible, and
-    no chain of swaps is needed. First from bins above their bounds to those below; then to those still below from whoever
-    can spare one; then from those still above to whoever has room.
+    no chain of swaps is needed. First from bins above their bounds to those below; then to those still below from
+    whoever can spare one; then from those still above to whoever has room.
 
     Args:
         pattern: whose extras they are; it is changed.

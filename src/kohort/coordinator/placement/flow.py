@@ -1,4 +1,4 @@
-"""The least movement of active tasks, as a min-cost flow."""
+"""The least movement of active tasks, as min-cost flows."""
 
 from __future__ import annotations
 
@@ -7,22 +7,96 @@ from dataclasses import dataclass
 
 from kohort.coordinator.placement.choice import Choice
 from kohort.coordinator.placement.network import Network
+from kohort.coordinator.placement.pattern import Pattern
 from kohort.coordinator.placement.problem import Problem
 from kohort.coordinator.placement.shares import Shares
+from kohort.coordinator.placement.spread import Spread
 
-__all__ = ["Bounds", "least_movement"]
+__all__ = ["Flows"]
+
+
+class Flows:
+    """Placements of active tasks within fair shares, with the least to restore and among that the fewest moves.
+
+    Args:
+        problem: what is placed.
+        shares: the fair shares.
+    """
+
+    def __init__(self, problem: Problem, shares: Shares) -> None:
+        self._problem = problem
+        self._shares = shares
+        self._stateful = [s for s, stores in enumerate(problem.stores) if stores]
+        self._stateless = [s for s, stores in enumerate(problem.stores) if not stores]
+        self._members = range(len(problem.members))
+        tasks = sum(problem.partitions[s] for s in self._stateful)
+        self._some = self._share(tasks)
+        self._all = self._share(problem.tasks)
+
+    def free(self) -> Choice:
+        """With no regard for state stores."""
+        extras = {s: self._share(rest) for s, rest in enumerate(self._shares.rest)}
+        return _least_movement(self._problem, self._shares, extras, self._some, self._members, self._all)
+
+    def even(self, spread: Spread) -> Choice:
+        """With as many stateful tasks in each process as make the spread of state stores least, if it is exact.
+
+        Stateless tasks come second, so these are not always moved as little as can be.
+        """
+        extras = {s: self._share(self._shares.rest[s]) for s in self._stateful}
+        floors = sum(self._shares.floor[s] for s in self._stateful)
+        sizes = [len(rows) * floors for rows in self._problem.rows]
+        low = [size + extra for size, extra in zip(sizes, spread.low, strict=True)]
+        high = [size + extra for size, extra in zip(sizes, spread.high, strict=True)]
+        process = self._problem.process
+        choice = _least_movement(self._problem, self._shares, extras, self._some, process, _Bounds(low, high))
+        return choice | self._others(choice)
+
+    def fixed(self, pattern: Pattern) -> Choice:
+        """With as many tasks of each stateful subtopology on each member as in a pattern; then of the others."""
+        extras = {}
+        for subtopology in self._stateful:
+            has = [int(subtopology in extra) for extra in pattern.stateful]
+            extras[subtopology] = _Bounds(has, has)
+        any_ = _Bounds([0] * len(self._members), [self._problem.tasks] * len(self._members))
+        choice = _least_movement(self._problem, self._shares, extras, self._some, self._members, any_)
+        return choice | self._others(choice)
+
+    def _others(self, choice: Choice) -> Choice:
+        """Of stateless tasks, when it is decided how many stateful ones each member gets. It always works out."""
+        count = [sum(self._shares.floor[s] for s in self._stateful)] * len(self._members)
+        for holders in choice.holders.values():
+            for member in holders:
+                count[member] += 1
+        extras = {s: self._share(self._shares.rest[s]) for s in self._stateless}
+        total = _Bounds(
+            [least - had for least, had in zip(self._all.low, count, strict=True)],
+            [most - had for most, had in zip(self._all.high, count, strict=True)],
+        )
+        nothing = _Bounds([0] * len(count), [0] * len(count))
+        return _least_movement(self._problem, self._shares, extras, nothing, self._members, total)
+
+    def _share(self, tasks: int) -> _Bounds:
+        """Bounds of a member's fair share."""
+        count = len(self._members)
+        return _Bounds([tasks // count] * count, [-(-tasks // count)] * count)
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class _Bounds:
     """Least and most of something, both inclusive, of each that has it; of equal lengths."""
 
     low: Sequence[int]
     high: Sequence[int]
 
 
-def least_movement(
-    problem: Problem, shares: Shares, extras: dict[int, Bounds], stateful: Bounds, groups: Sequence[int], total: Bounds
+def _least_movement(
+    problem: Problem,
+    shares: Shares,
+    extras: dict[int, _Bounds],
+    stateful: _Bounds,
+    groups: Sequence[int],
+    total: _Bounds,
 ) -> Choice:
     """Decide which tasks stay, so that the least is restored, and among that the fewest tasks move.
 
@@ -32,9 +106,10 @@ def least_movement(
           | '---- where state is: its cost --> process --^ ^
           '------ anywhere: its whole cost --> anyone -----'
 
-    Each task has arcs only to where it costs less than elsewhere; "anyone" is one node a subtopology. Seats are a node only
-    where a member may keep something, and a process is one only where there is state, each for one subtopology; otherwise
-    the arcs skip them. So there are about as many arcs as members times subtopologies, not as members times tasks.
+    Each task has arcs only to where it costs less than elsewhere; "anyone" is one node a subtopology. Seats are a node
+    only where a member may keep something, and a process is one only where there is state, each for one subtopology;
+    otherwise the arcs skip them. So there are about as many arcs as members times subtopologies, not as members times
+    tasks.
 
     Bounds nest, of a subtopology in all stateful ones in all, so the cheapest flow is one of integers.
 

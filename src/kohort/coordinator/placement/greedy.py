@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from heapq import heapify, heappop, heappush
 
 from kohort.coordinator.placement.exchange import level
@@ -32,7 +33,7 @@ class Greedy:
         self._shares = shares
         self._spread = spread
         self._need = list(shares.rest)
-        self._claims = _claims(problem)
+        self._claims = _claims(problem, shares.floor)
         self._homeless: list[int] = []  # tasks that can't stay with an owner
         self.pattern = Pattern(problem)
         self._keep_with_owners()
@@ -134,10 +135,30 @@ class Greedy:
 
     def _level_stateful(self) -> None:
         pattern, spread, shares, rows = self.pattern, self._spread, self._shares, self._problem.rows
+        self._bring_home()
         level(pattern, pattern.stateful, rows, list(pattern.counts), spread.low, spread.high)
         spread.reduce(pattern)
         for members in rows:
             self._level_members(members, pattern.stateful, shares.stateful, shares.stateful_high)
+
+    def _bring_home(self) -> None:
+        """Extras for processes that lack some, from those with more than they need, where that brings a task home."""
+        problem, pattern, low = self._problem, self.pattern, self._spread.low
+        short = {process for process, count in enumerate(pattern.counts) if count < low[process]}
+        if not short:
+            return
+        for task in sorted(problem.lags.keys() | problem.keepers.keys()):
+            subtopology, owner = problem.subtopology[task], problem.owner[task]
+            giver = problem.process[owner]
+            claims, floor = self._claims[subtopology].get(owner, ()), self._shares.floor[subtopology]
+            if subtopology not in pattern.stateful[owner] or task not in claims[floor : floor + 1]:
+                continue  # the extra isn't there for that task
+            for process, cost in sorted(problem.homes(task).items(), key=lambda home: (home[1], home[0])):
+                if process in short and pattern.counts[process] < low[process] and pattern.counts[giver] > low[giver]:
+                    row = self._room_for_extra(process, subtopology)
+                    if row is not None:
+                        pattern.move(owner, row, subtopology, problem.whole[task] - cost)
+                        break
 
     def _fill_stateless(self) -> None:
         """Extras to the member with the fewest in all."""
@@ -176,10 +197,11 @@ class Greedy:
         return len(self.pattern.stateful[member]) + len(self.pattern.stateless[member])
 
 
-def _claims(problem: Problem) -> list[dict[int, list[int]]]:
-    """By subtopology and member: the tasks that it had active before, the dearest first.
+def _claims(problem: Problem, floors: Sequence[int]) -> list[dict[int, list[int]]]:
+    """By subtopology and member: the tasks that it had active before.
 
-    A task that several had is the claim of the one with the fewest claims.
+    Those come first that cost most elsewhere, so the last ones are given up. A task that several had is the claim of
+    the one with the fewest claims.
     """
     owner = problem.owner
     if problem.rivals:
@@ -196,8 +218,15 @@ def _claims(problem: Problem) -> list[dict[int, list[int]]]:
                 of[member].append(task)
             else:
                 of[member] = [task]
-    for stores, of in zip(problem.stores, claims, strict=True):
-        for tasks in of.values():
-            if stores and len(tasks) > 1:
-                tasks.sort(key=lambda task: -problem.whole[task])
+    for stores, floor, of in zip(problem.stores, floors, claims, strict=True):
+        for member, tasks in of.items():
+            if stores and len(tasks) > max(1, floor):
+                elsewhere = partial(_cost_elsewhere, problem, problem.process[member])
+                tasks.sort(key=lambda task: (-elsewhere(task), -problem.whole[task]))
     return claims
+
+
+def _cost_elsewhere(problem: Problem, here: int, task: int) -> int:
+    """The least cost of restoring a task in another process."""
+    homes = problem.homes(task)
+    return min((cost for process, cost in homes.items() if process != here), default=problem.whole[task])

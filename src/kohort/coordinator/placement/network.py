@@ -16,17 +16,19 @@ _RANGE: Final = 2**58  # what costs times nodes stay below, so that the solver's
 class Network:
     """A network that is built in bulk: arrays of nodes, arrays of arcs, and what flows in.
 
-    A unit of flow costs the sum of what its arcs cost, first in state to restore, and among equals in moves.
+    Arcs have costs a unit of three sorts: unevenness counts most, then state to restore, then moves. These are weighted
+    so that no sum of a lesser sort outweighs a greater one. Where costs of restoring are too large for that, their last
+    bits are dropped, of all alike; but what is more than nothing stays so.
 
     Args:
-        units: units of flow that can move at most.
+        units: units of flow; each has one arc at most with state to restore, and one at most with a move.
     """
 
     def __init__(self, units: int) -> None:
         import numpy as np
 
         self._np = np
-        self._weight = units + 1
+        self._units = units
         self._nodes = 0
         self._supplies: list[tuple[NDArray[int64], NDArray[int64]]] = []
         self._arcs: list[tuple[NDArray[int64], ...]] = []
@@ -42,10 +44,9 @@ class Network:
 
     def supply(self, nodes: ArrayLike, amount: ArrayLike) -> None:
         """Let flow enter at nodes, or leave where the amount is negative; it adds up."""
-        pair = self._np.broadcast_arrays(
-            self._np.asarray(nodes, self._np.int64), self._np.asarray(amount, self._np.int64)
-        )
-        self._supplies.append((pair[0].ravel(), pair[1].ravel()))
+        pair = (self._np.asarray(each, self._np.int64) for each in (nodes, amount))
+        where, amounts = self._np.broadcast_arrays(*pair)
+        self._supplies.append((where.ravel(), amounts.ravel()))
 
     def arcs(
         self,
@@ -53,6 +54,8 @@ class Network:
         head: ArrayLike,
         high: ArrayLike,
         low: ArrayLike = 0,
+        *,
+        uneven: ArrayLike = 0,
         restore: ArrayLike = 0,
         moves: ArrayLike = 0,
     ) -> int:
@@ -62,7 +65,7 @@ class Network:
             the number of this batch, for `solve`.
         """
         np = self._np
-        columns = (np.asarray(each, np.int64) for each in (tail, head, low, high, restore, moves))
+        columns = (np.asarray(each, np.int64) for each in (tail, head, low, high, uneven, restore, moves))
         tails, heads, lows, highs, *costs = (array.ravel() for array in np.broadcast_arrays(*columns))
         self.supply(tails, -lows)  # what must flow is at its end from the beginning
         self.supply(heads, lows)
@@ -71,9 +74,6 @@ class Network:
 
     def solve(self) -> list[NDArray[int64]]:
         """The cheapest flow, by batch and arc; equal networks have equal flows.
-
-        State is weighted with the number of units. Where its costs are too large for that, their last
-        bits are dropped, all alike, and what isn't nothing stays more than nothing.
 
         Raises:
             ValueError: no flow meets the bounds.
@@ -84,17 +84,21 @@ class Network:
         supply = np.zeros(self._nodes, np.int64)
         for nodes, amount in self._supplies:
             np.add.at(supply, nodes, amount)
-        tails, heads, lows, capacities, restore, moves = (
-            np.concatenate(column) for column in zip(*self._arcs, strict=True)
-        )
-        largest = _RANGE // (self._nodes * self._weight)
-        shift = (int(restore.max(initial=0)) // largest).bit_length()
-        costs = -(-restore >> shift) * self._weight + moves
+        tails, heads, lows, capacities, *costs = (np.concatenate(column) for column in zip(*self._arcs, strict=True))
         used = np.flatnonzero(capacities)
         solver = SimpleMinCostFlow()
-        solver.add_arcs_with_capacity_and_unit_cost(tails[used], heads[used], capacities[used], costs[used])
+        weighted = self._weighted(*costs)[used]
+        solver.add_arcs_with_capacity_and_unit_cost(tails[used], heads[used], capacities[used], weighted)
         solver.set_nodes_supplies(np.arange(self._nodes), supply)
         if (status := solver.solve()) != solver.OPTIMAL:
             raise ValueError(f"no flow: {status.name}")
         lows[used] += solver.flows(np.arange(len(used)))
-        return np.split(lows, np.cumsum([len(batch[0]) for batch in self._arcs])[:-1])
+        ends = np.cumsum([len(batch[0]) for batch in self._arcs])
+        return [lows[end - len(batch[0]) : end] for end, batch in zip(ends, self._arcs, strict=True)]
+
+    def _weighted(self, uneven: NDArray[int64], restore: NDArray[int64], moves: NDArray[int64]) -> NDArray[int64]:
+        """One cost of three."""
+        others = self._nodes * (self._units + 1) * max(1, int(uneven.max(initial=0)) * self._units)
+        shift = (int(restore.max(initial=0)) // max(1, _RANGE // others)).bit_length()
+        lesser = -(-restore >> shift) * (self._units + 1) + moves
+        return uneven * (int(lesser.max(initial=0)) * self._units + 1) + lesser

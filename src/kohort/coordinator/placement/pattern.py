@@ -41,8 +41,11 @@ class Pattern:
                 self.counts[process] += 1
                 self.stores[process] += stores
 
-    def move(self, source: int, target: int, subtopology: int) -> None:
-        """Give an extra of one member to another who doesn't have it."""
+    def move(self, source: int, target: int, subtopology: int, saved: int = 0) -> None:
+        """Give an extra of one member to another who doesn't have it, and saves that much of restoring by it.
+
+        Within a process state stays where it is, and all is saved.
+        """
         stores = self._problem.stores[subtopology]
         if not stores:
             del self.stateless[source][subtopology]
@@ -52,8 +55,9 @@ class Pattern:
         value = self.stateful[source].pop(subtopology)
         self.counts[process] -= 1
         self.stores[process] -= stores
-        stays = process == self._problem.process[target]  # and the state with it
-        self.add(subtopology, {target: self.value(value // 2, False) if stays else 0})
+        if process == self._problem.process[target]:
+            saved = value // 2
+        self.add(subtopology, {target: self.value(saved, False)})
 
     def holders(self) -> list[list[int]]:
         """By subtopology: who has an extra, in ascending order."""

@@ -48,10 +48,10 @@ def seat(
     known = {task: at for task in waiting if (at := homes(task))}
     for task in sorted(known, key=lambda task: (min(known[task].values()) - problem.whole[task], task)):
         for process, _ in sorted(known[task].items(), key=lambda home: (home[1], home[0])):
-            member = next((row for row in problem.rows[process] if seats.get(row)), None)
-            if member is not None:
-                active[task] = member
-                seats[member] -= 1
+            row = next((row for row in problem.rows[process] if seats.get(row)), None)
+            if row is not None:
+                active[task] = row
+                seats[row] -= 1
                 break
     free = [member for member, left in sorted(seats.items()) for _ in range(left)]
     for task, member in zip((task for task in waiting if active[task] < 0), free, strict=True):

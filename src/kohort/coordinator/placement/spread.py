@@ -22,8 +22,8 @@ class Spread:
     A process's share is in proportion to its members. The spread is the largest minus the smallest deviation of a
     process from its share; with equally many members in each process that is simply most minus fewest state stores.
 
-    What every member has for certain, the floor of each subtopology, is even; so all spread comes from the extras. Where
-    all of these have equally many state stores, the least spread is known, and which numbers of extras make it.
+    What every member has for certain, the floor of each subtopology, is even; so all spread comes from the extras.
+    Where all of these have equally many state stores, the least spread is known, and which numbers of extras make it.
     Otherwise it is a partition problem, hard in general: there is a bound, mostly met where there are many extras.
 
     Attributes:

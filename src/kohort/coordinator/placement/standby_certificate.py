@@ -13,8 +13,8 @@ def are_certainly_best(problem: Problem, active: Sequence[int], copies: Mapping[
     """Whether counting is enough to see that standbys which are in the best racks can't be better.
 
     They can't, if members have fair shares of them, and nothing is restored and no copy is new to its member but
-    what has to be: where a task had fewer copies than it needs, and where a member had fewer than the floor of its share, or
-    more than the ceiling.
+    what has to be: where a task had fewer copies than it needs, and where a member had fewer than the floor of its
+    share, or more than the ceiling.
 
     Args:
         problem: what is placed.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -24,13 +23,13 @@ def move_least(
         task --> kind of rack --> process --------------------------> member --> sink
                             '---> process with a standby of it before --^
 
-    A task has as many units of flow as it needs copies, and one arc to each process, so there is one copy at most in each.
-    How many copies each kind of rack gets is decided before: with one tag as evenly as can be, in whichever racks, and
-    otherwise as it was. With many processes, a task isn't tried in each of them, but in those that know it, in those that
-    it had, and in some more; so that may leave something better undiscovered.
+    A task has as many units of flow as it needs copies, and one arc to each process, so there is one copy at most in
+    each. How many copies each kind of rack gets is decided before: with one tag as evenly as can be, in whichever
+    racks, and otherwise as it was. With many processes, a task isn't tried in each of them, but in those that know it,
+    in those that it had, and in some more; something better may be left undiscovered then.
 
-    Members have the floor or the ceiling of a fair share. Where processes and racks don't allow that, a first flow makes the
-    sum of squares of what members have the least; who is above or below a fair share then is so in the second one.
+    Members have the floor or the ceiling of a fair share. Where processes and racks don't allow that, the sum of
+    squares of what they have is the least, by arcs that cost more for each copy that a member has already.
 
     Args:
         problem: what is placed.
@@ -39,15 +38,10 @@ def move_least(
         copies: the members that keep copies of each task, in a placement that is to be improved.
     """
     count, members = problem.standbys * len(copies), len(problem.members)
-    floor, ceiling = count // members, -(-count // members)
-    low, high = [floor] * members, [ceiling] * members
     try:
-        return _flow(problem, active, racks, copies, (low, high))
+        return _flow(problem, active, racks, copies, (count // members, -(-count // members)))
     except ValueError:
-        load = Counter(member for keepers in _flow(problem, active, racks, copies, None).values() for member in keepers)
-    low = [min(floor, load[member]) if load[member] <= ceiling else load[member] for member in range(members)]
-    high = [max(ceiling, load[member]) if load[member] >= floor else load[member] for member in range(members)]
-    return _flow(problem, active, racks, copies, (low, high))
+        return _flow(problem, active, racks, copies, None)
 
 
 def _flow(
@@ -55,9 +49,9 @@ def _flow(
     active: Sequence[int],
     racks: Racks,
     copies: Mapping[int, Sequence[int]],
-    bounds: tuple[list[int], list[int]] | None,
+    bounds: tuple[int, int] | None,
 ) -> dict[int, list[int]]:
-    """The flow with these bounds of what members have, or the one that makes that even, whatever it costs."""
+    """The flow with these bounds of what each member has; without any, the most even one."""
     import numpy as np
 
     process = problem.process
@@ -76,7 +70,7 @@ def _flow(
             if racks.kind[each] in place:
                 keeps.extend((len(tries), keeper) for keeper in keepers if process[keeper] == each)
                 tries.append((number, each, place[racks.kind[each]], homes.get(each, problem.whole[task])))
-    try_task, try_process, try_kind, cost = np.array(tries, np.int64).reshape(-1, 4).T
+    _, try_process, try_kind, cost = np.array(tries, np.int64).reshape(-1, 4).T
     keep_try, keep_member = np.array(keeps, np.int64).reshape(-1, 2).T
     kind_task, least, most = np.array(kinds, np.int64).reshape(-1, 3).T
 
@@ -91,7 +85,7 @@ def _flow(
     network.arcs(tasks[kind_task], racked, most, least)
     new = np.ones(len(tries), np.int64)
     new[known] = 0
-    placed = network.arcs(racked[try_kind], heads, 1, restore=cost if bounds else 0, moves=new)
+    placed = network.arcs(racked[try_kind], heads, 1, restore=cost, moves=new)
     stays = network.arcs(heads[keep_try], members_[keep_member], 1)
     network.arcs(heads[known], processes[try_process[known]], 1, moves=1)
     seats = network.arcs(processes[process], members_, problem.tasks)
@@ -99,8 +93,8 @@ def _flow(
         network.arcs(members_, sink, bounds[1], bounds[0])
     else:
         levels = np.arange(4 * problem.standbys * len(copies) // len(process) + 8)  # beyond, all is equally bad
-        network.arcs(np.repeat(members_, len(levels)), sink, 1, restore=np.tile(levels, len(members_)))
-        network.arcs(members_, sink, len(copies), restore=len(levels))
+        network.arcs(np.repeat(members_, len(levels)), sink, 1, uneven=np.tile(levels, len(members_)))
+        network.arcs(members_, sink, len(copies), uneven=len(levels))
     flows = network.solve()
 
     stay = {keeps[n][0]: keeps[n][1] for n in np.flatnonzero(flows[stays]).tolist()}

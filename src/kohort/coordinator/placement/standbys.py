@@ -21,24 +21,22 @@ class GreedyStandbys:
 
     Attributes:
         copies: the members that keep a copy of each stateful task; empty if there are no standbys.
-        load: how many copies each member keeps.
     """
 
-    def __init__(self, problem: Problem, active: Sequence[int]) -> None:
+    def __init__(self, problem: Problem, active: Sequence[int], racks: Racks) -> None:
         self._problem = problem
         self._active = active
-        self.racks = Racks(problem)
+        self._racks = racks
         self.copies: dict[int, list[int]] = {}
-        self.load = [0] * len(problem.members)
+        self._load = [0] * len(problem.members)
         self._runs = [0] * len(problem.members)
         for task, subtopology in enumerate(problem.subtopology):
             if problem.stores[subtopology] and problem.standbys:
                 self.copies[task] = []
                 self._runs[active[task]] += 1
-        self.floor = self.ceiling = 0
         if self.copies:
-            self.floor, rest = divmod(len(self.copies) * problem.standbys, len(problem.members))
-            self.ceiling = self.floor + (rest > 0)
+            self._floor, rest = divmod(len(self.copies) * problem.standbys, len(problem.members))
+            self._ceiling = self._floor + (rest > 0)
             self._keep()
             self._fill()
             self._level()
@@ -49,7 +47,7 @@ class GreedyStandbys:
         return [process[self._active[task]], *[process[member] for member in self.copies[task]]]
 
     def _fits(self, taken: Sequence[int], process: int) -> bool:
-        return process not in taken and self.racks.fits(taken, self.racks.kind[process])
+        return process not in taken and self._racks.fits(taken, self._racks.kind[process])
 
     def _keep(self) -> None:
         """Leave copies where they are, those of the dearest tasks first, and put others where there is state."""
@@ -66,22 +64,22 @@ class GreedyStandbys:
     def _offer(self, task: int, member: int) -> None:
         """Let a member keep a copy of the task if one is missing, and it fits there."""
         members = self.copies[task]
-        if len(members) < self._problem.standbys and self.load[member] < self.ceiling:
-            if self._fits(self._taken(task), self._problem.process[member]):
-                members.append(member)
-                self.load[member] += 1
+        missing = len(members) < self._problem.standbys and self._load[member] < self._ceiling
+        if missing and self._fits(self._taken(task), self._problem.process[member]):
+            members.append(member)
+            self._load[member] += 1
 
     def _rank(self, member: int) -> _Entry:
         """The order in which members get copies: who has few; and then in a different order each time around.
 
         So the tasks of one member have their copies on many others, and many can take over when it is gone.
         """
-        load = self.load[member]
+        load = self._load[member]
         return load, self._runs[member], (member + 7919 * load) * 2654435761 % 2**32, member
 
     def _fill(self) -> None:
         """Put missing copies on whoever has the fewest."""
-        problem, racks = self._problem, self.racks
+        problem, racks = self._problem, self._racks
         heaps: list[list[_Entry]] = [[] for _ in range(racks.kinds)]
         for member, process in enumerate(problem.process):
             heaps[racks.kind[process]].append(self._rank(member))
@@ -101,7 +99,7 @@ class GreedyStandbys:
                     if found is None:
                         passed.append(top)
                 members.append(found)
-                self.load[found] += 1
+                self._load[found] += 1
                 heappush(heaps[top[1]], self._rank(found))
                 heappush(order, (heaps[top[1]][0], top[1]))
                 for entry in passed:
@@ -109,20 +107,20 @@ class GreedyStandbys:
 
     def _level(self) -> None:
         """Hand copies from members with many to members with few, the cheapest first, as far as they fit there."""
-        problem, load, racks = self._problem, self.load, self.racks
-        short = [member for member, count in enumerate(load) if count < self.floor]
-        long = [member for member, count in enumerate(load) if count > self.ceiling]
+        load = self._load
+        short = [member for member, count in enumerate(load) if count < self._floor]
+        long = [member for member, count in enumerate(load) if count > self._ceiling]
         if short:
-            self._hand_over(long, self.ceiling, short, self.floor)
-            able = [member for member, count in enumerate(load) if count > self.floor]
-            self._hand_over(able, self.floor, [member for member in short if load[member] < self.floor], self.floor)
+            self._hand_over(long, self._ceiling, short, self._floor)
+            able = [member for member, count in enumerate(load) if count > self._floor]
+            self._hand_over(able, self._floor, [member for member in short if load[member] < self._floor], self._floor)
         if long:
-            room = [member for member, count in enumerate(load) if count < self.ceiling]
-            self._hand_over(long, self.ceiling, room, self.ceiling)
+            room = [member for member, count in enumerate(load) if count < self._ceiling]
+            self._hand_over(long, self._ceiling, room, self._ceiling)
 
     def _hand_over(self, givers: Sequence[int], least: int, takers: Sequence[int], most: int) -> None:
         """Givers go down to the least number of copies, takers up to the most, as far as there are both."""
-        problem, load, process = self._problem, self.load, self._problem.process
+        load, process, bound = self._load, self._problem.process, self._racks.bound
         giving = {member for member in givers if load[member] > least}
         offers = [
             (self._loss(task, at), task, at) for task, members in self.copies.items() for at in members if at in giving
@@ -135,15 +133,14 @@ class GreedyStandbys:
                 _, task, giver = offer
                 if load[giver] <= least:
                     continue
-                others = [each for each in self._taken(task) if each != process[giver]]
-                if process[taker] in others or self.racks.bound([*others, process[taker]]) > self.racks.bound(
-                    [*others, process[giver]]
-                ):
+                here, there = process[taker], process[giver]
+                others = [each for each in self._taken(task) if each != there]
+                if here not in others and bound([*others, here]) <= bound([*others, there]):
+                    self.copies[task][self.copies[task].index(giver)] = taker
+                    load[giver] -= 1
+                    load[taker] += 1
+                else:
                     left.append(offer)
-                    continue
-                self.copies[task][self.copies[task].index(giver)] = taker
-                load[giver] -= 1
-                load[taker] += 1
             offers = left + list(rest)
             if not offers:
                 return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kohort.coordinator.placement.greedy import Greedy
 from kohort.coordinator.placement.model import Group, Placement
 from kohort.coordinator.placement.problem import Problem
+from kohort.coordinator.placement.racks import Racks
 from kohort.coordinator.placement.shares import Shares
 from kohort.coordinator.placement.spread import Spread
 from kohort.coordinator.placement.standbys import GreedyStandbys
@@ -26,4 +27,4 @@ def sticky(group: Group) -> Placement:
     problem = Problem(group)
     shares = Shares(problem)
     active = Greedy(problem, shares, Spread(problem, shares)).active
-    return problem.placement(active, GreedyStandbys(problem, active).copies)
+    return problem.placement(active, GreedyStandbys(problem, active, Racks(problem)).copies)

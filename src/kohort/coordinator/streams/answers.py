@@ -19,6 +19,8 @@ STALE_TOPOLOGY: Final = 0
 SHUTDOWN_APPLICATION: Final = 4
 ASSIGNMENT_DELAYED: Final = 5
 
+_INT32_MAX: Final = 2**31 - 1
+
 
 def answer(
     draft: Draft,
@@ -42,7 +44,8 @@ def answer(
         member_id=member_id,
         member_epoch=member_epoch,
         heartbeat_interval_ms=settings.heartbeat_interval_ms,
-        acceptable_recovery_lag=min(settings.acceptable_recovery_lag, 2**31 - 1),
+        acceptable_recovery_lag_v0=min(settings.acceptable_recovery_lag, _INT32_MAX),
+        acceptable_recovery_lag=settings.acceptable_recovery_lag,
         task_offset_interval_ms=settings.task_offset_interval_ms,
         status=told,
         active_tasks=active,

@@ -40,6 +40,7 @@ class StreamsGroup(ModernGroup[StreamsMetadata, Task, Role]):
         shutdown_by: the member that asked the whole application to shut down.
         endpoint_epoch: rises when the map of endpoints changes; `endpoints` is the map at an epoch.
         delay: waits for more members to join a new group.
+        soon: waits a moment, since where one member goes others may, before tasks are placed anew.
         job: the placement that is being worked out.
         settings: the group's settings when they were last looked at.
         empty_since: when the last member left, in ms since 1970; None if that isn't known, or if there are members.
@@ -64,6 +65,7 @@ class StreamsGroup(ModernGroup[StreamsMetadata, Task, Role]):
         self.endpoint_epoch = 0
         self.endpoints: tuple[int, list[StreamsGroupHeartbeatResponse.PartitionsByUserEndpoint]] = (-1, [])
         self.delay: Timer | None = None
+        self.soon: Timer | None = None
         self.job: PlacementJob | None = None
         self.settings: StreamsSettings | None = None
         self.empty_since: int | None = None

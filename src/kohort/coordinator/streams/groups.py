@@ -40,6 +40,7 @@ STREAMS: Final = "streams"
 """The type of these groups, and their protocol type, as ListGroups tells them."""
 
 _INT32: Final = 2**31
+_A_MOMENT_MS: Final = 50
 
 
 class StreamsGroups:
@@ -64,6 +65,7 @@ class StreamsGroups:
         self._wheel = wheel
         self._pending = pending_steps
         self._convert = convert
+        self._timed: list[tuple[Step, Draft]] = []
         self._groups: dict[str, StreamsGroup] = {}
         self._clocks = Clocks(wheel, self._late)
         self._placing = Placing(environment.placer)
@@ -144,6 +146,7 @@ class StreamsGroups:
         draft = self._draft(group)
         if leaves:
             result = self._heartbeats.leave(draft, request, now)
+            self._place_soon(group, now)
         else:
             result = self._heartbeats.heartbeat(draft, request, client, now)
             self._groups[group.group_id] = group
@@ -206,25 +209,42 @@ class StreamsGroups:
             standing = member.standing
             if standing.state is not MemberState.UNREVOKED or standing.epoch != clock.revoke_epoch:
                 return False
-        draft = self._draft(group)
+        draft = self._timed_draft(group)
         self._heartbeats.remove(draft, clock.member_id, why, self._wheel.now)
-        self._pending.append(self._step(draft))
+        self._place_soon(group, self._wheel.now)
         return True
 
     def _delay(self, group: StreamsGroup, until: int) -> None:
         """Have a group wait for more members."""
         if not group.delayed:
-            group.delay = self._wheel.add(until, partial(self._begin, group))
+            group.delay = self._wheel.add(until, partial(self._place, group))
 
-    def _begin(self, group: StreamsGroup) -> None:
-        """A group has waited long enough for members."""
+    def _place_soon(self, group: StreamsGroup, now: int) -> None:
+        """Have a group's tasks placed after a moment, unless a heartbeat brings that about before."""
+        if group.soon is None or not group.soon.waiting:
+            group.soon = self._wheel.add(now + _A_MOMENT_MS, partial(self._place, group))
+
+    def _place(self, group: StreamsGroup) -> None:
+        """A group has waited long enough."""
         group.touch()
         if self._groups.get(group.group_id) is group:
-            draft = self._draft(group)
-            if group.members and (reasons := review(draft, self._environment.cluster)):
-                draft.bump("; ".join(reasons))
-            self._placing.place(draft)
-            self._pending.append(self._step(draft))
+            draft = self._timed_draft(group)
+            if draft.members():
+                if (reasons := review(draft, self._environment.cluster)) and draft.epoch == group.epoch:
+                    draft.bump("; ".join(reasons))
+                self._placing.place(draft)
+
+    def _timed_draft(self, group: StreamsGroup) -> Draft:
+        """For what a timer does to a group; timers that run at the same time do it in one step."""
+        for step, draft in self._timed:
+            if draft.group is group and any(step is pending for pending in self._pending):
+                return draft
+        draft = self._draft(group)
+        step = Step(draft.records, failed=partial(self._failed, [group], None))
+        self._timed = [entry for entry in self._timed if any(entry[0] is pending for pending in self._pending)]
+        self._timed.append((step, draft))
+        self._pending.append(step)
+        return draft
 
     # Steps ------------------------------------------------------------------------------------------------------
 
@@ -244,16 +264,28 @@ class StreamsGroups:
         return Step(records, list(answers), partial(self._failed, [draft.group], reply) if records else None)
 
     def _failed(self, groups: Collection[StreamsGroup], reply: Reply | None, code: ErrorCode) -> Step:
-        """Records didn't get into the log: forget what was concluded from them."""
+        """Records didn't get into the log: forget what was concluded from them, and go on with what there was."""
         for group in groups:
+            log.error("records could not be stored group=%s error=%s", group.group_id, code.name)
             group.forget_derived()
             for member_id in group.offsets.members() - group.members.keys():
                 group.offsets.forget(member_id)
             if group.epoch == FIRST_EPOCH and not group.members:
                 self._remove(group)
+            self._watch(group, self._wheel.now)
         if reply is None:
             return Step()
         return Step(answers=[Answer(reply, HeartbeatResult(StreamsGroupHeartbeatResponse(error_code=code)))])
+
+    def _watch(self, group: StreamsGroup, now: int) -> None:
+        """Have the clocks of members run that don't: of all after a restart, of those that were about to go."""
+        timeout = self._draft(group).settings.session_timeout_ms
+        for member_id, member in group.members.items():
+            if self._clocks.get(group.group_id, member_id) is None:
+                clock = self._clocks.heard(group.group_id, member_id, now, timeout)
+                if member.standing.state is MemberState.UNREVOKED and member.metadata.rebalance_timeout_ms > 0:
+                    by = now + member.metadata.rebalance_timeout_ms
+                    self._clocks.must_revoke(clock, member.standing.epoch, by)
 
     # Administrators ---------------------------------------------------------------------------------------------
 
@@ -315,14 +347,10 @@ class StreamsGroups:
     def loaded(self, now: int) -> None:
         """All of the log was replayed: from now on members have to be heard of, each within its session timeout."""
         for group in self._groups.values():
-            settings = self._draft(group).settings
+            self._watch(group, now)
             # An epoch that no member has seen before the restart, so that all ask for the map.
             group.endpoint_epoch = now // 1000 % _INT32
             for member_id, member in group.members.items():
-                clock = self._clocks.heard(group.group_id, member_id, now, settings.session_timeout_ms)
-                if member.standing.state is MemberState.UNREVOKED and member.metadata.rebalance_timeout_ms > 0:
-                    by = now + member.metadata.rebalance_timeout_ms
-                    self._clocks.must_revoke(clock, member.standing.epoch, by)
                 member.silent_since_load = True
                 group.offsets.report(member_id, member.metadata.process_id or member_id, (), None)
             group.refine_again = True
@@ -334,7 +362,8 @@ class StreamsGroups:
 
     def _remove(self, group: StreamsGroup) -> None:
         self._groups.pop(group.group_id, None)
-        if group.delay is not None:
-            group.delay.cancel()
+        for timer in (group.delay, group.soon):
+            if timer is not None:
+                timer.cancel()
         for member_id in group.members:
             self._clocks.stop(group.group_id, member_id)

@@ -21,7 +21,7 @@ from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.coordinator.streams.membership import Known, admit, departing, identify
 from kohort.coordinator.streams.placing import Placing
-from kohort.coordinator.streams.refining import refine_further, refined
+from kohort.coordinator.streams.refining import refine_further, refined, rename
 from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.coordinator.streams.roles import Role
 from kohort.coordinator.streams.tasks import RULES, holdings, shown
@@ -76,6 +76,8 @@ class Heartbeats:
         reasons += review(draft, self._cluster)
         if owned:
             _check_tasks_exist(group, known.standing, owned)
+        if known.replaces not in (None, member_id):
+            rename(group, known.replaces, member_id)
         eager = self._take_offsets(group, member_id, metadata, request)
         if joins and not group.members and draft.settings.initial_rebalance_delay_ms > 0:
             self._delay(group, now + draft.settings.initial_rebalance_delay_ms)
@@ -248,17 +250,18 @@ class Heartbeats:
             clock.revoke_by = None
 
     def remove(self, draft: Draft, member_id: str, why: str, now: int) -> None:
-        """A member goes, by its own will or not."""
+        """A member goes, by its own will or not. Its tasks are to be placed anew, but others may be about to go too."""
         group = draft.group
         log.info("member removed group=%s member=%s because %s", group.group_id, member_id, why)
         self._clocks.stop(group.group_id, member_id)
         if group.members[member_id].metadata.endpoint is not None:
             group.endpoint_epoch += 1
-        if len(group.members) == 1:
-            group.empty_since = now
         draft.remove(member_id)
-        draft.bump("; ".join([f"member {member_id} is gone: {why}", *review(draft, self._cluster)]))
-        self._placing.place(draft)
+        if not draft.members():
+            group.empty_since = now
+        reasons = [f"member {member_id} is gone: {why}", *review(draft, self._cluster)]
+        if draft.epoch == group.epoch:
+            draft.bump("; ".join(reasons))
 
 
 def _check_tasks_exist(group: StreamsGroup, standing: Standing[Task, Role], owned: dict[Task, Role]) -> None:

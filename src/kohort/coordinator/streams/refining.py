@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kohort.coordinator.placement.model import Task
 from kohort.coordinator.streams.draft import Draft
+from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.roles import Role
 from kohort.coordinator.streams.warmups import Holder, Refined, refine
 
-__all__ = ["refine_further", "refined"]
+__all__ = ["refine_further", "refined", "rename"]
 
 
 def refined(draft: Draft, member_id: str) -> Mapping[Task, Role]:
@@ -50,6 +52,13 @@ def refine_further(draft: Draft, *, eager: bool) -> bool:
     draft.put_assignment_epoch()
     group.refined, group.refined_epoch = anew, draft.assignment_epoch
     return True
+
+
+def rename(group: StreamsGroup, before: str, after: str) -> None:
+    """A static member has another id now: what the old one was to have, the new one is to have."""
+    if group.refined is not None:
+        tasks = {after if member_id == before else member_id: held for member_id, held in group.refined.tasks.items()}
+        group.refined = replace(group.refined, tasks=tasks)
 
 
 def _refine(draft: Draft) -> Refined:

@@ -49,7 +49,9 @@ class TaskIds(Struct):
 class Status(Struct):
     """A condition: bad topology, bad or missing topics, shutdown asked for, assignment delayed."""
 
-    status_code: int = int8("0 stale topology, 1 no sources, 2 partitions differ, 3 no internals, 4 stop, 5 wait.")
+    status_code: int = int8(
+        "0 stale topology, 1 no sources, 2 partitions differ, 3 no internals, 4 stop, 5 wait, 6 tags lack (v1)."
+    )
     status_detail: str = string("Explanation for people, such as the topics concerned.")
 
 
@@ -60,8 +62,11 @@ class TopicPartition(Struct):
     partitions: tuple[int, ...] = array(int32, "Partition numbers within the topic.")
 
 
-class StreamsGroupHeartbeatRequest(Request, key=88, versions="0", flexible=0):
-    """A Kafka Streams member joins, stays in or leaves its group and reports its topology and tasks."""
+class StreamsGroupHeartbeatRequest(Request, key=88, versions="0-1", flexible=0):
+    """A Kafka Streams member joins, stays in or leaves its group and reports its topology and tasks.
+
+    - v1 (Kafka 4.4): same layout; clients report task offsets only to brokers that know it
+    """
 
     class Topology(Struct):
         """The application's topology and its epoch."""
@@ -134,8 +139,11 @@ class StreamsGroupHeartbeatRequest(Request, key=88, versions="0", flexible=0):
     shutdown_application: bool = boolean("True = make every member of the group shut down.")
 
 
-class StreamsGroupHeartbeatResponse(Response, key=88, versions="0", flexible=0):
-    """Tells a Kafka Streams member its epoch, its tasks and what is wrong with the group."""
+class StreamsGroupHeartbeatResponse(Response, key=88, versions="0-1", flexible=0):
+    """Tells a Kafka Streams member its epoch, its tasks and what is wrong with the group.
+
+    - v1 (Kafka 4.4): AcceptableRecoveryLag is wide; TopologyDescriptionRequired (KIP-1331); status 6
+    """
 
     class PartitionsByUserEndpoint(Struct):
         """One application instance and the partitions it holds."""
@@ -154,14 +162,26 @@ class StreamsGroupHeartbeatResponse(Response, key=88, versions="0", flexible=0):
     member_id: str = string("The id the member chose, echoed.")
     member_epoch: int = int32("Member epoch to send from now on.")
     heartbeat_interval_ms: int = int32("How long to wait before the next heartbeat, in ms.")
-    acceptable_recovery_lag: int = int32("Most offsets a warm-up task may lag and still count as ready.")
+    acceptable_recovery_lag_v0: int = int32(
+        "Most offsets a warm-up task may lag and still count as ready.",
+        until=0,
+        name="AcceptableRecoveryLag",
+        ignorable=True,
+    )
     task_offset_interval_ms: int = int32("How often the member should report its task offsets, in ms.")
+    acceptable_recovery_lag: int = int64(
+        "Most offsets a warm-up task may lag and still count as ready; -1 = the broker doesn't say.",
+        since=1,
+        default=-1,
+        ignorable=True,
+    )
     status: list[Status] | None = array(
         Status, "Conditions the application should know about; null or empty = none.", nullable=True, default=[]
     )
     active_tasks: list[TaskIds] | None = array(TaskIds, "Active tasks to run; null = as before.", nullable=True)
     standby_tasks: list[TaskIds] | None = array(TaskIds, "Standby tasks to run; null = as before.", nullable=True)
     warmup_tasks: list[TaskIds] | None = array(TaskIds, "Warm-up tasks to run; null = as before.", nullable=True)
+    topology_description_required: bool = boolean("True = the broker wants the topology described.", since=1)
     endpoint_information_epoch: int = int32("Epoch of the group's endpoint data, to be echoed in heartbeats.")
     partitions_by_user_endpoint: list[PartitionsByUserEndpoint] | None = array(
         PartitionsByUserEndpoint, "Which instance holds which partitions, for queries; null = as before.", nullable=True
