@@ -9,6 +9,10 @@ __all__ = ["TEST_SETTINGS"]
 TEST_SETTINGS: Final[dict[str, object]] = {
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 1,
+    "group.streams.initial.rebalance.delay.ms": 0,
+    "group.streams.min.heartbeat.interval.ms": 1,
+    "group.streams.min.session.timeout.ms": 1,
+    "group.streams.min.task.offset.interval.ms": 1,
     "offsets.topic.num.partitions": 4,
     "transaction.state.log.num.partitions": 4,
 }
