@@ -39,7 +39,10 @@ def ours(assignor: Assignor, group: Group, rounds: int) -> tuple[Placement, list
 
 
 def figures(group: Group, placement: Placement, seconds: list[float]) -> Figures:
-    return Figures(statistics.median(seconds), measure(group, placement), least(group))
+    stateful = sum(subtopology.partitions for subtopology in group.subtopologies if subtopology.state_stores)
+    others = len({member.process for member in group.members}) - 1
+    standbys = stateful * min(group.standbys, others)
+    return Figures(statistics.median(seconds), measure(group, placement), least(group), standbys)
 
 
 def main() -> None:

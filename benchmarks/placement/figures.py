@@ -23,11 +23,13 @@ class Figures:
         seconds: median time.
         metrics: what the placement is worth.
         least: what has to be restored and moved for all to be balanced, from what members had.
+        standbys: how many could be placed.
     """
 
     seconds: float
     metrics: Metrics
     least: Least
+    standbys: int
 
     @property
     def restored_in_vain(self) -> int:
@@ -38,6 +40,11 @@ class Figures:
     def moved_in_vain(self) -> int:
         """Tasks moved beyond what the least restoring takes."""
         return max(0, self.metrics.moved - self.least.moves)
+
+    @property
+    def standbys_missing(self) -> int:
+        """Standbys that could be placed, and aren't."""
+        return self.standbys - self.metrics.standbys_placed
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,7 @@ QUALITIES = (
     Quality("spread of state stores", lambda of: float(of.metrics.state_stores.spread)),
     Quality("stores restored beyond the least", lambda of: of.restored_in_vain),
     Quality("tasks moved beyond the least", lambda of: of.moved_in_vain),
-    Quality("standbys missing", lambda of: of.metrics.standbys_wanted - of.metrics.standbys_placed),
+    Quality("standbys missing", lambda of: of.standbys_missing),
 )
 
 

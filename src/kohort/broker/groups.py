@@ -33,6 +33,7 @@ class GroupRuntime(CoordinatorRuntime[GroupShard]):
 
     Attributes:
         placer: places the tasks of streams groups.
+        cluster: the topics, as they see them.
         internal_topics: creates the topics that they need.
         streams_offered: whether there may be streams groups.
     """
@@ -54,8 +55,9 @@ class GroupRuntime(CoordinatorRuntime[GroupShard]):
         self._streams_configs = StreamsConfigs(config, broker.topics)
         self.internal_topics = InternalTopics(broker)
         self.placer = Placer(self._placed)
-        self._environment = StreamsEnvironment(self._streams_configs.of, BrokerCluster(broker.topics), self.placer)
-        self._changed: dict[str, None] = {}
+        self.cluster = BrokerCluster(broker.topics)
+        self._environment = StreamsEnvironment(self._streams_configs.of, self.cluster, self.placer)
+        self._changed_topics: dict[str, None] = {}
 
     def make(self, partition: int) -> GroupShard:
         """A new, empty shard."""
@@ -100,12 +102,12 @@ class GroupRuntime(CoordinatorRuntime[GroupShard]):
         """Tell streams groups, once for all topics that are created, grown or deleted in this turn of the loop."""
         if not any(shard.streams.group_ids() for shard in self.active()):
             return
-        if not self._changed:
+        if not self._changed_topics:
             asyncio.get_running_loop().call_soon(self._tell_of_topics)
-        self._changed[name] = None
+        self._changed_topics[name] = None
 
     def _tell_of_topics(self) -> None:
-        names, self._changed = self._changed, {}
+        names, self._changed_topics = self._changed_topics, {}
         now = self.broker.now()
         self.each(lambda shard: shard.streams.topics_changed(names, now))
 

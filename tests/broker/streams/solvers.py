@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 
 from kohort.broker.streams.solver import Solver
@@ -27,3 +28,18 @@ class InProcess(Solver):
     def solve(self, assignor: str, group: Group) -> Placement:
         time.sleep(self._after)
         return ASSIGNORS[assignor](group)
+
+
+class Gate(InProcess):
+    """Solves when the gate is opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._open = threading.Event()
+
+    def open(self) -> None:
+        self._open.set()
+
+    def solve(self, assignor: str, group: Group) -> Placement:
+        assert self._open.wait(30)
+        return super().solve(assignor, group)

@@ -15,6 +15,8 @@ from tests.broker.admin.conftest import Rules
 from tests.broker.streams.members import (
     Crowd,
     Member,
+    Subtopology,
+    Topology,
     counting,
     settle,
     statuses,
@@ -49,6 +51,28 @@ def test_topics_of_the_topology_that_may_not_be_seen(with_crowd: Run, topic: str
         assert response.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
     with_crowd(test, authorizer=Rules((Operation.DESCRIBE, ResourceType.TOPIC, topic)))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "code"),
+    [
+        (".*", ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        ("wo.*", ErrorCode.NONE),
+        ("(", ErrorCode.STREAMS_INVALID_TOPOLOGY),
+    ],
+)
+def test_patterns_do_not_show_topics_that_may_not_be_seen(with_crowd: Run, pattern: str, code: ErrorCode) -> None:
+    async def test(crowd: Crowd) -> None:
+        crowd.topics.create("words", 2)
+        crowd.topics.create("secret", 2)
+        topology = Topology(epoch=0, subtopologies=[Subtopology(subtopology_id="0", source_topic_regex=(pattern,))])
+
+        response = await (await crowd.member(topology)).join()
+
+        assert response.error_code == code
+        assert "secret" not in (response.error_message or "")
+
+    with_crowd(test, authorizer=Rules((Operation.DESCRIBE, ResourceType.TOPIC, "secret")))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from kohort.broker.streams.placer import SMALL
 from kohort.broker.streams.solver import Solver
 from kohort.protocol.errors import ErrorCode
 from tests.broker.streams.members import PATIENCE, Crowd, Member, stateless, statuses
-from tests.broker.streams.solvers import SILENT
+from tests.broker.streams.solvers import SILENT, Gate
 
 Run = Callable[..., None]
 
@@ -31,25 +31,41 @@ async def until_placed(member: Member, number: int) -> None:
 
 
 def test_heartbeats_are_answered_while_tasks_are_placed(with_crowd: Run) -> None:
+    solver = Gate()
+
     async def test(crowd: Crowd) -> None:
         member = await large(crowd)
 
-        assert list(statuses(await member.beat())) == [5]
+        for _ in range(3):
+            assert list(statuses(await member.beat())) == [5]
         assert crowd.server.broker.groups.placer.under_way == 1
+
+        solver.open()
         await until_placed(member, SMALL)
 
-    with_crowd(test, solver=Solver())
+    with_crowd(test, solver=solver)
 
 
-def test_a_placement_for_members_that_are_gone_is_dropped(with_crowd: Run) -> None:
+def test_a_placement_for_a_group_that_has_moved_on_is_dropped(with_crowd: Run) -> None:
+    solver = Gate()
+
     async def test(crowd: Crowd) -> None:
         first = await large(crowd)
         second = await crowd.joined(stateless("words"))
         await second.leave()
+        solver.open()
 
         await until_placed(first, SMALL)
 
-        assert crowd.server.broker.groups.placer.under_way == 0
+        placer = crowd.server.broker.groups.placer
+        assert (placer.under_way, placer.solved["optimal"]) == (0, 2)
+
+    with_crowd(test, solver=solver)
+
+
+def test_tasks_are_placed_by_another_process(with_crowd: Run) -> None:
+    async def test(crowd: Crowd) -> None:
+        await until_placed(await large(crowd), SMALL)
 
     with_crowd(test, solver=Solver())
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kohort.broker.streams import placer as placer_module
+from kohort.broker.streams import solver as solver_module
 from kohort.broker.streams.placer import SMALL, Placer
 from kohort.broker.streams.solver import Solver, SolverError
 from kohort.coordinator.placement import ASSIGNORS
@@ -116,6 +119,22 @@ def test_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     run(test, InProcess(after=0.01))
 
 
+@pytest.mark.usefixtures("patient")
+def test_nobody_waits_in_a_turn_in_which_many_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placer_module, "TURN_SECONDS", 0.01)
+
+    async def test(placing: Placing) -> None:
+        await placing.get_ready()
+
+        assert placing.placer(job(20)) is not None
+        assert placing.placer(job(20)) is None
+        assert (await placing.later())[1] is not None
+        await asyncio.sleep(0)
+        assert placing.placer(job(20)) is not None
+
+    run(test, InProcess(after=0.01))
+
+
 def test_the_loop_turns_while_a_large_group_is_placed() -> None:
     async def test(placing: Placing) -> None:
         asked = job(SMALL)
@@ -204,6 +223,51 @@ def test_a_process_that_died_is_started_again() -> None:
     solver._process.wait()  # type: ignore[union-attr]
 
     assert solver.solve("optimal", group(2)) == first
+    solver.stop()
+
+
+@pytest.mark.parametrize("members", [2, 10_000], ids=["reads but says nothing", "doesn't even read"])
+def test_a_process_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, members: int) -> None:
+    monkeypatch.setattr(solver_module, "DEADLINE_SECONDS", 0.05)
+    solver = Solver(SILENT)
+    asked = Group((Subtopology("0", 2),), tuple(Member(f"m{number}") for number in range(members)))
+
+    with pytest.raises(SolverError, match=r"longer than 0\.05 s"):
+        solver.solve("optimal", asked)
+
+    process = solver._process
+    assert process is not None
+    assert process.wait(30) == -9
+    solver.stop()
+
+
+def test_others_are_placed_after_a_process_that_hung(monkeypatch: pytest.MonkeyPatch) -> None:
+    solver = Solver(SILENT)
+    with monkeypatch.context() as impatient:
+        impatient.setattr(solver_module, "DEADLINE_SECONDS", 0.05)
+        with pytest.raises(SolverError, match="longer"):
+            solver.solve("optimal", group(2))
+
+    solver._command = Solver()._command
+
+    assert solver.solve("optimal", group(2)).active
+    solver.stop()
+
+
+def test_what_lies_where_the_broker_was_started_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pickle.py").write_text("raise SystemExit")
+    monkeypatch.chdir(tmp_path)
+    solver = Solver()
+
+    assert solver.solve("optimal", group(2)).active
+    solver.stop()
+
+
+def test_the_process_finds_the_package_where_the_broker_did() -> None:
+    """It may be on the path because the application put it there; -S leaves out what is installed."""
+    solver = Solver((sys.executable, "-S", "-P", "-m", "kohort.broker.streams.solver"))
+
+    assert solver.solve("optimal", group(2)).active
     solver.stop()
 
 

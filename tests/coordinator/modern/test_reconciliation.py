@@ -189,6 +189,12 @@ def test_copies_have_to_be_given_up_with_a_word() -> None:
     assert (after.epoch, after.state, after.revoking) == (3, UNREVOKED, {"t": STANDBY})
 
 
+def test_a_copy_whose_promotion_the_member_has_not_heard_of_has_to_be_given_up_too() -> None:
+    after = task(holding(3, t=ACTIVE), {}, 4, owned={"t": WARMUP})
+    assert (after.state, after.revoking) == (UNREVOKED, {"t": ACTIVE})
+    assert task(after, {}, 4, owned={"t": WARMUP}) is after
+
+
 def test_a_task_that_stopped_and_starts_again_counts_from_then_on() -> None:
     stopped = task(holding(3, t=ACTIVE), {"t": STANDBY}, 4)
     again = task(stopped, {"t": ACTIVE}, 5, owned={"t": STANDBY})

@@ -268,8 +268,8 @@ class Groups(RuleBasedStateMachine):
         self.driver.elsewhere = False
         while self.driver.jobs:
             self.driver.finish()
-        self.driver.sleep(5_000)
         for _ in range(40):
+            self.driver.sleep(5_000)
             for app in self.alive:
                 if app.epoch <= 0:
                     app.join()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 
@@ -269,6 +270,23 @@ def test_a_pattern_that_nothing_matches_lacks_its_sources() -> None:
 def test_a_topic_that_two_subtopologies_match_is_nobodys() -> None:
     parts = [Subtopology("0", source_patterns=("a.*",)), Subtopology("1", source_patterns=(".*b",))]
     assert problem(Topics(ab=1), *parts).code == INCORRECTLY_PARTITIONED_TOPICS
+
+
+def test_a_pattern_that_matches_much_may_be_in_many_copartition_groups() -> None:
+    topics = Topics(**{f"in-{number}": 2 for number in range(3_000)})
+    groups = (CopartitionGroup(patterns=("in-.*",)),) * 10_000
+    began = time.process_time()
+
+    assert configured(topics, Subtopology("0", source_patterns=("in-.*",), copartition_groups=groups)).ready
+
+    assert time.process_time() - began < 2
+
+
+def test_topics_of_a_pattern_that_differ_cannot_be_copartitioned() -> None:
+    part = Subtopology("0", (), ("in-.*",), copartition_groups=(CopartitionGroup(patterns=("in-.*",)),))
+    found = problem(Topics(**{"in-1": 2, "in-2": 3}), part)
+    assert found.code == INCORRECTLY_PARTITIONED_TOPICS
+    assert "in-1 (2), in-2 (3)" in found.detail
 
 
 def test_topics_of_a_pattern_can_be_copartitioned() -> None:

@@ -73,6 +73,22 @@ def test_heartbeats_that_are_right(request_: StreamsGroupHeartbeatRequest) -> No
 
 
 @pytest.mark.parametrize(
+    "request_",
+    [
+        holding(active_tasks=tasks(*range(100_001))),
+        holding(active_tasks=tasks(*range(60_000)), standby_tasks=tasks(*range(60_000, 110_000))),
+        holding(warmup_tasks=[TaskIds(subtopology_id=f"{part}", partitions=(0,)) for part in range(100_001)]),
+        staying(task_offsets=[offset(number) for number in range(100_001)]),
+        staying(task_end_offsets=[offset(number) for number in range(100_001)]),
+    ],
+    ids=["active tasks", "tasks in all", "tasks of many subtopologies", "offsets", "end offsets"],
+)
+def test_more_tasks_than_any_broker_has(request_: StreamsGroupHeartbeatRequest) -> None:
+    with pytest.raises(KafkaError, match="more than 100000 tasks"):
+        check_heartbeat(request_)
+
+
+@pytest.mark.parametrize(
     ("request_", "field"),
     [
         (joining(group_id=""), "GroupId"),

@@ -4,7 +4,7 @@ import pytest
 
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.streams_group_heartbeat import KeyValue
-from tests.coordinator.streams.driver import App, Driver, joined, settle
+from tests.coordinator.streams.driver import App, Driver, joined, settle, stateless
 
 SESSION = 45_000
 ALL = ["0_0", "0_1", "0_2", "0_3"]
@@ -77,6 +77,21 @@ def test_a_static_member_that_changes_what_places_nothing_changes_no_epoch() -> 
     assert driver.group.epoch == epoch
     first.beat(client_tags=[KeyValue(key="zone", value="a")])
     assert driver.group.epoch == epoch + 1
+
+
+@pytest.mark.parametrize("name", ["m1", "m9"])
+def test_a_static_member_that_is_back_with_another_topology_begins_with_nothing(name: str) -> None:
+    driver = Driver({"in": 4, "more": 1})
+    first, second = two(driver)
+    first.leave(-2)
+    driver.elsewhere = True
+    back = App(driver, name, stateless("new", "more"), instance="i1", process=first.process, epoch=1)
+    back.join()
+    assert (back.error, back.have()) == (ErrorCode.NONE, [])
+    assert driver.dump() == driver.dump(driver.replayed())
+    driver.finish()
+    settle(back, second)
+    assert (back.have(), second.have()) == (["new_0"], [])
 
 
 def test_while_a_static_member_is_away_its_tasks_wait_for_it() -> None:

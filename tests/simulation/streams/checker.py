@@ -78,7 +78,7 @@ class Checker:
     def took(self, member: Member, task: Task, role: Role) -> None:
         """A member has taken on a task, or has it in another role."""
         owners = self._owners.setdefault((member.group_id, task), [])
-        copies = self._copies.setdefault((member.process.name, task), [])
+        copies = self._copies.setdefault((member.process_id, task), [])
         if member in owners:
             owners.remove(member)
         if role is Role.ACTIVE:
@@ -96,7 +96,7 @@ class Checker:
         owners = self._owners.get((member.group_id, task), [])
         if member in owners:
             owners.remove(member)
-        self._copies[member.process.name, task].remove(member)
+        self._copies[member.process_id, task].remove(member)
 
     def rejoins(self, member: Member) -> None:
         """A member has abandoned all it had: it counts again."""
@@ -286,7 +286,8 @@ class Checker:
             life = self._lives[group.group_id, member_id]
             expired = now >= life.heard + self.world.settings_of(group.group_id).session_timeout_ms
             timeout = self.world.rebalance_timeouts[member_id]
-            legal = expired or (life.told is not None and now >= life.told[0] + timeout)
+            late = life.told is not None and now >= life.told[0] + timeout
+            legal = expired or late or self.world.failed_appends > 0
         elif cause.member_id == member_id:
             legal = cause.member_epoch < 0
         else:

@@ -26,10 +26,12 @@ class Decision(NamedTuple):
     Attributes:
         settings: how it was configured.
         lags: of the copies that members had.
+        on_disk: lags of the copies in their processes.
     """
 
     settings: StreamsSettings
     lags: dict[tuple[str, Task], int]
+    on_disk: dict[tuple[str, Task], int]
 
 
 class Coverage:
@@ -63,14 +65,20 @@ class Coverage:
 
     def decided(self, group_id: str) -> None:
         """A group has come to a new epoch, going by what is known now."""
+        group = self.world.checker.ledger.group(group_id)
         lags: dict[tuple[str, Task], int] = {}
-        for name, current in self.world.checker.ledger.group(group_id).current.items():
+        for name, current in group.current.items():
             offsets, ends = self._offsets.get((group_id, name), {}), self._ends.get((group_id, name), {})
             for task in offsets.keys() & frozenset().union(*current.assigned):
                 end = ends.get(task, self.end(group_id, task))
                 if end is not None:
                     lags[name, task] = end - offsets[task]
-        self._decided[group_id] = Decision(self.world.settings_of(group_id), lags)
+        on_disk = {(group.members[name].process_id, task): lag for (name, task), lag in lags.items()}
+        for process, task, offset in self.reports(group_id):
+            end = self.end(group_id, task)
+            if end is not None:
+                on_disk[process, task] = min(end - offset, on_disk.get((process, task), end))
+        self._decided[group_id] = Decision(self.world.settings_of(group_id), lags, on_disk)
 
     def gone(self, group_id: str, member_id: str) -> None:
         """A member isn't in the group any more."""
@@ -118,7 +126,7 @@ class Coverage:
         """
         heirs = [name for name, tasks in group.target.items() if task in tasks.active.union(*tasks)]
         heir = next((name for name in heirs if task in group.target[name].active), None)
-        if heir is None or any(group.members[name].process_id == member.process.name for name in heirs):
+        if heir is None or any(group.members[name].process_id == member.process_id for name in heirs):
             return
         if any(task in current.active for name, current in group.current.items() if name != member.member_id):
             return  # somebody runs it, for all that is known
@@ -141,16 +149,18 @@ class Coverage:
         return lag is not None and lag <= acceptable and self._truth(member, task, acceptable)
 
     def _may_be_caught_up(self, group: Group, member: Member, task: Task) -> bool:
-        """Whether the copy in a member's process is caught up, or is known to have been."""
-        acceptable = self.world.settings_of(group.group_id).acceptable_recovery_lag
-        if self._truth(member, task, acceptable):
+        """Whether the copy in a member's process is caught up, or is or was known to be."""
+        decision = self._decided[group.group_id]
+        acceptable = decision.settings.acceptable_recovery_lag
+        was = decision.on_disk.get((member.process_id, task))
+        if self._truth(member, task, acceptable) or (was is not None and was <= acceptable):
             return True
         own_end = self._ends.get((group.group_id, member.member_id), {}).get(task)
         end = self.end(group.group_id, task) if own_end is None else own_end
         return end is not None and any(
             end - offset <= acceptable
             for process, of, offset in self.reports(group.group_id)
-            if (process, of) == (member.process.name, task)
+            if (process, of) == (member.process_id, task)
         )
 
     def _truth(self, member: Member, task: Task, acceptable: int) -> bool:

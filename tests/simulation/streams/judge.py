@@ -44,6 +44,12 @@ class Judge:
     def fail(self, job: PlacementJob, what: str) -> None:
         raise InvariantError(f"at {self.world.elapsed}, {job.group_id}, placement for {job.group_epoch}: {what}")
 
+    def failed(self) -> None:
+        """The step under way didn't get into the log, nor does what comes of its jobs."""
+        self._asked.clear()
+        self._solved.clear()
+        self._placements.clear()
+
     # What is asked for ------------------------------------------------------------------------------------------
 
     def asked(self, job: PlacementJob) -> None:

@@ -86,6 +86,7 @@ class Member:
         self.habits = habits
         self.application = process.application
         self.group_id = self.application.group_id
+        self.process_id = process.name  # as of now: when this member is dead, the process may go on elsewhere
         self.member_id = world.new_id(process.name)
         self.epoch = 0
         self.gone = False
@@ -166,7 +167,7 @@ class Member:
         if joining:
             request.topology = self.application.topology()
             request.rebalance_timeout_ms = habits.rebalance_ms
-            request.process_id = process.name
+            request.process_id = self.process_id
             request.client_tags = [KeyValue(key=key, value=value) for key, value in process.tags.items()]
             if habits.endpoint is not None:
                 request.user_endpoint = Endpoint(host=habits.endpoint[0], port=habits.endpoint[1])

@@ -293,13 +293,15 @@ class Scenario:
 
     def _wait(self) -> None:
         """Give the groups time: sessions and revocations may have to expire, and state has to be restored."""
-        deadline = self.world.now + 1_500_000
-        self.world.run(150_000)
-        while (restless := unrest(self.world, self.processes)) and self.world.now < deadline:
-            self.world.run(10_000)
-        if restless:
-            raise InvariantError(f"at {self.world.elapsed}, left alone for long: {restless}")
-        self.world.run(30_000)
+        world, deadline = self.world, self.world.now + 1_500_000
+        world.run(150_000)
+        quiet = 0
+        while quiet < 6:  # longer than a session
+            world.run(10_000)
+            restless = unrest(world, self.processes)
+            quiet = 0 if restless else quiet + 1
+            if restless and world.now > deadline:
+                raise InvariantError(f"at {world.elapsed}, left alone for long: {restless}")
 
 
 def simulate(seed: int, scale: Scale) -> Counter[str]:

@@ -322,6 +322,7 @@ class World:
             if self.append_error is not None:
                 self.note("not appended", self.append_error)
                 self.failed_appends += 1
+                self.judge.failed()
                 if step.failed is not None:
                     self.perform(step.failed(append_error(self.append_error)))
                     return

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply, changed, hear
 from kohort.broker.security import Operation, ResourceType
+from kohort.coordinator.streams.environment import Cluster
 from kohort.coordinator.streams.internal_topics import MISSING_INTERNAL_TOPICS
+from kohort.coordinator.streams.requests import check_topology
 from kohort.coordinator.streams.results import HeartbeatResult
-from kohort.protocol.errors import ErrorCode, shown
+from kohort.protocol.errors import ErrorCode, KafkaError, shown
 from kohort.protocol.messages.streams_group_heartbeat import (
     Status,
     StreamsGroupHeartbeatRequest,
@@ -31,8 +33,10 @@ def handle(request: StreamsGroupHeartbeatRequest, context: Context) -> Response 
     if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
         return _refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if request.topology is not None:
-        if not _topics_allowed(request.topology, context):
-            return _refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        try:
+            _check_topics_allowed(request.topology, context)
+        except KafkaError as error:
+            return HeartbeatResult.refused(error).response
         if not groups.placer.ready:
             # The first of all members waits a moment; it would have to come again for its tasks otherwise.
             reply: Reply[Response] = Reply()
@@ -78,21 +82,26 @@ def _answer(result: HeartbeatResult, context: Context) -> Response:
     return response
 
 
-def _topics_allowed(topology: StreamsGroupHeartbeatRequest.Topology, context: Context) -> bool:
-    """Whether the client may see all topics that its topology names."""
+def _check_topics_allowed(topology: StreamsGroupHeartbeatRequest.Topology, context: Context) -> None:
+    """Raise unless the client may see all topics that its topology names, and those that its patterns match now."""
     if context.broker.authorizer is None:
-        return True
-    return all(
-        context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in dict.fromkeys(_names(topology))
-    )
+        return
+    check_topology(topology)  # which sees to it that the patterns are few, and quick
+    names = dict.fromkeys(_names(topology, context.broker.groups.cluster))
+    if not all(context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names):
+        raise KafkaError(
+            ErrorCode.TOPIC_AUTHORIZATION_FAILED, "The topology uses topics that the client may not describe."
+        )
 
 
-def _names(topology: StreamsGroupHeartbeatRequest.Topology) -> Iterator[str]:
+def _names(topology: StreamsGroupHeartbeatRequest.Topology, cluster: Cluster) -> Iterator[str]:
     for part in topology.subtopologies:
         yield from part.source_topics
         yield from part.repartition_sink_topics
         for topic in (*part.repartition_source_topics, *part.state_changelog_topics):
             yield topic.name
+        for pattern in part.source_topic_regex:
+            yield from cluster.matching(pattern)
 
 
 def _refuse(code: ErrorCode) -> Response:

@@ -8,7 +8,7 @@ import logging
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Final
 
 from kohort.broker.streams.solver import Solver
@@ -25,6 +25,9 @@ SMALL: Final = 1000
 
 PATIENCE_SECONDS: Final = 0.01
 """How long a small group's tasks are waited for. Members that come for them would have to come again otherwise."""
+
+TURN_SECONDS: Final = 0.05
+"""How long is waited at most in one turn of the loop, where many groups' tasks are placed at once."""
 
 REST_SECONDS: Final = 300.0
 """How long a process is kept that nobody needs."""
@@ -53,6 +56,7 @@ class Placer:
         self._eager: list[Callable[[], None]] = []
         self._resting: asyncio.TimerHandle | None = None
         self._stopped = False
+        self._waited = 0.0  # s, in this turn of the loop
         self.solved: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -66,15 +70,12 @@ class Placer:
         self._tire()
         began = time.perf_counter()
         solving = self._thread.submit(self._solver.solve, job.assignor, job.group)
-        if self.ready and not self.under_way and _size(job.group) <= SMALL:
-            try:
-                error = solving.exception(PATIENCE_SECONDS)
-            except TimeoutError:
-                pass
-            else:
-                if error is None:
-                    self._count(job, began)
-                    return solving.result()
+        if self.ready and not self.under_way and self._waited < TURN_SECONDS and _size(job.group) <= SMALL:
+            done = wait((solving,), PATIENCE_SECONDS).done
+            self._waited_since(began)
+            if done and solving.exception() is None:
+                self._count(job, began)
+                return solving.result()
         self.under_way += 1
         asyncio.wrap_future(solving).add_done_callback(functools.partial(self._done, job, began))
         return None
@@ -96,6 +97,14 @@ class Placer:
             self._resting.cancel()
         self._solver.stop()
         self._thread.shutdown(cancel_futures=True)
+
+    def _waited_since(self, began: float) -> None:
+        if not self._waited:
+            asyncio.get_running_loop().call_soon(self._turn)
+        self._waited += time.perf_counter() - began
+
+    def _turn(self) -> None:
+        self._waited = 0.0
 
     def _started(self, starting: asyncio.Future[None]) -> None:
         error = None if starting.cancelled() else starting.exception()

@@ -4,7 +4,7 @@ A solver doesn't let go of the interpreter while it works, so in a thread it wou
 it takes. A process doesn't; it has another core where there is one, it can be killed, and what it needs of memory is
 gone with it.
 
-    python -m kohort.broker.streams.solver
+    python -P -m kohort.broker.streams.solver
 
 is such a process: it reads assignors' names with their groups from its standard input, and writes placements, both as
 pickles with their size in front, until its input ends.
@@ -20,6 +20,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from typing import IO, Any, Final
 
@@ -29,10 +30,14 @@ from kohort.coordinator.placement.model import Group, Member, Placement, Subtopo
 __all__ = ["Solver", "SolverError"]
 
 _ANY: Final = Group((Subtopology("0", 3, 1),), (Member("a"), Member("b")), standbys=1)
-_COMMAND: Final = (sys.executable, "-m", "kohort.broker.streams.solver")
+# Without -P, whatever lies in the directory that the broker was started in could take a module's place.
+_COMMAND: Final = (sys.executable, "-P", "-m", "kohort.broker.streams.solver")
 _SIZE: Final = struct.Struct(">Q")
 _NICENESS: Final = 5
 """Where there is one core for all, heartbeats come first."""
+
+DEADLINE_SECONDS: Final = 30.0
+"""How long a placement may take. The largest groups need a few seconds, and all others wait meanwhile."""
 
 
 class SolverError(Exception):
@@ -74,16 +79,16 @@ class Solver:
         Raises:
             SolverError: it failed.
         """
+        began = time.monotonic()
         try:
-            process = self._started()
-            assert process.stdin is not None
-            assert process.stdout is not None
-            _write(process.stdin, (assignor, group))
-            answer = _read(process.stdout)
+            answer = _answer(self._started(), (assignor, group))
         except OSError as error:
-            raise SolverError(f"the process can't be started, or is gone: {error}") from None
+            answer, reason = None, f"the process can't be started, or is gone: {error}"
+        else:
+            reason = "the process is gone"
         if answer is None:
-            raise SolverError("the process is gone")
+            late = time.monotonic() - began >= DEADLINE_SECONDS
+            raise SolverError(f"it took longer than {DEADLINE_SECONDS:g} s" if late else reason)
         if isinstance(answer, str):
             raise SolverError(answer)
         placement: Placement = answer
@@ -107,9 +112,14 @@ class Solver:
             if self._process is not None and self._process.poll() is not None:
                 self._end()
             if self._process is None:
-                # In a session of its own: a Ctrl-C in the terminal is the broker's business.
+                # In a session of its own: a Ctrl-C in the terminal is the broker's business. It finds modules where the
+                # broker does, which may be in an application that has put this package on its path by itself.
                 self._process = subprocess.Popen(
-                    self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+                    self._command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    start_new_session=True,
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sys.path))},
                 )
             return self._process
 
@@ -122,6 +132,20 @@ class Solver:
                 assert pipe is not None
                 with contextlib.suppress(OSError):  # of what it didn't read any more
                     pipe.close()
+
+
+def _answer(process: subprocess.Popen[bytes], asked: object) -> Any:
+    """What the process answers; None if it ends before, as it does when it takes too long."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    late = threading.Timer(DEADLINE_SECONDS, process.kill)
+    late.start()
+    try:
+        _write(process.stdin, asked)
+        return _read(process.stdout)
+    finally:
+        late.cancel()
+        late.join()
 
 
 def _write(pipe: IO[bytes], message: object) -> None:

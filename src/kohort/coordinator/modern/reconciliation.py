@@ -68,7 +68,7 @@ def reconcile(
         return _moved(standing, target_epoch, MemberState.STABLE, dict(target), {}, rules)
     epoch = standing.epoch
     if standing.state is MemberState.UNREVOKED:
-        if _still_has(owned, standing.revoking):
+        if _still_has(owned, standing.revoking, standing.assigned):
             return standing
         epoch += 1
 
@@ -103,15 +103,20 @@ def reconcile(
             else:
                 waiting = True
 
-    if revoked and _still_has(owned, revoked):
+    if revoked and _still_has(owned, revoked, kept):
         return _moved(standing, epoch, MemberState.UNREVOKED, kept | promoted, revoked, rules)
     state = MemberState.UNRELEASED if waiting else MemberState.STABLE
     return _moved(standing, target_epoch, state, kept | granted, {}, rules)
 
 
-def _still_has(owned: Mapping[I, R] | None, given_up: Mapping[I, R]) -> bool:
-    """Whether a member has any of this, for all that one knows."""
-    return owned is None or any(owned.get(item) == role for item, role in given_up.items())
+def _still_has(owned: Mapping[I, R] | None, given_up: Mapping[I, R], kept: Mapping[I, R]) -> bool:
+    """Whether a member has any of what it shall give up, for all that one knows.
+
+    In whatever role, since it may not have heard yet of the latest; but what it keeps in another role it may have.
+    """
+    return owned is None or any(
+        item in owned and (owned[item] == role or item not in kept) for item, role in given_up.items()
+    )
 
 
 def _moved(

@@ -44,9 +44,11 @@ def _moves(problem: Problem, shares: Shares) -> int:
     rivals = [(task, rival) for task, rivals in problem.rivals.items() for rival in rivals[1:]]
     bests = _Bests(problem, shares, [1] * len(problem.members), owned, owner[owned], rivals)
     stores = np.array(problem.stores)
+    (low, high), (stateful_low, stateful_high) = bests.fair(stores >= 0), bests.fair(stores > 0)
     return max(
-        bests.misplaced(stores >= 0, *bests.fair(stores >= 0)),
-        bests.misplaced(stores > 0, *bests.fair(stores > 0)) + bests.misplaced(stores == 0, 0, problem.tasks),
+        bests.misplaced(stores >= 0, low, high),
+        bests.misplaced(stores > 0, stateful_low, stateful_high)
+        + bests.misplaced(stores == 0, max(0, low - stateful_high), high - stateful_low),
     )
 
 
@@ -100,26 +102,27 @@ class _Bests:
     ) -> None:
         import numpy as np
 
-        shape = len(sizes), len(shares.floor)
+        count = len(sizes)
+        shape = len(shares.floor), count
         subtopology = np.array(problem.subtopology, np.int64)
         if others:
             more = np.array(others, np.int64).T
-            pairs = np.concatenate([tasks * shape[0] + places, more[0] * shape[0] + more[1]])
-            tasks, places = np.divmod(np.unique(pairs), shape[0])
-        cells = places * shape[1] + subtopology[tasks]
+            pairs = np.concatenate([tasks * count + places, more[0] * count + more[1]])
+            tasks, places = np.divmod(np.unique(pairs), count)
+        cells = subtopology[tasks] * count + places
         choices = np.bincount(tasks, minlength=problem.tasks)
         alone = cells[choices[tasks] == 1]
         self._partitions = np.array(problem.partitions, np.int64)
-        self._anywhere = np.bincount(subtopology[choices == 0], minlength=shape[1])
-        self._every = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
-        self._alone = np.bincount(alone, minlength=shape[0] * shape[1]).reshape(shape)
+        self._anywhere = np.bincount(subtopology[choices == 0], minlength=shape[0])
+        self._every = np.bincount(cells, minlength=shape[0] * count).reshape(shape)
+        self._alone = np.bincount(alone, minlength=shape[0] * count).reshape(shape)
         self._rest = np.array(shares.rest, np.int64)
-        self._least = np.outer(sizes, shares.floor)
-        self._most = self._least + np.outer(sizes, self._rest > 0)
+        self._least = np.outer(shares.floor, sizes)
+        self._most = self._least + np.outer(self._rest > 0, sizes)
 
     def fair(self, chosen: NDArray[bool_]) -> tuple[int, int]:
         """Least and most tasks of some subtopologies in a place with one member."""
-        tasks, members = int(self._partitions[chosen].sum()), len(self._least)
+        tasks, members = int(self._partitions[chosen].sum()), self._least.shape[1]
         return tasks // members, -(-tasks // members)
 
     def misplaced(self, chosen: NDArray[bool_], low: ArrayLike, high: ArrayLike) -> int:
@@ -131,11 +134,11 @@ class _Bests:
         """
         import numpy as np
 
-        every, alone, anywhere = self._every[:, chosen], self._alone[:, chosen], self._anywhere[chosen]
-        least, most = self._least[:, chosen], self._most[:, chosen]
+        every, alone, anywhere = self._every[chosen], self._alone[chosen], self._anywhere[chosen]
+        least, most = self._least[chosen], self._most[chosen]
         lack = np.maximum(least - every, 0)
-        come = np.maximum(lack.sum(axis=1), low - np.minimum(every, most).sum(axis=1)).sum() - anywhere.sum()
-        come_each = np.maximum(lack.sum(axis=0) - anywhere, 0).sum()
-        go = (alone.sum(axis=1) - np.minimum(np.minimum(alone, most).sum(axis=1), high)).sum()
-        go_each = np.maximum(np.maximum(alone - least, 0).sum(axis=0) - self._rest[chosen], 0).sum()
+        come = np.maximum(lack.sum(axis=0), low - np.minimum(every, most).sum(axis=0)).sum() - anywhere.sum()
+        come_each = np.maximum(lack.sum(axis=1) - anywhere, 0).sum()
+        go = (alone.sum(axis=0) - np.minimum(np.minimum(alone, most).sum(axis=0), high)).sum()
+        go_each = np.maximum(np.maximum(alone - least, 0).sum(axis=1) - self._rest[chosen], 0).sum()
         return max(0, int(come), int(come_each), int(go), int(go_each))

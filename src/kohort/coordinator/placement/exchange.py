@@ -62,7 +62,8 @@ def _hand_over(
 ) -> None:
     """Givers go down to the least count each, takers up to the most, as far as there are both.
 
-    Of equally cheap extras, those of members with most go first.
+    Of equally cheap extras, those of members with most go first. Where a bin's member with the fewest extras has
+    such a one already, another would get it, and would have to hand on one of its own: that costs a move.
     """
     offers = [
         (loss, -len(extras[member]), giver, member, subtopology)
@@ -72,21 +73,29 @@ def _hand_over(
     ]
     heapify(offers)
     for taker in takers:
-        unfit: list[_Offer] = []
-        while offers and counts[taker] < most[taker]:
-            offer = heappop(offers)
+        passed: list[_Offer] = []  # not, or not yet, for this taker
+        dearer: list[_Offer] = []
+        while counts[taker] < most[taker] and (offers or dearer):
+            first = not dearer or (bool(offers) and offers[0] < dearer[0])
+            offer = heappop(offers if first else dearer)
             loss, had, giver, member, subtopology = offer
             if counts[giver] <= least[giver]:
                 continue
             if had != -len(extras[member]):  # somebody gave in the meantime
-                heappush(offers, (loss, -len(extras[member]), giver, member, subtopology))
+                heappush(offers if first else dearer, (loss, -len(extras[member]), giver, member, subtopology))
                 continue
             lacking = [each for each in bins[taker] if subtopology not in extras[each]]
-            if lacking:
-                pattern.move(member, min(lacking, key=lambda each: (len(extras[each]), each)), subtopology)
-                counts[giver] -= 1
-                counts[taker] += 1
-            else:
-                unfit.append(offer)
-        for offer in unfit:
+            if not lacking:
+                passed.append(offer)
+                continue
+            target = min(lacking, key=lambda each: (len(extras[each]), each))
+            if first and len(extras[target]) > min(len(extras[each]) for each in bins[taker]):
+                heappush(dearer, (loss + 1, *offer[1:]))
+                continue
+            pattern.move(member, target, subtopology)
+            counts[giver] -= 1
+            counts[taker] += 1
+        for offer in passed:
             heappush(offers, offer)
+        for offer in dearer:
+            heappush(offers, (offer[0] - 1, *offer[1:]))

@@ -49,18 +49,19 @@ class Greedy:
 
     def _keep_with_owners(self) -> None:
         """Extras for members who had more tasks of a subtopology than the floor; the dearest first."""
-        whole, shares = self._problem.whole, self._shares
+        whole, shares, value = self._problem.whole, self._shares, Pattern.value
         wanted: list[dict[int, int]] = []  # by subtopology: who wants an extra, and its value
         load = [0] * len(self._problem.members)
         for floor, rest, claims in zip(shares.floor, shares.rest, self._claims, strict=True):
             ceiling = floor + (rest > 0)
             wants: dict[int, int] = {}
             for member, tasks in claims.items():
-                if floor < len(tasks):
-                    if floor < ceiling:
-                        wants[member] = Pattern.value(whole[tasks[floor]], True)
+                if (had := len(tasks)) > floor:
+                    if ceiling > floor:
+                        wants[member] = value(whole[tasks[floor]], True)
                         load[member] += 1
-                    self._homeless += tasks[ceiling:]
+                    if had > ceiling:
+                        self._homeless += tasks[ceiling:]
             wanted.append(wants)
         for subtopology, (rest, wants) in enumerate(zip(shares.rest, wanted, strict=True)):
             if len(wants) > rest:  # those with fewer extras keep theirs
@@ -150,11 +151,13 @@ class Greedy:
         for task in sorted(problem.lags.keys() | problem.keepers.keys()):
             subtopology, owner = problem.subtopology[task], problem.owner[task]
             giver = problem.process[owner]
+            if pattern.counts[giver] <= low[giver]:
+                continue
             claims, floor = self._claims[subtopology].get(owner, ()), self._shares.floor[subtopology]
             if subtopology not in pattern.stateful[owner] or task not in claims[floor : floor + 1]:
                 continue  # the extra isn't there for that task
             for process, cost in sorted(problem.homes(task).items(), key=lambda home: (home[1], home[0])):
-                if process in short and pattern.counts[process] < low[process] and pattern.counts[giver] > low[giver]:
+                if process in short and pattern.counts[process] < low[process]:
                     row = self._room_for_extra(process, subtopology)
                     if row is not None:
                         pattern.move(owner, row, subtopology, problem.whole[task] - cost)

@@ -113,7 +113,7 @@ def _interleaved(kinds: Sequence[tuple[str | None, ...]]) -> Iterator[tuple[str 
 def _agreements(counts: Iterable[int], width: int, missing: int) -> int:
     """Agreements in a tag with `width` values, after the missing copies went where fewest are."""
     levels = sorted(counts)
-    levels = [0] * (width - len(levels)) + levels
+    levels = [0] * min(width - len(levels), missing) + levels
     for _ in range(missing):
         levels[0] += 1
         levels.sort()

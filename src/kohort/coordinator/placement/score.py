@@ -30,9 +30,10 @@ def score(problem: Problem, spread: Spread, active: Sequence[int]) -> Score:
     stores = [0] * len(problem.rows)
     restore = moved = 0
     every = zip(active, problem.owner, problem.subtopology, strict=True)
+    process, stores_of = problem.process, problem.stores
     for task, (member, owner, subtopology) in enumerate(every):
-        count = problem.stores[subtopology]
-        stores[problem.process[member]] += count
+        if count := stores_of[subtopology]:
+            stores[process[member]] += count
         if member != owner and member not in problem.rivals.get(task, ()):
             moved += 1
             if count:

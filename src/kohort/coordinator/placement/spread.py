@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from math import gcd
 
@@ -80,26 +79,35 @@ class Spread:
                 insort(order, (self.deviation(old[1], pattern.stores[old[1]]), old[1]))
 
     def _best_exchange(self, pattern: Pattern, rich: _Ranked, poor: _Ranked) -> tuple[int, int | None] | None:
-        """The subtopologies of an extra to give and, if any, of one to take, that leave the two processes most even."""
+        """Subtopologies of an extra to give and, if any, of one to take, that leave the two processes most even.
+
+        Among equals, those that lose least.
+        """
         gap = rich[0] - poor[0]
         source, target = rich[1], poor[1]
         mine, theirs = self._columns(pattern, source), self._columns(pattern, target)
-        give = [s for s in sorted(mine) if theirs[s] < self._sizes[target]]
-        take: list[int | None] = [s for s in sorted(theirs) if mine[s] < self._sizes[source]]
+        give = [s for s in sorted(mine) if len(theirs.get(s, ())) < self._sizes[target]]
+        take: list[int | None] = [s for s in sorted(theirs) if len(mine.get(s, ())) < self._sizes[source]]
         if pattern.counts[source] > self.low[source] and pattern.counts[target] < self.high[target]:
             take.append(None)
-        best, choice = gap, None
+        best, choice = (gap, 0), None
         for given in give:
             for taken in take:
                 difference = self._problem.stores[given] - (0 if taken is None else self._problem.stores[taken])
                 after = abs(gap - 2 * self._members * difference)
-                if after < best:
-                    best, choice = after, (given, taken)
+                if after < gap:
+                    loss = min(mine[given]) + (0 if taken is None else min(theirs[taken]))
+                    if choice is None or (after, loss) < best:
+                        best, choice = (after, loss), (given, taken)
         return choice
 
-    def _columns(self, pattern: Pattern, process: int) -> Counter[int]:
-        """How many members of a process have an extra of each subtopology."""
-        return Counter(s for member in self._problem.rows[process] for s in pattern.stateful[member])
+    def _columns(self, pattern: Pattern, process: int) -> dict[int, list[int]]:
+        """By subtopology, the values of a process's extras."""
+        columns: dict[int, list[int]] = {}
+        for member in self._problem.rows[process]:
+            for subtopology, value in pattern.stateful[member].items():
+                columns.setdefault(subtopology, []).append(value)
+        return columns
 
     def _transfer(self, pattern: Pattern, source: int, target: int, subtopology: int) -> None:
         extras = pattern.stateful

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kohort.coordinator.placement.network import Network
 from kohort.coordinator.placement.problem import Problem
 from kohort.coordinator.placement.racks import Racks
+
+if TYPE_CHECKING:
+    from numpy import int64
+    from numpy.typing import NDArray
 
 __all__ = ["move_least"]
 
@@ -54,40 +58,53 @@ def _flow(
     """The flow with these bounds of what each member has; without any, the most even one."""
     import numpy as np
 
-    process = problem.process
-    tries: list[tuple[int, int, int, int]] = []  # number of the task, process, number of its kind for it, cost
-    keeps: list[tuple[int, int]] = []  # number of a try, a member of its process that kept the task before
-    kinds: list[tuple[int, int, int]] = []  # number of a task, least and most copies in a kind of rack
+    process, count = problem.process, len(problem.rows)
+    keeps: list[tuple[int, int, int]] = []  # number of a task, process, a member of it that kept the task before
+    homes: list[tuple[int, int, int]] = []  # number of a task, process, its cost there
+    kinds: list[tuple[int, int, int, int]] = []  # number of a task, kind of rack, least and most copies there
+    had: list[tuple[int, int]] = []  # number of a task, process
     for number, (task, members) in enumerate(copies.items()):
-        homes = problem.homes(task)
-        at, had = process[active[task]], [process[member] for member in members]
-        keepers = problem.keepers.get(task, ())
-        tried = {*had, *homes, *(process[keeper] for keeper in keepers), *_some(task, len(problem.rows))} - {at}
-        room = racks.room(racks.kind[at], [racks.kind[each] for each in had])
-        place = {kind: len(kinds) + n for n, kind in enumerate(room)}
-        kinds.extend((number, *room[kind]) for kind in room)
-        for each in sorted(tried):
-            if racks.kind[each] in place:
-                keeps.extend((len(tries), keeper) for keeper in keepers if process[keeper] == each)
-                tries.append((number, each, place[racks.kind[each]], homes.get(each, problem.whole[task])))
-    _, try_process, try_kind, cost = np.array(tries, np.int64).reshape(-1, 4).T
-    keep_try, keep_member = np.array(keeps, np.int64).reshape(-1, 2).T
-    kind_task, least, most = np.array(kinds, np.int64).reshape(-1, 3).T
+        keeps += [(number, process[keeper], keeper) for keeper in problem.keepers.get(task, ())]
+        homes += [(number, at, cost) for at, cost in problem.homes(task).items()]
+        had += [(number, process[member]) for member in members]
+        room = racks.room(racks.kind[process[active[task]]], [racks.kind[process[member]] for member in members])
+        kinds += [(number, kind, least, most) for kind, (least, most) in sorted(room.items())]
+    keep_task, keep_process, keep_member = np.array(keeps, np.int64).reshape(-1, 3).T
+    home_task, home_process, home_cost = np.array(homes, np.int64).reshape(-1, 3).T
+    kind_task, kind_kind, least, most = np.array(kinds, np.int64).reshape(-1, 4).T
+    had_task, had_process = np.array(had, np.int64).reshape(-1, 2).T
+
+    # A try is a task in a process; a place is a task in a kind of rack. Both are found by one sorted number.
+    known = np.fromiter(copies, np.int64)
+    some = np.arange(len(copies))[:, None] * count + _some(known, count)
+    more = (had_task * count + had_process, home_task * count + home_process, keep_task * count + keep_process)
+    tries = np.unique(np.concatenate([some.ravel(), *more]))
+    try_task, try_process = np.divmod(tries, count)
+    places = kind_task * racks.kinds + kind_kind
+    wanted = try_task * racks.kinds + np.array(racks.kind)[try_process]
+    at = np.array(process)[np.array(active)[known]]
+    fit = (try_process != at[try_task]) & np.isin(wanted, places)
+    tries, try_task, try_process, wanted = tries[fit], try_task[fit], try_process[fit], wanted[fit]
+    cost = np.array(problem.whole)[known[try_task]]
+    with_state = np.isin(more[1], tries)
+    cost[np.searchsorted(tries, more[1][with_state])] = home_cost[with_state]
+    may_stay = np.isin(more[2], tries)
+    keep_try, keep_member = np.searchsorted(tries, more[2][may_stay]), keep_member[may_stay]
 
     network = Network(problem.standbys * len(copies))
     tasks, racked = network.nodes(len(copies)), network.nodes(len(kinds))
     processes, members_, sink = network.nodes(len(problem.rows)), network.nodes(len(process)), network.nodes(1)
-    known = np.unique(keep_try)
+    kept = np.unique(keep_try)
     heads = processes[try_process]
-    heads[known] = network.nodes(len(known))  # a way to its keeper, and one to others of the process
+    heads[kept] = network.nodes(len(kept))  # a way to its keeper, and one to others of the process
     network.supply(tasks, problem.standbys)
     network.supply(sink, -problem.standbys * len(copies))
     network.arcs(tasks[kind_task], racked, most, least)
     new = np.ones(len(tries), np.int64)
-    new[known] = 0
-    placed = network.arcs(racked[try_kind], heads, 1, restore=cost, moves=new)
+    new[kept] = 0
+    placed = network.arcs(racked[np.searchsorted(places, wanted)], heads, 1, restore=cost, moves=new)
     stays = network.arcs(heads[keep_try], members_[keep_member], 1)
-    network.arcs(heads[known], processes[try_process[known]], 1, moves=1)
+    network.arcs(heads[kept], processes[try_process[kept]], 1, moves=1)
     seats = network.arcs(processes[process], members_, problem.tasks)
     if bounds is not None:
         network.arcs(members_, sink, bounds[1], bounds[0])
@@ -97,21 +114,21 @@ def _flow(
         network.arcs(members_, sink, len(copies), uneven=len(levels))
     flows = network.solve()
 
-    stay = {keeps[n][0]: keeps[n][1] for n in np.flatnonzero(flows[stays]).tolist()}
-    free = {
-        at: iter([member for member in rows for _ in range(flows[seats][member])])
-        for at, rows in enumerate(problem.rows)
-    }
+    stays_there = np.flatnonzero(flows[stays])
+    stay = dict(zip(keep_try[stays_there].tolist(), keep_member[stays_there].tolist(), strict=True))
+    seated = flows[seats].tolist()
+    free = [iter([member for member in rows for _ in range(seated[member])]) for rows in problem.rows]
     placement: list[list[int]] = [[] for _ in copies]
-    for n in np.flatnonzero(flows[placed]).tolist():
-        number, at, *_ = tries[n]
-        placement[number].append(stay[n] if n in stay else next(free[at]))
+    used = np.flatnonzero(flows[placed])
+    for n, number, there in zip(used.tolist(), try_task[used].tolist(), try_process[used].tolist(), strict=True):
+        placement[number].append(stay[n] if n in stay else next(free[there]))
     return dict(zip(copies, placement, strict=True))
 
 
-def _some(task: int, count: int) -> range | set[int]:
-    """All processes, or some of many, others for each task."""
+def _some(tasks: NDArray[int64], count: int) -> NDArray[int64]:
+    """For each task all processes, or some of many, others for each."""
+    import numpy as np
+
     if count <= _MANY:
-        return range(count)
-    step = count // _TRIED
-    return {(task * 31 + n * step) % count for n in range(_TRIED)}
+        return np.tile(np.arange(count), (len(tasks), 1))
+    return (tasks[:, None] * 31 + np.arange(_TRIED) * (count // _TRIED)) % count

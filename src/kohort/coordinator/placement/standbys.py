@@ -30,10 +30,11 @@ class GreedyStandbys:
         self.copies: dict[int, list[int]] = {}
         self._load = [0] * len(problem.members)
         self._runs = [0] * len(problem.members)
-        for task, subtopology in enumerate(problem.subtopology):
-            if problem.stores[subtopology] and problem.standbys:
-                self.copies[task] = []
-                self._runs[active[task]] += 1
+        if problem.standbys:
+            for task, subtopology in enumerate(problem.subtopology):
+                if problem.stores[subtopology]:
+                    self.copies[task] = []
+                    self._runs[active[task]] += 1
         if self.copies:
             self._floor, rest = divmod(len(self.copies) * problem.standbys, len(problem.members))
             self._ceiling = self._floor + (rest > 0)
@@ -46,28 +47,29 @@ class GreedyStandbys:
         process = self._problem.process
         return [process[self._active[task]], *[process[member] for member in self.copies[task]]]
 
-    def _fits(self, taken: Sequence[int], process: int) -> bool:
-        return process not in taken and self._racks.fits(taken, self._racks.kind[process])
-
     def _keep(self) -> None:
-        """Leave copies where they are, those of the dearest tasks first, and put others where there is state."""
-        problem = self._problem
-        for task in sorted(self.copies, key=lambda task: (-problem.whole[task], task)):
+        """Leave copies where they are, and put others where there is state; who gets too many can choose later."""
+        problem, racks, load = self._problem, self._racks, self._load
+        process, kind = problem.process, racks.kind
+        for task, members in self.copies.items():
+            taken = [process[self._active[task]]]
+            keepers = problem.keepers.get(task, ())
             if task not in problem.lags:  # all copies that there are have caught up
-                for keeper in problem.keepers.get(task, ()):
-                    self._offer(task, keeper)
-            if len(self.copies[task]) < problem.standbys and problem.whole[task]:
-                for process, _ in sorted(problem.homes(task).items(), key=lambda home: (home[1], home[0])):
-                    keepers = [keeper for keeper in problem.keepers.get(task, ()) if problem.process[keeper] == process]
-                    self._offer(task, keepers[0] if keepers else min(problem.rows[process], key=self._rank))
-
-    def _offer(self, task: int, member: int) -> None:
-        """Let a member keep a copy of the task if one is missing, and it fits there."""
-        members = self.copies[task]
-        missing = len(members) < self._problem.standbys and self._load[member] < self._ceiling
-        if missing and self._fits(self._taken(task), self._problem.process[member]):
-            members.append(member)
-            self._load[member] += 1
+                for keeper in keepers:
+                    at = process[keeper]
+                    if len(taken) <= problem.standbys and at not in taken and racks.fits(taken, kind[at]):
+                        members.append(keeper)
+                        taken.append(at)
+                        load[keeper] += 1
+            if len(taken) > problem.standbys or not problem.whole[task]:
+                continue
+            for at, _ in sorted(problem.homes(task).items(), key=lambda home: (home[1], home[0])):
+                if len(taken) <= problem.standbys and at not in taken and racks.fits(taken, kind[at]):
+                    here = [keeper for keeper in keepers if process[keeper] == at]
+                    member = here[0] if here else min(problem.rows[at], key=self._rank)
+                    members.append(member)
+                    taken.append(at)
+                    load[member] += 1
 
     def _rank(self, member: int) -> _Entry:
         """The order in which members get copies: who has few; and then in a different order each time around.
@@ -126,9 +128,13 @@ class GreedyStandbys:
             (self._loss(task, at), task, at) for task, members in self.copies.items() for at in members if at in giving
         ]
         offers.sort()
+        hopeless: set[int] = set()  # kinds of processes that nothing fits in; trying them all would take long
         for taker in sorted(takers, key=self._rank):
+            if self._racks.kind[process[taker]] in hopeless:
+                continue
             left: list[tuple[int, int, int]] = []
             rest = iter(offers)
+            before = load[taker]
             while load[taker] < most and (offer := next(rest, None)):
                 _, task, giver = offer
                 if load[giver] <= least:
@@ -141,9 +147,9 @@ class GreedyStandbys:
                     load[taker] += 1
                 else:
                     left.append(offer)
+            if load[taker] == before:
+                hopeless.add(self._racks.kind[process[taker]])
             offers = left + list(rest)
-            if not offers:
-                return
 
     def _loss(self, task: int, member: int) -> int:
         """What moving a copy away loses: state that it needn't restore, and then its place."""

@@ -9,6 +9,7 @@ from kohort.coordinator.placement.model import Task
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.endpoints import Instance, partitions_by_endpoint
 from kohort.coordinator.streams.internal_topics import ConfiguredTopology
+from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.coordinator.streams.roles import Role
 from kohort.coordinator.streams.tasks import grouped
 from kohort.protocol.messages.streams_group_heartbeat import Status, StreamsGroupHeartbeatResponse, TaskIds
@@ -18,7 +19,9 @@ __all__ = ["answer", "endpoint_map", "statuses"]
 STALE_TOPOLOGY: Final = 0
 SHUTDOWN_APPLICATION: Final = 4
 ASSIGNMENT_DELAYED: Final = 5
+MISSING_CLIENT_TAGS: Final = 6
 
+_KNOWS_MISSING_TAGS: Final = 1  # first version of StreamsGroupHeartbeat whose clients know status 6
 _INT32_MAX: Final = 2**31 - 1
 
 
@@ -56,12 +59,12 @@ def answer(
     )
 
 
-def statuses(draft: Draft, topology_epoch: int, tasks: Mapping[Task, Role]) -> list[Status]:
-    """What a member with this topology and these tasks should know.
+def statuses(draft: Draft, metadata: StreamsMetadata, tasks: Mapping[Task, Role], version: int) -> list[Status]:
+    """What a member that says this about itself and has these tasks should know.
 
     Kafka Streams stops working while an assignment is delayed, so those who have tasks to go on with aren't told.
     """
-    group = draft.group
+    group, topology_epoch = draft.group, metadata.topology_epoch
     told = []
     if draft.topology is not None and topology_epoch < draft.topology.epoch:
         told.append(
@@ -82,6 +85,11 @@ def statuses(draft: Draft, topology_epoch: int, tasks: Mapping[Task, Role]) -> l
     if draft.assignment_epoch != draft.epoch and not tasks:
         why = "more members may join" if group.delayed else "the tasks are being placed"
         told.append(Status(status_code=ASSIGNMENT_DELAYED, status_detail=f"There are no tasks yet: {why}."))
+    if version >= _KNOWS_MISSING_TAGS and (
+        missing := [tag for tag in draft.settings.rack_aware_assignment_tags if tag not in metadata.tags]
+    ):
+        why = f"Standbys are spread over client tags that the member doesn't have: {', '.join(missing)}."
+        told.append(Status(status_code=MISSING_CLIENT_TAGS, status_detail=why))
     return told
 
 

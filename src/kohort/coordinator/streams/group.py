@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kohort.coordinator.modern.group import ModernGroup
 from kohort.coordinator.placement.model import Task
@@ -41,6 +42,7 @@ class StreamsGroup(ModernGroup[StreamsMetadata, Task, Role]):
         endpoint_epoch: rises when the map of endpoints changes; `endpoints` is the map at an epoch.
         delay: waits for more members to join a new group.
         soon: waits a moment, since where one member goes others may, before tasks are placed anew.
+        reports_due: waits for task offsets after a restart.
         job: the placement that is being worked out.
         settings: the group's settings when they were last looked at.
         empty_since: when the last member left, in ms since 1970; None if that isn't known, or if there are members.
@@ -66,6 +68,7 @@ class StreamsGroup(ModernGroup[StreamsMetadata, Task, Role]):
         self.endpoints: tuple[int, list[StreamsGroupHeartbeatResponse.PartitionsByUserEndpoint]] = (-1, [])
         self.delay: Timer | None = None
         self.soon: Timer | None = None
+        self.reports_due: Timer | None = None
         self.job: PlacementJob | None = None
         self.settings: StreamsSettings | None = None
         self.empty_since: int | None = None
@@ -100,6 +103,9 @@ class StreamsGroup(ModernGroup[StreamsMetadata, Task, Role]):
         """A member is gone, and what was known of its state on disk with it."""
         super().drop_member(member_id)
         self.offsets.forget(member_id)
+        if self.refined is not None and member_id in self.refined.tasks:
+            left = {name: tasks for name, tasks in self.refined.tasks.items() if name != member_id}
+            self.refined = replace(self.refined, tasks=left)
         if not self.members:
             self.shutdown_by = None
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from kohort.coordinator.modern.clocks import Clock, Clocks
-from kohort.coordinator.modern.epochs import FIRST_EPOCH, JOINS
+from kohort.coordinator.modern.epochs import FIRST_EPOCH, JOINS, LEFT_FOR_A_WHILE
 from kohort.coordinator.modern.states import MemberState
 from kohort.coordinator.placement.model import Placement
 from kohort.coordinator.step import Answer, Client, Record, Reply, Step
@@ -234,6 +234,28 @@ class StreamsGroups:
                     draft.bump("; ".join(reasons))
                 self._placing.place(draft)
 
+    def _expect_reports(self, group: StreamsGroup, since: int) -> None:
+        """Wait for task offsets after a restart: who was heard of since, and for so long reported none, never does."""
+        settings = self._draft(group).settings
+        wait = settings.task_offset_interval_ms + settings.heartbeat_interval_ms
+        group.reports_due = self._wheel.add(self._wheel.now + wait, partial(self._expect_no_reports, group, since))
+
+    def _expect_no_reports(self, group: StreamsGroup, since: int) -> None:
+        silent = False
+        for member_id, member in group.members.items():
+            clock = self._clocks.get(group.group_id, member_id)
+            if not member.may_report or member.standing.epoch == LEFT_FOR_A_WHILE:
+                continue
+            if clock is None or clock.heard == since:
+                silent = True
+            else:
+                member.may_report = False
+                group.offsets.forget(member_id)
+        group.refine_again = True
+        group.touch()
+        if silent:
+            self._expect_reports(group, since)
+
     def _timed_draft(self, group: StreamsGroup) -> Draft:
         """For what a timer does to a group; timers that run at the same time do it in one step."""
         for step, draft in self._timed:
@@ -350,10 +372,12 @@ class StreamsGroups:
             self._watch(group, now)
             # An epoch that no member has seen before the restart, so that all ask for the map.
             group.endpoint_epoch = now // 1000 % _INT32
-            for member_id, member in group.members.items():
-                member.silent_since_load = True
-                group.offsets.report(member_id, member.metadata.process_id or member_id, (), None)
             group.refine_again = True
+            for member_id, member in group.members.items():
+                member.may_report = True
+                group.offsets.report(member_id, member.metadata.process_id or member_id, (), None)
+            if group.members:
+                self._expect_reports(group, now)
 
     def unload(self) -> None:
         """Forget all groups: nobody waits for an answer."""
@@ -362,7 +386,7 @@ class StreamsGroups:
 
     def _remove(self, group: StreamsGroup) -> None:
         self._groups.pop(group.group_id, None)
-        for timer in (group.delay, group.soon):
+        for timer in (group.delay, group.soon, group.reports_due):
             if timer is not None:
                 timer.cancel()
         for member_id in group.members:

@@ -21,7 +21,7 @@ from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.coordinator.streams.membership import Known, admit, departing, identify
 from kohort.coordinator.streams.placing import Placing
-from kohort.coordinator.streams.refining import refine_further, refined, rename
+from kohort.coordinator.streams.refining import hand_over, refine_further, refined
 from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.coordinator.streams.roles import Role
 from kohort.coordinator.streams.tasks import RULES, holdings, shown
@@ -76,9 +76,12 @@ class Heartbeats:
         reasons += review(draft, self._cluster)
         if owned:
             _check_tasks_exist(group, known.standing, owned)
-        if known.replaces not in (None, member_id):
-            rename(group, known.replaces, member_id)
         eager = self._take_offsets(group, member_id, metadata, request)
+        if known.replaces is not None:
+            hand_over(
+                group, known.replaces, member_id, goes_on=metadata.topology_epoch == known.metadata.topology_epoch
+            )
+            eager = group.refine_again = True  # its state may have become old while it was away
         if joins and not group.members and draft.settings.initial_rebalance_delay_ms > 0:
             self._delay(group, now + draft.settings.initial_rebalance_delay_ms)
         group.empty_since = None
@@ -105,7 +108,7 @@ class Heartbeats:
             draft,
             member_id,
             standing.epoch,
-            statuses(draft, metadata.topology_epoch, given),
+            statuses(draft, metadata, given, client.version),
             given if tell else None,
         )
         self._tell_endpoints(draft, request, response)
@@ -126,20 +129,12 @@ class Heartbeats:
     def _take_offsets(
         self, group: StreamsGroup, member_id: str, metadata: StreamsMetadata, request: StreamsGroupHeartbeatRequest
     ) -> bool:
-        """Note how far the member's copies are; does that concern a task that is moving?
-
-        With its first heartbeat after a restart of the coordinator a member reports, or it is one that never does.
-        """
+        """Note how far the member's copies are; does that concern a task that is moving?"""
         offsets, ends = request.task_offsets, request.task_end_offsets
-        member = group.members.get(member_id)
-        if member is not None and member.silent_since_load:
-            member.silent_since_load = False
-            if offsets is None and ends is None:
-                group.offsets.forget(member_id)
-            group.refine_again = True
-            group.touch()
         if offsets is None and ends is None:
             return False
+        if (member := group.members.get(member_id)) is not None:
+            member.may_report = False
         group.offsets.report(member_id, metadata.process_id or member_id, offsets, ends)
         moving: frozenset[Task] = frozenset() if group.refined is None else group.refined.moving
         concerned = any(Task(told.subtopology_id, told.partition) in moving for told in offsets or ())

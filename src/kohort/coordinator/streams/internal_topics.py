@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
-from kohort.coordinator.streams.topology import KAFKA_TOPICS, InternalTopic, Subtopology, Topology
+from kohort.coordinator.streams.topology import KAFKA_TOPICS, CopartitionGroup, InternalTopic, Subtopology, Topology
 
 if TYPE_CHECKING:
     from kohort.coordinator.streams.environment import Cluster
@@ -165,9 +165,11 @@ class _Configuration:
         self._partitions = {name: topic.partitions for name, topic in self._repartition.items() if topic.partitions}
         self._look_up(partitions)
         self._derive()
+        # Of each pattern once: it may match thousands of topics, and be in thousands of groups.
+        self._counts = {pattern: {self._partitions[name] for name in names} for pattern, names in self._matched.items()}
         for each in topology.subtopologies.values():
             for group in each.copartition_groups:
-                self._copartition(self._named(group.topics, group.patterns))
+                self._copartition(group)
 
     def subtopologies(self) -> dict[str, ConfiguredSubtopology]:
         """The subtopologies, by id."""
@@ -253,21 +255,21 @@ class _Configuration:
                 f"Nothing says how many partitions these repartition topics should have: {_shown(unknown)}.",
             )
 
-    def _copartition(self, group: Collection[str]) -> None:
+    def _copartition(self, group: CopartitionGroup) -> None:
         """Let a group's repartition topics follow its other topics, which have to have equally many partitions."""
-        outer = [name for name in group if name not in self._repartition]
-        fixed = [name for name in group if name in self._repartition and self._repartition[name].partitions]
-        leading = outer or fixed or group
-        wanted = max((self._partitions[name] for name in leading), default=0)
-        unequal = [name for name in {*outer, *fixed} if self._partitions[name] != wanted]
-        if unequal:
-            told = (f"{name} ({self._partitions[name]})" for name in {*outer, *fixed})
+        outer = {name: self._partitions[name] for name in group.topics if name not in self._repartition}
+        followers = {name: self._partitions[name] for name in group.topics if name in self._repartition}
+        fixed = {name: count for name, count in followers.items() if self._repartition[name].partitions}
+        counts = set(outer.values()).union(*(self._counts[pattern] for pattern in group.patterns))
+        wanted = max(counts or fixed.values() or followers.values(), default=0)
+        if counts.union(fixed.values()) - {wanted}:
+            names = self._named((*outer, *fixed), group.patterns)
+            told = (f"{name} ({self._partitions[name]})" for name in names)
             raise _ProblemError(
                 INCORRECTLY_PARTITIONED_TOPICS,
                 f"These topics have to have equally many partitions, and have not: {_shown(told)}.",
             )
-        for name in group:
-            self._partitions[name] = wanted
+        self._partitions.update(dict.fromkeys(followers, wanted))
 
 
 def _resolve(topology: Topology, matching: Callable[[str], Sequence[str]]) -> dict[str, list[str]]:

@@ -85,16 +85,16 @@ class StreamsMember(Member[StreamsMetadata, Task, Role]):
     """A member, and what is only kept in memory about it.
 
     Attributes:
-        silent_since_load: nothing was heard of it since its shard was loaded, so its task offsets are yet to come.
+        may_report: its shard was loaded a short while ago, and if it reports task offsets it will do so soon.
         quiet: what it is answered as long as there is nothing new, at revision `quiet_at` of the group.
         clock: its clock, if it is answered so.
     """
 
-    __slots__ = ("clock", "quiet", "quiet_at", "silent_since_load")
+    __slots__ = ("clock", "may_report", "quiet", "quiet_at")
 
     def __init__(self, member_id: str, metadata: StreamsMetadata) -> None:
         super().__init__(member_id, metadata)
-        self.silent_since_load = False
+        self.may_report = False
         self.quiet: HeartbeatResult | None = None
         self.quiet_at = -1
         self.clock: Clock | None = None

@@ -58,7 +58,7 @@ def admit(draft: Draft, request: StreamsGroupHeartbeatRequest) -> Known:
     if holder is not None:
         away = group.members[holder].standing.epoch == LEFT_FOR_A_WHILE
         if away:
-            return _takes_its_place(draft, holder, member_id)
+            return _takes_its_place(draft, holder, request)
         if holder != member_id:
             raise KafkaError(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
@@ -72,15 +72,19 @@ def admit(draft: Draft, request: StreamsGroupHeartbeatRequest) -> Known:
     return Known(member.metadata, member.standing, behind=True)
 
 
-def _takes_its_place(draft: Draft, holder: str, member_id: str) -> Known:
-    """A static member is back, and goes on where it left; what it ran it no longer does."""
-    member = draft.group.members[holder]
+def _takes_its_place(draft: Draft, holder: str, request: StreamsGroupHeartbeatRequest) -> Known:
+    """A static member is back, and goes on where it left; or from nothing, if it runs another topology now."""
+    member, member_id = draft.group.members[holder], request.member_id
     log.info("static member is back group=%s member=%s was=%s", draft.group.group_id, member_id, holder)
-    standing = replace(member.standing, epoch=JOINS, previous_epoch=JOINS, state=MemberState.STABLE)
+    goes_on = request.topology is not None and request.topology.epoch == member.metadata.topology_epoch
+    target = draft.target(holder) if goes_on else {}
     if holder != member_id:
-        target = draft.target(holder)
         draft.remove(holder)
+    if holder != member_id or not goes_on:
         draft.put_target(member_id, target)
+    standing: Standing[Task, Role] = Standing()
+    if goes_on:
+        standing = replace(member.standing, epoch=JOINS, previous_epoch=JOINS, state=MemberState.STABLE)
     draft.assume(member_id, standing)
     return Known(member.metadata, standing, replaces=holder)
 

@@ -11,7 +11,7 @@ from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.roles import Role
 from kohort.coordinator.streams.warmups import Holder, Refined, refine
 
-__all__ = ["refine_further", "refined", "rename"]
+__all__ = ["hand_over", "refine_further", "refined"]
 
 
 def refined(draft: Draft, member_id: str) -> Mapping[Task, Role]:
@@ -54,10 +54,12 @@ def refine_further(draft: Draft, *, eager: bool) -> bool:
     return True
 
 
-def rename(group: StreamsGroup, before: str, after: str) -> None:
-    """A static member has another id now: what the old one was to have, the new one is to have."""
+def hand_over(group: StreamsGroup, before: str, after: str, *, goes_on: bool) -> None:
+    """A static member is back, maybe under another id: what it was to have it is to have still, if it goes on."""
     if group.refined is not None:
-        tasks = {after if member_id == before else member_id: held for member_id, held in group.refined.tasks.items()}
+        tasks = dict(group.refined.tasks)
+        was = tasks.pop(before, {})
+        tasks[after] = was if goes_on else {}
         group.refined = replace(group.refined, tasks=tasks)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from kohort.coordinator.streams.patterns import check_pattern
@@ -24,6 +24,9 @@ _LEAVE_FOR_A_WHILE: Final = -2
 
 _LEGAL_TOPIC: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
 _MAX_PATTERNS: Final = 100
+_MAX_TASKS: Final = 100_000
+"""Most tasks in one heartbeat: more than a broker has files for. Each costs time and memory before it is known whether
+there is such a task."""
 
 
 def check_heartbeat(request: StreamsGroupHeartbeatRequest) -> None:
@@ -94,6 +97,8 @@ def _check_tasks(request: StreamsGroupHeartbeatRequest) -> None:
     for field, tasks in lists:
         if tasks is None:
             raise _invalid(f"{field} must be given if ActiveTasks, StandbyTasks or WarmupTasks is.")
+        if len(seen) + sum(len(ids.partitions) for ids in tasks) > _MAX_TASKS:
+            raise _invalid(f"{field}: a member can't have more than {_MAX_TASKS} tasks.")
         for subtopology, partition in _listed(tasks):
             if partition < 0:
                 raise _invalid(f"{field}: partition {partition} of subtopology {shown(subtopology)} is negative.")
@@ -116,8 +121,10 @@ def _check_tags(tags: Iterable[KeyValue]) -> None:
         seen.add(tag.key)
 
 
-def _check_offsets(field: str, offsets: Iterable[TaskOffset]) -> None:
+def _check_offsets(field: str, offsets: Collection[TaskOffset]) -> None:
     """Negative offsets pass: Kafka Streams says -2 for "at the end", and -4 for "unknown"."""
+    if len(offsets) > _MAX_TASKS:
+        raise _invalid(f"{field}: a member can't have more than {_MAX_TASKS} tasks.")
     seen: set[tuple[str, int]] = set()
     for told in offsets:
         task = (told.subtopology_id, told.partition)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
+from kohort.coordinator.patterns import full_matches
 from kohort.coordinator.transactions.states import TransactionState
 from kohort.coordinator.transactions.transaction import TopicPartition, Transaction
 from kohort.protocol.errors import ErrorCode
@@ -29,8 +30,8 @@ def list_transactions(
     ]
     if request.transactional_id_pattern:
         try:
-            matches = _matching(
-                [transaction.transactional_id for transaction in found], request.transactional_id_pattern
+            matches = full_matches(
+                request.transactional_id_pattern, [transaction.transactional_id for transaction in found]
             )
         except ValueError:
             return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
@@ -69,15 +70,3 @@ def describe_transaction(
             for topic, group in groupby(sorted(partitions), lambda partition: partition.topic)
         ],
     )
-
-
-def _matching(names: list[str], pattern: str) -> list[bool]:
-    """Which of the names match an RE2 pattern as a whole; ValueError for a bad one."""
-    # Arrow brings RE2, whose dialect Kafka's users write, and which no pattern of theirs can slow down.
-    import pyarrow
-    import pyarrow.compute
-
-    column = pyarrow.array(["", *names], pyarrow.string())
-    pyarrow.compute.match_substring_regex(column, pattern)  # "a)|(b" is one in parentheses, but none by itself
-    matches = pyarrow.compute.match_substring_regex(column, f"^(?:{pattern})$").to_pylist()
-    return matches[1:]  # type: ignore[no-any-return]
