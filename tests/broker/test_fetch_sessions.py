@@ -51,6 +51,16 @@ def test_a_partition_keeps_its_place_and_takes_the_new_offset() -> None:
     assert [partition.offset for partition in session.partitions.values()] == [7, 0]
 
 
+@pytest.mark.parametrize("by_id", [False, True])
+def test_a_session_goes_on_with_names_or_with_ids_as_it_began(by_id: bool) -> None:
+    cache = sessions()
+    cache.take(request((0, 0), 0), 0, by_id=by_id)
+    with pytest.raises(KafkaError) as caught:
+        cache.take(request((1, 1), 0), 1, by_id=not by_id)
+    assert caught.value.code is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    assert cache.take(request((1, 1), 0), 1, by_id=by_id).id == 1
+
+
 def test_what_was_served_goes_to_the_end() -> None:
     session = sessions().take(request((0, 0), 0, 1, 2), 0)
     session.served(("t", NO_UUID, 0))

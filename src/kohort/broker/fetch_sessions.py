@@ -52,6 +52,7 @@ class FetchSession:
     Attributes:
         id: 0 if nothing is remembered.
         epoch: the epoch that the client's next request has to have.
+        by_id: whether its topics are named by id.
         incremental: whether the answer tells only what has changed.
     """
 
@@ -59,6 +60,7 @@ class FetchSession:
     epoch: int = 0
     partitions: dict[Key, FetchPartition] = field(default_factory=OrderedDict)
     last_used: int = 0
+    by_id: bool = False
     incremental: bool = False
 
     def served(self, key: Key) -> None:
@@ -90,16 +92,22 @@ class FetchSessions:
         """How many partitions all sessions remember."""
         return sum(len(session.partitions) for session in self._sessions.values())
 
-    def take(self, request: FetchRequest, now: int) -> FetchSession:
+    def take(self, request: FetchRequest, now: int, *, by_id: bool = False) -> FetchSession:
         """The session that a request belongs to, brought up to date by it.
 
+        Args:
+            request: the request.
+            now: ms since 1970.
+            by_id: whether it names topics by id. A client that reconnects may do so in the middle of a session.
+
         Raises:
-            KafkaError: FETCH_SESSION_ID_NOT_FOUND or INVALID_FETCH_SESSION_EPOCH: the client starts anew.
+            KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, or FETCH_SESSION_TOPIC_ID_ERROR, when
+                a session has topics by name and now by id, or the other way round: the client starts anew.
         """
         if request.session_epoch in (FULL, FINAL):
             if request.session_id != NO_SESSION:
                 self._sessions.pop(request.session_id, None)
-            session = FetchSession(last_used=now)
+            session = FetchSession(last_used=now, by_id=by_id)
             _apply(session, request)
             if request.session_epoch == FULL and session.partitions:
                 self._remember(session, now)
@@ -109,6 +117,8 @@ class FetchSessions:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if request.session_epoch != known.epoch:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if by_id != known.by_id:
+            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         known.epoch = 1 if known.epoch == _MAX_EPOCH else known.epoch + 1
         known.last_used = now
         known.incremental = True

@@ -33,7 +33,7 @@ def handle(request: FetchRequest, context: Context) -> FetchResponse | Reply[Fet
     """Read; if there is less than wanted, wait for more."""
     broker = context.broker
     try:
-        session = broker.fetch_sessions.take(request, context.now)
+        session = broker.fetch_sessions.take(request, context.now, by_id=context.version >= BY_ID)
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
     fetch = _Fetch(request, context, session)
