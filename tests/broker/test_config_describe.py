@@ -147,11 +147,5 @@ def test_a_session_must_outlast_a_heartbeat() -> None:
         check_group_configs({"consumer.heartbeat.interval.ms": "45000"}, settings)
 
 
-def test_what_the_broker_is_configured_with_is_no_concern_of_a_group_that_sets_something_else() -> None:
-    settings = Settings.of({"group.share.session.timeout.ms": 1})
-
-    check_group_configs({"streams.num.standby.replicas": "1"}, settings)
-
-
 def test_a_value_can_be_taken_away() -> None:
     check_broker_changes({"log.retention.ms": None}, all_brokers=True)

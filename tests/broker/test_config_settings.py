@@ -223,3 +223,20 @@ def test_a_parts_settings_are_taken_by_their_names() -> None:
 def test_what_kubernetes_puts_into_the_environment_is_passed_over() -> None:
     environ = {"KOHORT_SERVICE_HOST": "10.0.0.1", "KOHORT_PORT": "tcp://10.0.0.1:9092", "KOHORT_PORT_9092_TCP": "x"}
     assert Settings.load(None, environ).int("num.partitions") == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"group.streams.session.timeout.ms": 3000}, "group.streams.min.session.timeout.ms allows no less than 45000"),
+        ({"group.streams.num.standby.replicas": 5}, "group.streams.max.standby.replicas allows no more than 2"),
+        ({"group.consumer.heartbeat.interval.ms": 20_000}, "max.heartbeat.interval.ms allows no more than 15000"),
+        (
+            {"group.share.min.session.timeout.ms": 1, "group.share.session.timeout.ms": 5000},
+            "group.share.session.timeout.ms must be more than group.share.heartbeat.interval.ms",
+        ),
+    ],
+)
+def test_the_brokers_values_for_groups_keep_to_its_own_bounds(given: dict[str, object], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        Settings.of(given)

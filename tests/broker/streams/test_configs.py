@@ -72,7 +72,7 @@ def test_the_size_of_groups_is_the_brokers_to_say() -> None:
 def test_a_value_stays_within_bounds_that_were_moved_after_it_was_set(
     key: str, text: str, limit: str, bound: int, value: int
 ) -> None:
-    settings = streams_settings(Settings.of({limit: bound}), {key: text})
+    settings = streams_settings(Settings.of({limit: bound, f"group.{key}": bound}), {key: text})
 
     assert getattr(settings, key.removeprefix("streams.").replace(".", "_")) == value
 

@@ -235,10 +235,7 @@ def test_a_process_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, members
     with pytest.raises(SolverError, match=r"longer than 0\.05 s"):
         solver.solve("optimal", asked)
 
-    process = solver._process
-    assert process is not None
-    assert process.wait(30) == -9
-    solver.stop()
+    assert not solver.running
 
 
 def test_others_are_placed_after_a_process_that_hung(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_at_start", "check_broker_changes", "check_client_metrics", "check_group_configs", "check_topic_configs",
+    "group_bound_problems",
 ]  # fmt: skip
 
 _MATCHABLE: Final = frozenset(
@@ -113,11 +114,29 @@ def check_group_configs(configs: Mapping[str, str], settings: Settings) -> None:
         raise _invalid(f"streams.assignor.name is {assignor!r}, but group.streams.assignors has {', '.join(assignors)}")
     for kind in ("consumer", "streams", "share"):
         keys = (f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms")
-        if not any(key in values for key in keys):
-            continue
         session, heartbeat = (values.get(key, limit(f"group.{key}")) for key in keys)
         if isinstance(session, int) and isinstance(heartbeat, int) and session <= heartbeat:
             raise _invalid(f"{keys[0]} must be more than {keys[1]}")
+
+
+def group_bound_problems(settings: Settings) -> list[str]:
+    """What is wrong with the broker's own values for groups: they keep to the bounds that they set for each group."""
+    problems = []
+    for name, bounds in GROUP_LIMITS.items():
+        key = f"group.{name}"
+        if key not in BROKER_KEYS:
+            continue
+        low, high = bounds
+        value = settings.int(key)
+        if low is not None and value < settings.int(low):
+            problems.append(f"{key} is {value}, but {low} allows no less than {settings.int(low)}: set that, too")
+        if high is not None and value > settings.int(high):
+            problems.append(f"{key} is {value}, but {high} allows no more than {settings.int(high)}: set that, too")
+    for kind in ("consumer", "streams", "share"):
+        session, heartbeat = f"group.{kind}.session.timeout.ms", f"group.{kind}.heartbeat.interval.ms"
+        if settings.int(session) <= settings.int(heartbeat):
+            problems.append(f"{session} must be more than {heartbeat}")
+    return problems
 
 
 def check_client_metrics(configs: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kohort.broker.config.broker_keys import BROKER_KEYS
-from kohort.broker.config.checks import check_at_start
+from kohort.broker.config.checks import check_at_start, group_bound_problems
 from kohort.broker.config.errors import ConfigError
 from kohort.broker.config.keys import Key, Value
 from kohort.broker.config.sources import Given, from_environment, from_file, from_overrides, from_program
@@ -117,7 +117,10 @@ class Settings:
                 static = {**static, other: static[one]}
         if problems:
             raise ConfigError("\n".join(problems))
-        return cls(static, for_all, for_this, tuple(notes))
+        settings = cls(static, for_all, for_this, tuple(notes))
+        if problems := group_bound_problems(settings):
+            raise ConfigError("\n".join(problems))
+        return settings
 
     # Values
 
