@@ -105,6 +105,33 @@ def test_while_tasks_are_being_placed_members_with_tasks_work_on() -> None:
     assert sorted(first.have() + second.have()) == ALL
 
 
+def test_while_tasks_are_being_placed_nobody_gets_what_becomes_free() -> None:
+    driver = Driver()
+    (first,) = joined(driver, ["m1"])
+    second = App(driver, "m2")
+    second.join()
+    driver.elsewhere = True
+    first.leave()
+    second.beat()
+    assert second.have() == []
+    driver.sleep(1_000)
+    driver.finish()
+    second.beat()
+    assert second.have() == ALL
+
+
+def test_while_tasks_are_being_placed_a_member_may_give_up() -> None:
+    driver = Driver()
+    (first,) = joined(driver, ["m1"])
+    second = App(driver, "m2")
+    second.join()
+    first.beat()
+    driver.elsewhere = True
+    App(driver, "m3").join()
+    first.full()
+    assert not driver.group.members["m1"].standing.revoking
+
+
 def test_one_placement_at_a_time_is_worked_out() -> None:
     driver = Driver(elsewhere=True)
     for name in ("m1", "m2", "m3"):

@@ -66,7 +66,7 @@ class InternalTopics:
         texts = [f"{name} ({problem})" for name, problem in problems.items()]
         if texts != self._told:  # else every member's heartbeat would tell it again
             self._told = texts
-            log.warning("internal topics could not be created: %s", shown(texts, 1000))
+            log.warning("internal topics could not be created because=%s", shown(texts, 1000))
         return f"Could not create {_listed(texts)}."
 
     def stop(self) -> None:

@@ -87,6 +87,7 @@ class Solver:
         else:
             reason = "the process is gone"
         if answer is None:
+            self.rest()  # it may be dying, and not dead yet; the next is another
             late = time.monotonic() - began >= DEADLINE_SECONDS
             raise SolverError(f"it took longer than {DEADLINE_SECONDS:g} s" if late else reason)
         if isinstance(answer, str):

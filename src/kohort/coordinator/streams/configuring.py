@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 
 from kohort.coordinator.streams.draft import Draft
@@ -13,6 +14,8 @@ from kohort.coordinator.streams.topology import Topology
 from kohort.protocol.errors import ErrorCode, KafkaError
 
 __all__ = ["assignment_configs", "configure_group", "review", "take_topology", "uses"]
+
+log = logging.getLogger(__name__)
 
 _UNVALIDATED = -1
 
@@ -56,7 +59,7 @@ def review(draft: Draft, cluster: Cluster) -> list[str]:
     configs = assignment_configs(draft.settings)
     if configs != draft.configs:
         draft.configs = configs
-        reasons.append(f"its settings are {configs}")
+        reasons.append("its settings are " + ", ".join(f"{key}={value}" for key, value in configs.items()))
     return reasons
 
 
@@ -64,6 +67,8 @@ def configure_group(group: StreamsGroup, topology: Topology, cluster: Cluster) -
     """What the topology of a group comes to; worked out only if the group doesn't know."""
     if group.configured is None or group.configured.epoch != topology.epoch:
         group.configured = configure(topology, cluster.partitions, cluster.matching)
+        if problem := group.configured.problem:
+            log.warning("group not ready group=%s status=%d because=%s", group.group_id, problem.code, problem.detail)
         before, group.fingerprint = group.fingerprint, metadata_hash(topology, cluster)
         if group.fingerprint != before:
             group.endpoint_epoch += 1

@@ -129,7 +129,7 @@ class Draft:
     def bump(self, why: str) -> None:
         """The group is in a new epoch."""
         self.epoch += 1
-        log.info("epoch bumped group=%s epoch=%d because %s", self.group.group_id, self.epoch, why)
+        log.info("epoch bumped group=%s epoch=%d because=%s", self.group.group_id, self.epoch, why)
         self.records.append(
             group_record(
                 self.group.group_id, self.epoch, self.metadata_hash, self.validated_topology_epoch, self.configs

@@ -234,11 +234,11 @@ class StreamsGroups:
                     draft.bump("; ".join(reasons))
                 self._placing.place(draft)
 
-    def _expect_reports(self, group: StreamsGroup, since: int) -> None:
+    def _expect_reports(self, group: StreamsGroup, since: int, now: int) -> None:
         """Wait for task offsets after a restart: who was heard of since, and for so long reported none, never does."""
         settings = self._draft(group).settings
         wait = settings.task_offset_interval_ms + settings.heartbeat_interval_ms
-        group.reports_due = self._wheel.add(self._wheel.now + wait, partial(self._expect_no_reports, group, since))
+        group.reports_due = self._wheel.add(now + wait, partial(self._expect_no_reports, group, since))
 
     def _expect_no_reports(self, group: StreamsGroup, since: int) -> None:
         silent = False
@@ -254,7 +254,7 @@ class StreamsGroups:
         group.refine_again = True
         group.touch()
         if silent:
-            self._expect_reports(group, since)
+            self._expect_reports(group, since, self._wheel.now)
 
     def _timed_draft(self, group: StreamsGroup) -> Draft:
         """For what a timer does to a group; timers that run at the same time do it in one step."""
@@ -351,6 +351,7 @@ class StreamsGroups:
 
     def delete(self, group_id: str) -> list[Record]:
         """What removes a group without members, its offsets apart."""
+        log.info("group deleted group=%s", group_id)
         return group_tombstones(group_id)
 
     # The log ----------------------------------------------------------------------------------------------------
@@ -377,7 +378,7 @@ class StreamsGroups:
                 member.may_report = True
                 group.offsets.report(member_id, member.metadata.process_id or member_id, (), None)
             if group.members:
-                self._expect_reports(group, now)
+                self._expect_reports(group, now, now)
 
     def unload(self) -> None:
         """Forget all groups: nobody waits for an answer."""

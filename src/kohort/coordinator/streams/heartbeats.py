@@ -95,7 +95,7 @@ class Heartbeats:
             log.info("application shuts down group=%s member=%s", group.group_id, member_id)
             group.shutdown_by = member_id
             group.touch()
-        self._watch(draft, member_id, metadata, known.standing, standing, now)
+        self._watch(draft, member_id, metadata, known, standing, now)
         given = standing.assigned
         # An earlier answer may have got lost: who has something else than it was given is told again.
         tell = joins or known.behind or given != known.standing.assigned or (owned is not None and owned != given)
@@ -155,8 +155,11 @@ class Heartbeats:
         group, before = draft.group, known.standing
         process = metadata.process_id or member_id
         selves = {member_id, known.replaces}
+        outdated = draft.assignment_epoch != draft.epoch
 
         def free(task: Task, role: Role) -> bool:
+            if outdated:
+                return False  # a target that fits is on its way, and may have this task elsewhere
             for holder, held in group.ownership.holders(task).items():
                 if holder not in selves:
                     other = group.members[holder].metadata.process_id or holder
@@ -186,15 +189,17 @@ class Heartbeats:
         draft: Draft,
         member_id: str,
         metadata: StreamsMetadata,
-        before: Standing[Task, Role],
+        known: Known,
         standing: Standing[Task, Role],
         now: int,
     ) -> None:
         """Wind up the member's clocks."""
+        if known.replaces not in (None, member_id):
+            self._clocks.stop(draft.group.group_id, known.replaces)
         clock = self._clocks.heard(draft.group.group_id, member_id, now, draft.settings.session_timeout_ms)
         if standing.state is not MemberState.UNREVOKED:
             clock.revoke_by = None
-        elif standing is not before and metadata.rebalance_timeout_ms > 0:
+        elif standing is not known.standing and metadata.rebalance_timeout_ms > 0:
             self._clocks.must_revoke(clock, standing.epoch, now + metadata.rebalance_timeout_ms)
 
     def _tell_endpoints(
@@ -247,7 +252,7 @@ class Heartbeats:
     def remove(self, draft: Draft, member_id: str, why: str, now: int) -> None:
         """A member goes, by its own will or not. Its tasks are to be placed anew, but others may be about to go too."""
         group = draft.group
-        log.info("member removed group=%s member=%s because %s", group.group_id, member_id, why)
+        log.info("member removed group=%s member=%s because=%s", group.group_id, member_id, why)
         self._clocks.stop(group.group_id, member_id)
         if group.members[member_id].metadata.endpoint is not None:
             group.endpoint_epoch += 1

@@ -41,13 +41,15 @@ class Placing:
         if not configured.ready:
             draft.put_targets({})
         elif group.job is None:
-            job = group.job = self._job(draft)
+            job = self._job(draft)
             try:
                 placement = self._placer(job)
             except Exception:
                 log.exception("placement failed group=%s epoch=%d", job.group_id, job.group_epoch)
                 placement = self._fall_back(job)
-            if placement is not None:
+            if placement is None:
+                group.job = job
+            else:
                 self.settle(draft, placement)
 
     def placed(self, draft: Draft, job: PlacementJob, placement: Placement | None) -> None:
@@ -55,10 +57,10 @@ class Placing:
         group = draft.group
         if group.job is not job:
             return
+        group.job = None  # whatever becomes of it: a group that goes on waiting for a job never gets another
         members = draft.members()
         if job.group_epoch != draft.epoch or any(member.id not in members for member in job.group.members):
             log.info("placement dropped group=%s epoch=%d now=%d", job.group_id, job.group_epoch, draft.epoch)
-            group.job = None
             self.place(draft)
             return
         if placement is None:
@@ -68,7 +70,6 @@ class Placing:
 
     def settle(self, draft: Draft, placement: Placement) -> None:
         """The target is this placement."""
-        draft.group.job = None
         targets: dict[str, dict[Task, Role]] = {}
         for task, member_id in placement.active.items():
             targets.setdefault(member_id, {})[task] = Role.ACTIVE
