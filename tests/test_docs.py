@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "docs/broker.md", "docs/protocol.md"]
+PAGES = ["README.md", "docs/broker.md", "docs/placement.md", "docs/protocol.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

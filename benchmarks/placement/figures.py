@@ -17,29 +17,29 @@ from kohort.coordinator.placement.metrics import Metrics
 class Figures:
     """What an assignor made of a case.
 
-    Who leaves a group out of balance may well restore and move less than has to be; that isn't counted.
-
     Attributes:
         seconds: median time.
         metrics: what the placement is worth.
         least: what has to be restored and moved for all to be balanced, from what members had.
         standbys: how many could be placed.
+        certified: whether counting was enough to see that nothing is better, and no solver ran; None for Kafka's.
     """
 
     seconds: float
     metrics: Metrics
     least: Least
     standbys: int
+    certified: bool | None
 
     @property
-    def restored_in_vain(self) -> int:
-        """State stores restored beyond the least."""
-        return max(0, self.metrics.restore.stores - self.least.stores)
+    def restored_beyond(self) -> int:
+        """State stores restored beyond the least; negative for who leaves the group out of balance instead."""
+        return self.metrics.restore.stores - self.least.stores
 
     @property
-    def moved_in_vain(self) -> int:
-        """Tasks moved beyond what the least restoring takes."""
-        return max(0, self.metrics.moved - self.least.moves)
+    def moved_beyond(self) -> int:
+        """Tasks moved beyond what the least restoring takes; negative likewise."""
+        return self.metrics.moved - self.least.moves
 
     @property
     def standbys_missing(self) -> int:
@@ -49,15 +49,19 @@ class Figures:
 
 @dataclass(frozen=True)
 class Quality:
-    """A column where less is better.
+    """A column where less is better, down to 0.
 
     Attributes:
         title: what it is called.
-        of: the figure.
+        of: the figure. What is below 0 is shown, and compared as 0: it isn't better, but paid for with balance.
     """
 
     title: str
     of: Callable[[Figures], float]
+
+    def compared(self, figures: Figures) -> float:
+        """The figure as it is compared."""
+        return max(0, self.of(figures))
 
 
 QUALITIES = (
@@ -65,10 +69,19 @@ QUALITIES = (
     Quality("imbalance of state", lambda of: of.metrics.stateful.imbalance),
     Quality("imbalance in all", lambda of: of.metrics.total.imbalance),
     Quality("spread of state stores", lambda of: float(of.metrics.state_stores.spread)),
-    Quality("stores restored beyond the least", lambda of: of.restored_in_vain),
-    Quality("tasks moved beyond the least", lambda of: of.moved_in_vain),
+    Quality("stores restored beyond the least", lambda of: of.restored_beyond),
+    Quality("tasks moved beyond the least", lambda of: of.moved_beyond),
     Quality("standbys missing", lambda of: of.standbys_missing),
 )
+
+
+LEGEND = """\
+imbalance: how far some member is from the floor or the ceiling of its fair share, in tasks.
+moved: active tasks that had an owner and got another. What members had is what the same assignor gave them before.
+beyond the least: more than the least that brings every member to fair shares, from what members had: first the fewest
+  state stores to restore, then the fewest moves with that. It doesn't ask for an even spread of state stores. A
+  negative number is what an assignor saves by leaving the group out of balance, and counts as 0 below.
+*: counting showed that nothing is better, so no solver ran."""
 
 
 def table(found: dict[Case, dict[str, Figures]], names: tuple[str, str]) -> Table:
@@ -87,7 +100,7 @@ def table(found: dict[Case, dict[str, Figures]], names: tuple[str, str]) -> Tabl
             f"{case.subtopologies} × {case.partitions}",
             str(case.standbys),
             "one joins" if case.joining else "full",
-            " | ".join(f"{side.seconds * 1000:.1f}" for side in sides),
+            " | ".join(f"{side.seconds * 1000:.1f}{'*' if side.certified else ''}" for side in sides),
             " | ".join(f"{side.metrics.moved:,}" for side in sides) if case.joining else "",
             *(" | ".join(f"{quality.of(side):.4g}" for side in sides) for quality in QUALITIES),
         )
@@ -98,7 +111,7 @@ def summary(found: dict[Case, dict[str, Figures]], names: tuple[str, str]) -> It
     """For each quality: in how many cases ours is better, as good, and worse, and the worst of each."""
     ours, theirs = names
     for quality in QUALITIES:
-        pairs = [(quality.of(figures[ours]), quality.of(figures[theirs])) for figures in found.values()]
+        pairs = [(quality.compared(figures[ours]), quality.compared(figures[theirs])) for figures in found.values()]
         better = sum(our < their for our, their in pairs)
         worse = sum(our > their for our, their in pairs)
         worst_ours, worst_theirs = (max(side) for side in zip(*pairs, strict=True))
@@ -106,6 +119,11 @@ def summary(found: dict[Case, dict[str, Figures]], names: tuple[str, str]) -> It
             f"{quality.title}: {ours} better in {better}, worse in {worse} of {len(pairs)} cases; "
             f"at most {worst_ours:.4g} against {worst_theirs:.4g}"
         )
+    for name in names:
+        saved = [-figures[name].moved_beyond for figures in found.values() if figures[name].moved_beyond < 0]
+        yield f"{name} moves fewer than balance takes in {len(saved)} cases, by at most {max(saved, default=0)}"
+    certified = sum(figures[ours].certified is True for figures in found.values())
+    yield f"{ours}: no solver is needed in {certified} of {len(found)} cases"
     quicker = sum(figures[ours].seconds < figures[theirs].seconds for figures in found.values())
     for joining, what in ((False, "full"), (True, "one joins")):
         slowest = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,8 @@ from kohort.coordinator.placement.metrics import (
     measure,
 )
 from kohort.coordinator.placement.model import Group, Member, Placement, Subtopology, Task
+from tests.coordinator.placement.groups import random_group
+from tests.coordinator.placement.oracle import restore_cost
 
 STATEFUL = Subtopology("0", 3, state_stores=2)
 STATELESS = Subtopology("1", 2)
@@ -194,3 +197,15 @@ def test_a_zone_that_was_left_out_was_possible() -> None:
     members = zoned("m1", "a"), zoned("m2", "a"), zoned("m3", "b")
     found = of(group(*members, standbys=1, rack_tags=("zone", "rack")), {A: "m1"}, {A: ("m2",)})
     assert found.racks == {"zone": RackSpread(0, 1), "rack": RackSpread(0, 0)}
+
+
+def test_costs_are_those_that_assignors_count_with() -> None:
+    """The oracle's, which `optimal` is held against."""
+    for seed in range(150):
+        random = random_group(Random(seed))
+        costs = RestoreCosts(random)
+        for subtopology in random.subtopologies:
+            for task in (Task(subtopology.id, partition) for partition in range(subtopology.partitions)):
+                for member in random.members:
+                    cost = costs.of(task, member.id)
+                    assert cost.records + cost.stores == restore_cost(random, task, member), (seed, task, member.id)

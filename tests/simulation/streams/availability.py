@@ -97,6 +97,7 @@ class Experiment:
         for _ in range(processes):
             self.add()
         self.settle()
+        self.world.run(2 * settings.task_offset_interval_ms)  # everybody has told how far its copies are
 
     def add(self) -> None:
         """Start another process."""

@@ -66,6 +66,7 @@ class Checker:
         self._copies: dict[tuple[str, Task], list[Member]] = {}
         self._before: dict[tuple[str, str], Current] = {}
         self._epochs: dict[str, tuple[int, int]] = {}
+        self._started = -1
         self._last_owner: dict[tuple[str, Task], str] = {}
         self.moves: Counter[str] = Counter()  # of active tasks from one member to another, by group
         self.coverage = Coverage(world)
@@ -193,9 +194,15 @@ class Checker:
             elif self.world.up and not self.world.failed_appends:
                 self.fail(group_id, f"{member_id}, heard of at {life.heard - self.world.start}, is there still")
 
+    def was_heard_of(self, group_id: str, member_id: str) -> bool:
+        """Whether a member has shown a sign of life since the coordinator was started."""
+        life = self._lives.get((group_id, member_id))
+        return life is not None and life.heard > self._started
+
     def started(self) -> None:
         """A coordinator has loaded the log: the clocks of its members begin anew."""
         self.coverage.restarted()
+        self._started = self.world.now
         self._deadlines.clear()
         for (group_id, member_id), life in self._lives.items():
             life.heard = life.maybe = self.world.now
@@ -212,7 +219,7 @@ class Checker:
             return
         members, ledger.touched = ledger.touched, {}
         for group_id in ledger.placed:
-            self.coverage.decided(group_id)
+            self.coverage.decided(ledger.group(group_id), self._before)
         tasks: dict[str, set[Task]] = {}
         for group_id, member_id in members:
             self._check_epochs(ledger.group(group_id))
@@ -264,7 +271,9 @@ class Checker:
             life.told = first, self.world.now
             life.watched = False  # the deadline may be earlier now
             self._watch(*name, life)
-        if current.epoch > max(FIRST_EPOCH, group.assignment_epoch) or (current.epoch < 0 and current.epoch != LEFT_FOR_A_WHILE):
+        if current.epoch > max(FIRST_EPOCH, group.assignment_epoch) or (
+            current.epoch < 0 and current.epoch != LEFT_FOR_A_WHILE
+        ):
             self.fail(group.group_id, f"{member_id} at {current.epoch}, assignment epoch {group.assignment_epoch}")
         if before and current.epoch < before.epoch and cause and cause.member_epoch > 0:
             self.fail(group.group_id, f"{member_id} went back from {before.epoch} to {current.epoch}")

@@ -27,11 +27,13 @@ class Decision(NamedTuple):
         settings: how it was configured.
         lags: of the copies that members had.
         on_disk: lags of the copies in their processes.
+        silent: members that were heard of, and have reported nothing: an older client for all that is known.
     """
 
     settings: StreamsSettings
     lags: dict[tuple[str, Task], int]
     on_disk: dict[tuple[str, Task], int]
+    silent: set[str]
 
 
 class Coverage:
@@ -63,13 +65,16 @@ class Coverage:
         ends = (ends[task] for (of_group, _), ends in self._ends.items() if of_group == group_id and task in ends)
         return max(ends, default=None)
 
-    def decided(self, group_id: str) -> None:
-        """A group has come to a new epoch, going by what is known now."""
-        group = self.world.checker.ledger.group(group_id)
+    def decided(self, group: Group, before: dict[tuple[str, str], Current]) -> None:
+        """A group has come to a new epoch, going by what is known now, and by what members had before the step."""
+        if self.world.thorough > 1:
+            return
+        group_id = group.group_id
         lags: dict[tuple[str, Task], int] = {}
-        for name, current in group.current.items():
+        for name in group.current:
+            held = before[group_id, name].assigned if (group_id, name) in before else Tasks()
             offsets, ends = self._offsets.get((group_id, name), {}), self._ends.get((group_id, name), {})
-            for task in offsets.keys() & frozenset().union(*current.assigned):
+            for task in offsets.keys() & held.active.union(*held):
                 end = ends.get(task, self.end(group_id, task))
                 if end is not None:
                     lags[name, task] = end - offsets[task]
@@ -78,7 +83,9 @@ class Coverage:
             end = self.end(group_id, task)
             if end is not None:
                 on_disk[process, task] = min(end - offset, on_disk.get((process, task), end))
-        self._decided[group_id] = Decision(self.world.settings_of(group_id), lags, on_disk)
+        silent = {name for name in group.current if (group_id, name) not in self._offsets}
+        known = {name for name in silent if self.world.checker.was_heard_of(group_id, name)}
+        self._decided[group_id] = Decision(self.world.settings_of(group_id), lags, on_disk, known)
 
     def gone(self, group_id: str, member_id: str) -> None:
         """A member isn't in the group any more."""
@@ -101,7 +108,9 @@ class Coverage:
             return
         had = before.assigned if before is not None else Tasks()
         for task in after.assigned.active - had.active:
-            if member.is_stateful(task) and not self._may_be_caught_up(group, member, task):
+            if member_id in decision.silent or self._may_be_caught_up(group, member, task):
+                continue
+            if member.is_stateful(task):
                 self._check_passed_over(group, task, member)
         for task in had.active.union(*had) - after.assigned.active.union(*after.assigned):
             if member.is_stateful(task) and self._is_caught_up(group, member, task, task in had.active):
@@ -126,7 +135,11 @@ class Coverage:
         """
         heirs = [name for name, tasks in group.target.items() if task in tasks.active.union(*tasks)]
         heir = next((name for name in heirs if task in group.target[name].active), None)
-        if heir is None or any(group.members[name].process_id == member.process_id for name in heirs):
+        if (
+            heir is None
+            or heir in self._decided[group.group_id].silent
+            or any(group.members[name].process_id == member.process_id for name in heirs)
+        ):
             return
         if any(task in current.active for name, current in group.current.items() if name != member.member_id):
             return  # somebody runs it, for all that is known

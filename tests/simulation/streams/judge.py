@@ -18,7 +18,7 @@ from tests.simulation.streams.member import Tasks
 if TYPE_CHECKING:
     from tests.simulation.streams.world import World
 
-TRIED = 3_000  # placements that are tried one by one, at most, to see whether one is better
+TRIED = 256  # placements that are tried one by one, at most, to see whether one is better
 
 
 @dataclass
@@ -53,7 +53,8 @@ class Judge:
     # What is asked for ------------------------------------------------------------------------------------------
 
     def asked(self, job: PlacementJob) -> None:
-        """A job is asked for."""
+        """A job is asked for, whatever became of the one before it."""
+        self._placements.pop(job.group_id, None)
         group = self.world.checker.ledger.group(job.group_id)
         held = {name: current.assigned for name, current in group.current.items()}
         instances = {(one.instance_id, one.topology_epoch): name for name, one in group.members.items()}
@@ -116,11 +117,13 @@ class Judge:
     def _check_lags(self, asked: Asked) -> None:
         """All lags that were reported, and no others; a member that just left may have been the one who reported."""
         lags, known = asked.job.group.lags.keys(), self._lags(asked.job.group_id)
-        if not known <= lags <= known | asked.lags:
+        if self.world.thorough == 1 and not known <= lags <= known | asked.lags:
             self.fail(asked.job, f"lags {lags}, reported are {known}")
 
     def _lags(self, group_id: str) -> set[tuple[str, Task]]:
         """The processes that tell how far a copy of theirs lags behind an end that somebody knows."""
+        if self.world.thorough > 1:
+            return set()
         coverage = self.world.checker.coverage
         reports = ((process, task) for process, task, _ in coverage.reports(group_id))
         return {(process, task) for process, task in reports if coverage.end(group_id, task) is not None}
@@ -158,7 +161,7 @@ class Judge:
     def _check_alternatives(self, job: PlacementJob, placement: Placement, metrics: Metrics) -> None:
         """No other placement moves less: not the one before it, not a greedy one, and no other if there are few."""
         group = job.group
-        if not group.members:
+        if not group.members or self.world.thorough > 1:
             return
         before = {task: member.id for member in group.members for task in member.active}
         tasks = [

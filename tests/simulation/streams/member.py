@@ -172,8 +172,8 @@ class Member:
             if habits.endpoint is not None:
                 request.user_endpoint = Endpoint(host=habits.endpoint[0], port=habits.endpoint[1])
             request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
-        # The Java client does tell what it has in the middle of reconciling, if it joined or missed an answer just before.
-        # A coordinator can't tell that from its having given up the rest: the protocol has no word for it.
+        # The Java client tells what it has even while it reconciles, if it has just joined, or missed an answer. No
+        # coordinator can know then that it goes on to take the rest: the protocol has no word for it.
         changed = not joining and not self._reconciling and self.current != self._sent
         if changed:
             request.active_tasks, request.standby_tasks, request.warmup_tasks = map(_ids, self.current)
@@ -231,7 +231,10 @@ class Member:
         if response.active_tasks is not None:
             lists = (response.active_tasks, response.standby_tasks, response.warmup_tasks)
             self.target = Tasks(*map(tasks_of, lists))
-            if unknown := {task.subtopology for tasks in self.target for task in tasks} - self.application.stores.keys():
+            if (
+                unknown := {task.subtopology for tasks in self.target for task in tasks}
+                - self.application.stores.keys()
+            ):
                 self.world.checker.fail(self.group_id, f"{self} has no subtopologies {unknown}, and gets tasks of them")
             self._reconcile()
         self._schedule(0 if self._acknowledging else max(0, self._sent_at + self._interval_ms - self.world.now))

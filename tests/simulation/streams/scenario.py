@@ -46,7 +46,7 @@ class Scale:
 
 SMALL = Scale(groups=2, processes=4, threads=3, partitions=6, chaos_ms=420_000, pause_ms=9_000)
 LARGE = Scale(
-    groups=8, processes=64, threads=4, partitions=300, chaos_ms=300_000, pause_ms=7_000, thorough=101, full=True
+    groups=10, processes=50, threads=4, partitions=100, chaos_ms=120_000, pause_ms=4_000, thorough=101, full=True
 )
 
 
@@ -56,7 +56,7 @@ class Scenario:
     def __init__(self, seed: int, scale: Scale) -> None:
         self.rng = rng = Random(seed)
         self.scale = scale
-        solver = Solver(elsewhere=rng.choice([0, 0, 0.5, 1]))
+        solver = Solver(elsewhere=1 if scale.full else rng.choice([0, 0, 0.5, 1]))
         self.world = world = World(rng, faults=Faults(), solver=solver)
         world.thorough = scale.thorough
         world.state = State(restored=rng.choice([5_000, 20_000, 100_000]))
@@ -92,11 +92,11 @@ class Scenario:
         rng = self.rng
         return StreamsSettings(
             session_timeout_ms=rng.choice([20_000, 45_000]),
-            heartbeat_interval_ms=rng.choice([3_000, 5_000]),
+            heartbeat_interval_ms=5_000 if self.scale.full else rng.choice([3_000, 5_000]),
             num_standby_replicas=rng.choice([0, 0, 1, 1, 2]),
             num_warmup_replicas=rng.choice([0, 1, 2, 2, 5]),
             acceptable_recovery_lag=rng.choice([0, 1_000, 10_000]),
-            task_offset_interval_ms=rng.choice([15_000, 60_000]),
+            task_offset_interval_ms=60_000 if self.scale.full else rng.choice([15_000, 60_000]),
             initial_rebalance_delay_ms=rng.choice([0, 500, 3_000]),
             max_size=2**31 - 1 if self.scale.full or rng.random() < 0.9 else 5,
             assignor_name="optimal" if rng.random() < 0.8 else "sticky",
@@ -294,7 +294,7 @@ class Scenario:
     def _wait(self) -> None:
         """Give the groups time: sessions and revocations may have to expire, and state has to be restored."""
         world, deadline = self.world, self.world.now + 1_500_000
-        world.run(150_000)
+        world.run(60_000)
         quiet = 0
         while quiet < 6:  # longer than a session
             world.run(10_000)

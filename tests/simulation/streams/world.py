@@ -97,7 +97,7 @@ class World:
         self.append_error: ErrorCode | None = None
         self.failed_appends = 0
         self.commits = 0.02
-        self.thorough = 1  # every how many steps live and replayed state are compared
+        self.thorough = 1  # every how many steps live and replayed state are compared; with more, what is slow is left out
         self.log: dict[bytes, bytes] = {}
         self.trace: deque[tuple[object, ...]] = deque(maxlen=300)
         self.counts: Counter[str] = Counter()

@@ -94,15 +94,18 @@ class Greedy:
                     self._need[subtopology] -= 1
                     break
 
-    def _room_for_extra(self, process: int, subtopology: int) -> int | None:
-        """Who of a process can take a stateful extra, the one with fewest of all; None if nobody can."""
+    def _room_for_extra(self, process: int, subtopology: int, crowded: bool = False) -> int | None:
+        """Who of a process can take a stateful extra, the one with fewest of all; None if nobody can.
+
+        Nobody has room for more than a fair share, but crowded they do: one is handed on within the process then.
+        """
         extras = self.pattern.stateful
         if self.pattern.counts[process] >= self._spread.high[process]:
             return None
         able = [
             row
             for row in self._problem.rows[process]
-            if subtopology not in extras[row] and len(extras[row]) < self._shares.stateful_high
+            if subtopology not in extras[row] and (crowded or len(extras[row]) < self._shares.stateful_high)
         ]
         return min(able, key=lambda row: (len(extras[row]), row), default=None)
 
@@ -143,25 +146,35 @@ class Greedy:
             self._level_members(members, pattern.stateful, shares.stateful, shares.stateful_high)
 
     def _bring_home(self) -> None:
-        """Extras for processes that lack some, from those with more than they need, where that brings a task home."""
+        """Extras for processes that lack some, from those with more than they need, where that brings a task home.
+
+        Those first that save most, then those of members with too many; to members with room, as long as there are any.
+        """
         problem, pattern, low = self._problem, self.pattern, self._spread.low
         short = {process for process, count in enumerate(pattern.counts) if count < low[process]}
         if not short:
             return
+        offers: list[tuple[int, bool, int, int]] = []
         for task in sorted(problem.lags.keys() | problem.keepers.keys()):
             subtopology, owner = problem.subtopology[task], problem.owner[task]
             giver = problem.process[owner]
-            if pattern.counts[giver] <= low[giver]:
+            if pattern.counts[giver] <= low[giver] or subtopology not in pattern.stateful[owner]:
                 continue
-            claims, floor = self._claims[subtopology].get(owner, ()), self._shares.floor[subtopology]
-            if subtopology not in pattern.stateful[owner] or task not in claims[floor : floor + 1]:
-                continue  # the extra isn't there for that task
-            for process, cost in sorted(problem.homes(task).items(), key=lambda home: (home[1], home[0])):
-                if process in short and pattern.counts[process] < low[process]:
-                    row = self._room_for_extra(process, subtopology)
-                    if row is not None:
-                        pattern.move(owner, row, subtopology, problem.whole[task] - cost)
-                        break
+            floor = self._shares.floor[subtopology]
+            if task in self._claims[subtopology].get(owner, ())[floor : floor + 1]:  # the extra is there for that task
+                fair = len(pattern.stateful[owner]) <= self._shares.stateful_high
+                for process, cost in problem.homes(task).items():
+                    if process in short:
+                        offers.append((cost - problem.whole[task], fair, task, process))
+        offers.sort()
+        for crowded in (False, True):
+            for loss, _, task, process in offers:
+                subtopology, owner = problem.subtopology[task], problem.owner[task]
+                giver = problem.process[owner]
+                if pattern.counts[process] < low[process] and pattern.counts[giver] > low[giver]:
+                    row = self._room_for_extra(process, subtopology, crowded)
+                    if row is not None and subtopology in pattern.stateful[owner]:
+                        pattern.move(owner, row, subtopology, -loss)
 
     def _fill_stateless(self) -> None:
         """Extras to the member with the fewest in all."""

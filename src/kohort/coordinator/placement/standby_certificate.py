@@ -35,13 +35,9 @@ def are_certainly_best(problem: Problem, active: Sequence[int], copies: Mapping[
     must_restore, must_be_new = [0] * len(problem.rows), [0] * len(problem.rows)
     for task, members in copies.items():
         keepers = problem.keepers.get(task, ())
-        strangers = 0
-        for member in members:
-            if member not in keepers:
-                strangers += 1
-        if not strangers and task not in problem.lags:
+        if members == keepers and task not in problem.lags:
             continue  # all stayed, and all have caught up
-        new += strangers
+        new += sum(member not in keepers for member in members)
         here = problem.process[active[task]]
         known = {problem.process[keeper] for keeper in keepers} - {here}
         must_be_new[here] += max(0, len(members) - len(known))
