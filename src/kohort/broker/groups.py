@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kohort.broker.config.derive import group_settings
 from kohort.broker.runtime import CoordinatorRuntime, ShardState
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from kohort.broker.broker import Broker
 
 __all__ = ["GroupRuntime"]
+
+LARGEST_STEP: Final = 8 * 1024 * 1024
+"""Bytes that the records of one step may have together."""
 
 log = logging.getLogger("kohort.broker.groups")
 
@@ -47,6 +50,8 @@ class GroupRuntime(CoordinatorRuntime[GroupShard]):
             {
                 "cleanup.policy": "compact",
                 "compression.type": "producer",
+                # A step is one batch: thousands of members, or the offsets of a group that is deleted.
+                "max.message.bytes": str(LARGEST_STEP),
                 "segment.bytes": str(config.int("offsets.topic.segment.bytes")),
             },
         )

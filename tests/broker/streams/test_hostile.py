@@ -149,7 +149,7 @@ def test_a_heartbeat_is_answered_soon(with_crowd: Run, fields: dict[str, Any]) -
 def test_a_topology_that_is_too_large_for_a_record_leaves_no_group(with_crowd: Run) -> None:
     async def test(crowd: Crowd) -> None:
         crowd.topics.create("words", 1)
-        member = await crowd.member(counting(**{f"key_{index}": "x" * 1000 for index in range(2000)}))
+        member = await crowd.member(counting(**{f"key_{index}": "x" * 1000 for index in range(9000)}))
 
         assert (await member.join()).error_code == ErrorCode.UNKNOWN_SERVER_ERROR  # as of Kafka
 

@@ -80,7 +80,13 @@ def test_who_is_silent_is_expelled(with_crowd: Run) -> None:
 
         assert (await first.beat()).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
-    with_crowd(test, "group.streams.session.timeout.ms=300", "group.streams.min.session.timeout.ms=300")
+    with_crowd(
+        test,
+        "group.streams.session.timeout.ms=300",
+        "group.streams.min.session.timeout.ms=300",
+        "group.streams.heartbeat.interval.ms=100",
+        "group.streams.min.heartbeat.interval.ms=100",
+    )
 
 
 def test_a_group_waits_for_members_before_it_gives_out_tasks(with_crowd: Run) -> None:

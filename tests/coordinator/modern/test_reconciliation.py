@@ -6,7 +6,7 @@ import pytest
 
 from kohort.coordinator.modern.reconciliation import reconcile
 from kohort.coordinator.modern.standing import Standing
-from kohort.coordinator.modern.states import TRANSITIONS, MemberState
+from kohort.coordinator.modern.states import MemberState
 from kohort.coordinator.streams.roles import Role
 from tests.coordinator.modern.shapes import ACTIVE, CONSUMERS, OWNER, SHARES, STANDBY, STREAMS, WARMUP, Holder
 
@@ -209,13 +209,3 @@ def test_epochs_count_only_for_running_tasks() -> None:
 def test_what_is_held_counts_in_the_role_that_has_to_be_confirmed() -> None:
     standing: Standing[str, Role] = Standing(3, 2, UNREVOKED, {"t": STANDBY, "u": STANDBY}, {"t": ACTIVE})
     assert dict(standing.held()) == {"t": ACTIVE, "u": STANDBY}
-
-
-def test_every_move_that_tests_make_is_in_the_table() -> None:
-    moves = [
-        (at(3, "ab"), consumer(at(3, "ab"), "ac", 4)),
-        (at(3, "a", "b", UNREVOKED), consumer(at(3, "a", "b", UNREVOKED), "ac", 4, owned="a", taken="c")),
-        (at(4, "ac", state=UNRELEASED), consumer(at(4, "ac", state=UNRELEASED), "b", 5)),
-    ]
-    for before, after in moves:
-        assert after.state in TRANSITIONS[before.state]

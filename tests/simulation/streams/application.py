@@ -65,6 +65,10 @@ class Application:
         """The topics that a part reads, if it doesn't read a repartition topic."""
         return [f"{self.group_id}-{part.id}-in{number}" for number in range(part.sources)]
 
+    def sources(self, part: Part) -> list[str]:
+        """The topics that a part reads."""
+        return [self.repartition_topic(part)] if part.upstream is not None else self.topics(part)
+
     def repartition_topic(self, part: Part) -> str:
         return f"{self.group_id}-{part.id}-repartition"
 
@@ -82,6 +86,21 @@ class Application:
             (above,) = (one for one in self.parts if one.id == part.upstream)
             return self.partitions(above, topics)
         return max((topics.partitions(topic) or 0 for topic in self.topics(part)), default=0)
+
+    def problem(self, topics: Topics) -> int | None:
+        """The status code that says why the application can't run with these topics; None if it can."""
+        if any(topics.partitions(topic) is None for part in self.parts for topic in self.topics(part)):
+            return 1
+        missing = False
+        for part in self.parts:
+            if len({topics.partitions(topic) for topic in self.topics(part)}) > 1:
+                return 2
+            for topic in self.internal(part):
+                partitions = topics.partitions(topic)
+                missing = missing or partitions is None
+                if partitions not in (None, self.partitions(part, topics)):
+                    return 2
+        return 3 if missing else None
 
     def prepare(self, topics: Topics, rng: Random, most: int) -> None:
         """Create the topics that the application expects to be there."""

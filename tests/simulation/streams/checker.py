@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tests.simulation.streams.world import World
 
 LEFT_FOR_A_WHILE = -2
+STALE_TOPOLOGY, SHUTDOWN_APPLICATION, ASSIGNMENT_DELAYED, MISSING_CLIENT_TAGS = 0, 4, 5, 6
 FIRST_EPOCH = 1  # of an assignment that nobody has made yet, and which is empty
 
 
@@ -66,6 +67,7 @@ class Checker:
         self._copies: dict[tuple[str, Task], list[Member]] = {}
         self._before: dict[tuple[str, str], Current] = {}
         self._epochs: dict[str, tuple[int, int]] = {}
+        self._most_warmups: dict[str, int] = {}
         self._started = -1
         self._last_owner: dict[tuple[str, Task], str] = {}
         self.moves: Counter[str] = Counter()  # of active tasks from one member to another, by group
@@ -145,6 +147,22 @@ class Checker:
             self.fail(group_id, f"{member_id} has joined, and wasn't told its tasks")
         elif expecting is not None and not expecting.gone and expecting.target != current.assigned:
             self.fail(group_id, f"{expecting} isn't told of {current.assigned}, and believes {expecting.target}")
+        if self.world.thorough == 1:
+            self._check_statuses(self.ledger.group(group_id), member_id, response)
+
+    def _check_statuses(self, group: Group, member_id: str, response: StreamsGroupHeartbeatResponse) -> None:
+        """A member is told what keeps it from working, and nothing else; a shutdown apart, which is forgotten."""
+        if self.world.untold_topics or group.topology is None:
+            return
+        application = self.world.application(group.group_id, group.topology.epoch)
+        stale = group.members[member_id].topology_epoch < group.topology.epoch
+        problem = application.problem(self.world.topics)
+        delayed = max(FIRST_EPOCH, group.assignment_epoch) != group.epoch and not any(group.current[member_id].assigned)
+        expected = {STALE_TOPOLOGY} if stale else set()
+        expected |= ({problem} if problem is not None else set()) | ({ASSIGNMENT_DELAYED} if delayed else set())
+        told = {status.status_code for status in response.status or ()}
+        if told - {SHUTDOWN_APPLICATION, MISSING_CLIENT_TAGS} != expected:
+            self.fail(group.group_id, f"{member_id} was told {response.status}, where {expected} is true")
 
     def commit_answered(self, member: Member, task: Task, request: OffsetCommitRequest, code: ErrorCode) -> None:
         """An offset commit for a task was answered."""
@@ -221,13 +239,15 @@ class Checker:
         for group_id in ledger.placed:
             self.coverage.decided(ledger.group(group_id), self._before)
         tasks: dict[str, set[Task]] = {}
-        for group_id, member_id in members:
+        for group_id in dict.fromkeys([*(group_id for group_id, _ in members), *ledger.placed]):
             self._check_epochs(ledger.group(group_id))
+        for group_id, member_id in members:
             tasks.setdefault(group_id, set()).update(ledger.group(group_id).index(member_id))
         for group_id, member_id in members:
             self._check_member(ledger.group(group_id), member_id, cause)
         for group_id, touched in tasks.items():
             self._check_exclusion(ledger.group(group_id), touched, members)
+            self._check_limits(ledger.group(group_id))
         placed, ledger.placed = ledger.placed, {}
         for group_id in placed:
             self.world.judge.placed(ledger.group(group_id))
@@ -248,6 +268,17 @@ class Checker:
                 for task in group.current[member_id].all:
                     if len(copies := group.copies[process, task]) > 1:
                         self.fail(group_id, f"{task} is in process {process} more than once: {copies}")
+
+    def _check_limits(self, group: Group) -> None:
+        """There are no more members than the group may have, and no more warm-ups than it ever could have."""
+        settings = self.world.settings_of(group.group_id)
+        if len(group.current) > settings.max_size:
+            self.fail(group.group_id, f"{len(group.current)} members of at most {settings.max_size}")
+        most = max(self._most_warmups.get(group.group_id, 0), settings.num_warmup_replicas)
+        self._most_warmups[group.group_id] = most
+        warmups = sum(len(one.assigned.warmup | one.pending.warmup) for one in group.current.values())
+        if warmups > most:
+            self.fail(group.group_id, f"{warmups} warm-ups of at most {most}")
 
     def _check_member(self, group: Group, member_id: str, cause: StreamsGroupHeartbeatRequest | None) -> None:
         name = (group.group_id, member_id)

@@ -185,6 +185,9 @@ class Judge:
 
     def placed(self, group: Group) -> None:
         """A group has a target for a new epoch: what was placed for it, what it was before, or nothing at all."""
+        ready = group.topology is not None and group.validated == group.topology.epoch
+        if not ready and any(any(tasks) for tasks in group.target.values()) and group.assignment_epoch == group.epoch:
+            raise InvariantError(f"at {self.world.elapsed}, {group.group_id} isn't ready, and has a target")
         job, placement = self._placements.get(group.group_id, (None, None))
         self.world.counts["targets"] += 1
         if job is None or placement is None or job.group_epoch != group.assignment_epoch:

@@ -19,12 +19,15 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatResponse,
     TaskIds,
     TaskOffset,
+    TopicPartition,
 )
 from tests.simulation.streams.changelogs import Copy
 
 if TYPE_CHECKING:
     from tests.simulation.streams.process import Process
     from tests.simulation.streams.world import World
+
+Partitions = frozenset[tuple[str, int]]
 
 RETRY_MS = 500
 LOCK_MS = 300  # between two tries to open state that another thread has open
@@ -78,6 +81,8 @@ class Member:
         running: the active tasks among them whose state is there.
         current: the assignment that it has reconciled, and reports.
         target: the assignment that it was told last.
+        statuses: the status codes that it was told last.
+        endpoints: which instance has which partitions, as it was told last.
     """
 
     def __init__(self, world: World, process: Process, habits: Habits) -> None:
@@ -93,9 +98,11 @@ class Member:
         self.held: dict[Task, Role] = {}
         self.running: set[Task] = set()
         self.current = self.target = Tasks()
+        self.statuses: list[int] = []
+        self.endpoints: dict[tuple[str, int], tuple[Partitions, Partitions]] = {}
         self._copies: dict[Task, Copy] = {}
         self._paused: list[Task] = []
-        self.client = Client(self.member_id, "10.0.0.1", 0)
+        self.client = Client(self.member_id, "10.0.0.1", 1 if habits.reports else 0)
         self._interval_ms = 3_000
         self._offset_interval_ms = 60_000
         self._acceptable_lag = 0
@@ -225,8 +232,17 @@ class Member:
         self._offset_interval_ms = response.task_offset_interval_ms
         self._acceptable_lag = response.acceptable_recovery_lag
         self._endpoint_epoch = response.endpoint_information_epoch
+        self.statuses = [status.status_code for status in response.status or ()]
+        if response.partitions_by_user_endpoint is not None:
+            self.endpoints = {
+                (of.user_endpoint.host, of.user_endpoint.port): (
+                    _topics(of.active_partitions),
+                    _topics(of.standby_partitions),
+                )
+                for of in response.partitions_by_user_endpoint
+            }
         self.epoch = response.member_epoch
-        if any(status.status_code == SHUTDOWN_APPLICATION for status in response.status or ()):
+        if SHUTDOWN_APPLICATION in self.statuses:
             self.world.after(0, self._shut_down)
         if response.active_tasks is not None:
             lists = (response.active_tasks, response.standby_tasks, response.warmup_tasks)
@@ -427,3 +443,7 @@ def tasks_of(ids: Iterable[TaskIds] | None) -> frozenset[Task]:
 
 def _offset(task: Task, offset: int) -> TaskOffset:
     return TaskOffset(subtopology_id=task.subtopology, partition=task.partition, offset=offset)
+
+
+def _topics(partitions: Iterable[TopicPartition]) -> Partitions:
+    return frozenset((of.topic, partition) for of in partitions for partition in of.partitions)

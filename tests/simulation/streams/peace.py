@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from tests.simulation.books import InvariantError
+from tests.simulation.streams.checker import MISSING_CLIENT_TAGS
 from tests.simulation.streams.ledger import STABLE
 from tests.simulation.streams.member import Member
 from tests.simulation.streams.process import Process
@@ -61,8 +62,32 @@ def check_peace(world: World, processes: Mapping[str, list[Process]]) -> None:
     for group_id in processes:
         current = world.checker.ledger.group(group_id).current
         members += len(current)
+        _check_told(world, processes[group_id])
         state = world.shard.streams.describe(group_id).group_state if current else "Empty"
         if state != ("Stable" if current else "Empty"):
             raise InvariantError(f"{group_id} is at rest, and {state}")
+        if not current:
+            world.delete_group(group_id)
     if len(world.wheel) > members:
         raise InvariantError(f"{members} members have {len(world.wheel)} timers")
+
+
+def _check_told(world: World, processes: list[Process]) -> None:
+    """Nobody is told of any trouble, and everybody knows which instance has which partitions."""
+    members = [member for process in processes for member in process.members if member.epoch]
+    expected: dict[tuple[str, int], tuple[set[tuple[str, int]], set[tuple[str, int]]]] = {}
+    for member in members:
+        if member.habits.endpoint is not None:
+            parts = {part.id: part for part in member.application.parts}
+            active, standby = expected.setdefault(member.habits.endpoint, (set(), set()))
+            for task in member.current.active | member.current.standby:
+                into = active if task in member.current.active else standby
+                into.update((topic, task.partition) for topic in member.application.sources(parts[task.subtopology]))
+    for member in members:
+        wanted = world.settings_of(member.group_id).rack_aware_assignment_tags
+        lacking = member.client.version > 0 and not member.process.tags.keys() >= set(wanted)
+        if member.statuses != [MISSING_CLIENT_TAGS] * lacking:
+            raise InvariantError(f"{member} is at rest, and told {member.statuses}")
+        told = {endpoint: (set(active), set(standby)) for endpoint, (active, standby) in member.endpoints.items()}
+        if told != expected:
+            raise InvariantError(f"{member} was told of {told}; {expected} is true")

@@ -44,9 +44,9 @@ class Scale:
     full: bool = False
 
 
-SMALL = Scale(groups=2, processes=4, threads=3, partitions=6, chaos_ms=420_000, pause_ms=9_000)
+SMALL = Scale(groups=2, processes=4, threads=3, partitions=6, chaos_ms=360_000, pause_ms=7_500)
 LARGE = Scale(
-    groups=10, processes=50, threads=4, partitions=100, chaos_ms=120_000, pause_ms=4_000, thorough=101, full=True
+    groups=10, processes=50, threads=4, partitions=100, chaos_ms=90_000, pause_ms=3_000, thorough=101, full=True
 )
 
 
@@ -76,7 +76,8 @@ class Scenario:
             "delete": 0.5,
             "restart": 1,
             "append": rng.choice([0, 0, 0, 1]),
-            "shut down": 0.2,
+            "shut down": 0.3,
+            "remove": 1,
         }
         for number in range(scale.groups):
             group_id = f"app{number}"
@@ -99,7 +100,7 @@ class Scenario:
             task_offset_interval_ms=60_000 if self.scale.full else rng.choice([15_000, 60_000]),
             initial_rebalance_delay_ms=rng.choice([0, 500, 3_000]),
             max_size=2**31 - 1 if self.scale.full or rng.random() < 0.9 else 5,
-            assignor_name="optimal" if rng.random() < 0.8 else "sticky",
+            assignor_name="optimal" if rng.random() < 0.6 else "sticky",
             rack_aware_assignment_tags=("zone",) if rng.random() < 0.3 else (),
         )
 
@@ -155,6 +156,9 @@ class Scenario:
         elif kind == "append":
             self.world.append_error = rng.choice([ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR])
             self.world.after(rng.randrange(3_000), self._append_again)
+        elif kind == "remove":
+            empty = [name for name in self.processes if not self.world.checker.ledger.group(name).current]
+            self.world.delete_group(rng.choice(empty or [group_id]))
         elif kind == "configure":
             self._configure(group_id)
         elif kind == "start" or not alive:

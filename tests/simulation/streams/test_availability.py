@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.simulation.streams.availability import report, rolling_restart, run, scale_out
+from tests.simulation.streams.availability import rolling_restart, run, scale_out
 
 
 def test_warm_ups_keep_tasks_running_while_an_application_is_scaled_out() -> None:
@@ -18,8 +18,3 @@ def test_standbys_take_over_at_once_in_a_rolling_restart() -> None:
     without, with_standbys = run(rolling_restart, standbys=0, warmups=2), run(rolling_restart, standbys=1, warmups=2)
     assert with_standbys.available > without.available
     assert with_standbys.worst_ms < 10_000 < without.worst_ms
-
-
-def test_the_report_has_a_line_for_each_configuration(monkeypatch) -> None:
-    lines = list(report())
-    assert len(lines) == 1 + 2 * 2 * 3

@@ -97,7 +97,9 @@ class World:
         self.append_error: ErrorCode | None = None
         self.failed_appends = 0
         self.commits = 0.02
-        self.thorough = 1  # every how many steps live and replayed state are compared; with more, what is slow is left out
+        self.thorough = (
+            1  # every how many steps live and replayed state are compared; with more, what is slow is left out
+        )
         self.log: dict[bytes, bytes] = {}
         self.trace: deque[tuple[object, ...]] = deque(maxlen=300)
         self.counts: Counter[str] = Counter()
@@ -236,6 +238,8 @@ class World:
             response = result.response
             answers.append(response)
             self.note(request, response)
+            if self.counts["heartbeats"] % 16 == 0:
+                self._check_bytes(request, response, member.client.version)
             if not response.error_code and request.member_epoch >= 0:
                 self.checker.coverage.reported(request)
             if answered is not None:
@@ -248,6 +252,15 @@ class World:
         if len(answers) != 1:
             raise InvariantError(f"answered {len(answers)} times: {request}")
         self.checker.answered(request, answers[0], member if answered is not None else None)
+
+    def _check_bytes(
+        self, request: StreamsGroupHeartbeatRequest, response: StreamsGroupHeartbeatResponse, version: int
+    ) -> None:
+        """Both come through the wire as they are, but for what the version doesn't have."""
+        for message in (request, response):
+            sent = message.encode(version)
+            if type(message).decode(sent, version).encode(version) != sent:
+                raise InvariantError(f"another message comes out of the wire than {message}")
 
     def _way_back(self) -> int:
         if self.faults is not None and self.rng.random() < self.faults.delayed:
@@ -390,6 +403,20 @@ class World:
         self.checker.started()
         self.shard.loaded(self.now)
         self._drain()
+
+    def delete_group(self, group_id: str) -> None:
+        """An administrator tries to delete a group, which works if it is empty, and leaves nothing of it."""
+        if not self.up or self.append_error is not None:
+            return
+        group, answers = self.checker.ledger.group(group_id), list[Any]()
+        expected = ErrorCode.GROUP_ID_NOT_FOUND if self.shard.streams.get(group_id) is None else ErrorCode.NONE
+        expected = ErrorCode.NON_EMPTY_GROUP if group.current else expected
+        self.perform(self.shard.delete_groups([group_id], answers.append))
+        if [result.error_code for result in answers[0]] != [expected]:
+            raise InvariantError(f"deleting {group_id} came to {answers}, not {expected.name}")
+        if not expected and (group.epoch, group.assignment_epoch, group.topology, group.target) != (-1, -1, None, {}):
+            raise InvariantError(f"deleted, and still there: {group}")
+        compare(group_id, self.shard, self.shadow)
 
 
 def unexpected(member: Member, code: ErrorCode, message: str | None) -> None:

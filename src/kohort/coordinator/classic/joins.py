@@ -97,7 +97,8 @@ class Joins:
         member_id = request.member_id
         limits = self._settings.group_min_session_timeout_ms, self._settings.group_max_session_timeout_ms
         group = self._groups.get(request.group_id)
-        room = self._convert(request.group_id) if group is None else []
+        # Looked at even if there is a group: the other one's tombstones may not have got into the log.
+        room = self._convert(request.group_id)
         if not request.group_id:
             self._refuse(join, ErrorCode.INVALID_GROUP_ID, member_id)
         elif not limits[0] <= request.session_timeout_ms <= limits[1]:

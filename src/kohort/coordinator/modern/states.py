@@ -1,4 +1,4 @@
-"""How far a member is on its way to the target, and every legal move.
+"""How far a member is on its way to the target, and why it moves.
 
 from         to           when
 -----------  -----------  -------------------------------------------------------------------------------------
@@ -16,9 +16,8 @@ Unreleased   Unrevoked    a newer target takes items away
 from __future__ import annotations
 
 import enum
-from typing import Final
 
-__all__ = ["TRANSITIONS", "MemberState"]
+__all__ = ["MemberState"]
 
 
 class MemberState(enum.Enum):
@@ -27,13 +26,3 @@ class MemberState(enum.Enum):
     STABLE = "Stable"
     UNREVOKED = "Unrevoked"
     UNRELEASED = "Unreleased"
-
-
-_S, _V, _L = MemberState
-
-TRANSITIONS: Final[dict[MemberState, frozenset[MemberState]]] = {
-    _S: frozenset({_S, _V, _L}),
-    _V: frozenset({_S, _V, _L}),
-    _L: frozenset({_S, _V, _L}),
-}
-"""Where a member may go from a state."""

@@ -71,8 +71,7 @@ def configure_group(group: StreamsGroup, topology: Topology, cluster: Cluster) -
             log.warning("group not ready group=%s status=%d because=%s", group.group_id, problem.code, problem.detail)
         before, group.fingerprint = group.fingerprint, metadata_hash(topology, cluster)
         if group.fingerprint != before:
-            group.endpoint_epoch += 1
-            group.touch()
+            group.endpoints_changed()
     return group.configured
 
 

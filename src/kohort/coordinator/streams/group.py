@@ -40,6 +40,7 @@ class StreamsGroup(ModernGroup[StreamsMetadata, Task, Role]):
         refine_again: something has happened that may let a task move on.
         shutdown_by: the member that asked the whole application to shut down.
         endpoint_epoch: rises when the map of endpoints changes; `endpoints` is the map at an epoch.
+        endpoints_stale: it has changed since; `endpoints_at` is when the epoch rose last, in ms since 1970.
         delay: waits for more members to join a new group.
         soon: waits a moment, since where one member goes others may, before tasks are placed anew.
         reports_due: waits for task offsets after a restart.
@@ -65,6 +66,8 @@ class StreamsGroup(ModernGroup[StreamsMetadata, Task, Role]):
         self.refine_again = False
         self.shutdown_by: str | None = None
         self.endpoint_epoch = 0
+        self.endpoints_stale = False
+        self.endpoints_at = 0
         self.endpoints: tuple[int, list[StreamsGroupHeartbeatResponse.PartitionsByUserEndpoint]] = (-1, [])
         self.delay: Timer | None = None
         self.soon: Timer | None = None
@@ -122,9 +125,17 @@ class StreamsGroup(ModernGroup[StreamsMetadata, Task, Role]):
         """Soft state has changed: what members were answered before may not hold any more."""
         self.revision += 1
 
+    def endpoints_changed(self) -> None:
+        """Another member, or another place of a task, for the map of endpoints."""
+        self.endpoints_stale = True
+        self.touch()
+
     def forget_derived(self) -> None:
         """Forget what was worked out for records that never got into the log."""
         self.configured = None
         self.refined = None
+        self.refine_again = True
         self.job = None
-        self.touch()
+        self.endpoints_changed()
+        if self.members:
+            self.empty_since = None

@@ -96,6 +96,8 @@ class StreamsGroups:
                 check_topology(request.topology)
             return self._heartbeat(request, client, now, reply)
         except KafkaError as error:
+            named = request.group_id, request.member_id, request.member_epoch, error.code.name, error.detail
+            log.info("heartbeat refused group=%r member=%r epoch=%d error=%s because=%s", *named)
             return Step(answers=[Answer(reply, HeartbeatResult.refused(error))])
 
     def _quiet(
@@ -134,15 +136,14 @@ class StreamsGroups:
     def _heartbeat(self, request: StreamsGroupHeartbeatRequest, client: Client, now: int, reply: Reply) -> Step:
         group = self._groups.get(request.group_id)
         leaves = request.member_epoch < JOINS
-        converted: list[Record] = []
-        if group is None:
-            if request.member_epoch != JOINS:
-                raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no streams group {request.group_id}.")
+        room: list[Record] | None = []
+        if request.member_epoch == JOINS:
             room = self._convert(request.group_id)
             if room is None:
                 raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a streams group.")
-            converted = room
-            group = StreamsGroup(request.group_id)
+            group = group or StreamsGroup(request.group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no streams group {request.group_id}.")
         draft = self._draft(group)
         if leaves:
             result = self._heartbeats.leave(draft, request, now)
@@ -151,7 +152,7 @@ class StreamsGroups:
             result = self._heartbeats.heartbeat(draft, request, client, now)
             self._groups[group.group_id] = group
             self._remember(draft, request, result)
-        return self._step(draft, [Answer(reply, result)], reply, converted)
+        return self._step(draft, [Answer(reply, result)], reply, room or ())
 
     def _remember(self, draft: Draft, request: StreamsGroupHeartbeatRequest, result: HeartbeatResult) -> None:
         """The same will be the answer as long as nothing changes."""
@@ -163,6 +164,7 @@ class StreamsGroups:
             and response.active_tasks is None
             and response.partitions_by_user_endpoint is None
             and not result.missing_topics
+            and not draft.group.endpoints_stale
         ):
             member.quiet, member.quiet_at = result, draft.group.revision
             member.clock = self._clocks.get(draft.group.group_id, request.member_id)
@@ -182,8 +184,6 @@ class StreamsGroups:
     def topics_changed(self, names: Collection[str], now: int) -> Step:
         """Topics were created or deleted, or have grown: groups that use them see what that means to them."""
         del now
-        step = Step()
-        changed = []
         for group in self._groups.values():
             if not uses(group, names):
                 continue
@@ -194,10 +194,8 @@ class StreamsGroups:
                 if reasons := review(draft, self._environment.cluster):
                     draft.bump("; ".join(reasons))
                     self._placing.place(draft)
-                    step.records += draft.records
-                    changed.append(group)
-        step.failed = partial(self._failed, changed, None)
-        return step
+                    self._pending.append(self._step(draft))
+        return Step()
 
     def _late(self, clock: Clock, why: str) -> bool:
         """A member's time is up; was that of any consequence?"""
@@ -300,14 +298,16 @@ class StreamsGroups:
         return Step(answers=[Answer(reply, HeartbeatResult(StreamsGroupHeartbeatResponse(error_code=code)))])
 
     def _watch(self, group: StreamsGroup, now: int) -> None:
-        """Have the clocks of members run that don't: of all after a restart, of those that were about to go."""
+        """Have the clocks run that don't: all after a restart, and those that were stopped for what didn't happen."""
         timeout = self._draft(group).settings.session_timeout_ms
         for member_id, member in group.members.items():
-            if self._clocks.get(group.group_id, member_id) is None:
+            clock = self._clocks.get(group.group_id, member_id)
+            if clock is None:
                 clock = self._clocks.heard(group.group_id, member_id, now, timeout)
-                if member.standing.state is MemberState.UNREVOKED and member.metadata.rebalance_timeout_ms > 0:
-                    by = now + member.metadata.rebalance_timeout_ms
-                    self._clocks.must_revoke(clock, member.standing.epoch, by)
+            unrevoked = member.standing.state is MemberState.UNREVOKED and member.metadata.rebalance_timeout_ms > 0
+            if unrevoked and clock.revoke_by is None:
+                by = now + member.metadata.rebalance_timeout_ms
+                self._clocks.must_revoke(clock, member.standing.epoch, by)
 
     # Administrators ---------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Final
 
 from kohort.coordinator.modern.clocks import Clocks
 from kohort.coordinator.modern.epochs import JOINS, LEFT_FOR_A_WHILE
@@ -21,7 +22,7 @@ from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.coordinator.streams.membership import Known, admit, departing, identify
 from kohort.coordinator.streams.placing import Placing
-from kohort.coordinator.streams.refining import hand_over, refine_further, refined
+from kohort.coordinator.streams.refining import hand_over, refined, settle
 from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.coordinator.streams.roles import Role
 from kohort.coordinator.streams.tasks import RULES, holdings, shown
@@ -32,6 +33,9 @@ from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbe
 __all__ = ["Heartbeats"]
 
 log = logging.getLogger(__name__)
+
+_LARGE: Final = 64
+"""Members above which the map of endpoints isn't told of every change."""
 
 
 class Heartbeats:
@@ -72,11 +76,13 @@ class Heartbeats:
         reasons = []
         if request.topology is not None and (why := take_topology(draft, Topology.told(request.topology))):
             reasons.append(why)
+            for other in group.members:
+                group.offsets.forget(other)
         reasons += self._take_metadata(draft, member_id, known, metadata)
         reasons += review(draft, self._cluster)
         if owned:
             _check_tasks_exist(group, known.standing, owned)
-        eager = self._take_offsets(group, member_id, metadata, request)
+        eager = self._take_offsets(draft, member_id, metadata, request)
         if known.replaces is not None:
             hand_over(
                 group, known.replaces, member_id, goes_on=metadata.topology_epoch == known.metadata.topology_epoch
@@ -88,8 +94,7 @@ class Heartbeats:
         if reasons:
             draft.bump("; ".join(reasons))
         self._placing.place(draft)
-        if not reasons:
-            refine_further(draft, eager=eager)
+        settle(draft, eager=eager)
         standing = known.standing if known.behind else self._reconcile(draft, member_id, metadata, known, owned)
         if request.shutdown_application and group.shutdown_by is None:
             log.info("application shuts down group=%s member=%s", group.group_id, member_id)
@@ -102,8 +107,7 @@ class Heartbeats:
         if metadata.endpoint != known.metadata.endpoint or (
             metadata.endpoint is not None and given != known.standing.assigned
         ):
-            group.endpoint_epoch += 1
-            group.touch()
+            group.endpoints_changed()
         response = answer(
             draft,
             member_id,
@@ -111,7 +115,7 @@ class Heartbeats:
             statuses(draft, metadata, given, client.version),
             given if tell else None,
         )
-        self._tell_endpoints(draft, request, response)
+        self._tell_endpoints(draft, request, response, now)
         configured = group.configured
         return HeartbeatResult(response, () if configured is None else configured.missing)
 
@@ -127,11 +131,17 @@ class Heartbeats:
         return [f"member {member_id} changed"]
 
     def _take_offsets(
-        self, group: StreamsGroup, member_id: str, metadata: StreamsMetadata, request: StreamsGroupHeartbeatRequest
+        self, draft: Draft, member_id: str, metadata: StreamsMetadata, request: StreamsGroupHeartbeatRequest
     ) -> bool:
-        """Note how far the member's copies are; does that concern a task that is moving?"""
-        offsets, ends = request.task_offsets, request.task_end_offsets
+        """Note how far the member's copies are; does that concern a task that is moving?
+
+        On another topology than the group's, tasks of the same name are something else.
+        """
+        group, offsets, ends = draft.group, request.task_offsets, request.task_end_offsets
         if offsets is None and ends is None:
+            return False
+        if draft.topology is not None and metadata.topology_epoch != draft.topology.epoch:
+            group.offsets.forget(member_id)
             return False
         if (member := group.members.get(member_id)) is not None:
             member.may_report = False
@@ -167,7 +177,10 @@ class Heartbeats:
                         return False
             return True
 
-        standing = reconcile(before, refined(draft, member_id), draft.assignment_epoch, owned, free, RULES)
+        wanted = refined(draft, member_id)
+        if wanted is None:
+            wanted = before.assigned
+        standing = reconcile(before, wanted, draft.assignment_epoch, owned, free, RULES)
         if standing is not before:
             draft.put_standing(member_id, standing)
             log.info(
@@ -203,10 +216,21 @@ class Heartbeats:
             self._clocks.must_revoke(clock, standing.epoch, now + metadata.rebalance_timeout_ms)
 
     def _tell_endpoints(
-        self, draft: Draft, request: StreamsGroupHeartbeatRequest, response: StreamsGroupHeartbeatResponse
+        self, draft: Draft, request: StreamsGroupHeartbeatRequest, response: StreamsGroupHeartbeatResponse, now: int
     ) -> None:
-        """Give the member the map of endpoints if it has an older one."""
+        """Give the member the map of endpoints if it has an older one.
+
+        The map names every member, and each member gets it: in a large group that is told once in a heartbeat interval
+        at most, while tasks move.
+        """
         group = draft.group
+        pause = draft.settings.heartbeat_interval_ms if len(group.members) > _LARGE else 0
+        if group.endpoints_stale and (now >= group.endpoints_at + pause or group.reconciled):
+            group.endpoints_stale = False
+            group.endpoints_at = now
+            group.endpoint_epoch += 1
+            group.touch()
+        response.endpoint_information_epoch = group.endpoint_epoch
         if request.endpoint_information_epoch == group.endpoint_epoch or group.configured is None:
             return
         if group.endpoints[0] != group.endpoint_epoch:
@@ -255,7 +279,7 @@ class Heartbeats:
         log.info("member removed group=%s member=%s because=%s", group.group_id, member_id, why)
         self._clocks.stop(group.group_id, member_id)
         if group.members[member_id].metadata.endpoint is not None:
-            group.endpoint_epoch += 1
+            group.endpoints_changed()
         draft.remove(member_id)
         if not draft.members():
             group.empty_since = now

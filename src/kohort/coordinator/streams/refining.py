@@ -11,47 +11,46 @@ from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.roles import Role
 from kohort.coordinator.streams.warmups import Holder, Refined, refine
 
-__all__ = ["hand_over", "refine_further", "refined"]
+__all__ = ["hand_over", "refined", "settle"]
 
 
-def refined(draft: Draft, member_id: str) -> Mapping[Task, Role]:
-    """What a member is to have at the draft's assignment epoch."""
-    group = draft.group
-    if group.refined is None or group.refined_epoch != draft.assignment_epoch:
-        group.refined, group.refined_epoch = _refine(draft), draft.assignment_epoch
-        group.refine_again = False
-    return group.refined.tasks.get(member_id, {})
+def settle(draft: Draft, *, eager: bool) -> None:
+    """Work out what members are to have at the draft's assignment epoch, and whether tasks can move on.
 
-
-def refine_further(draft: Draft, *, eager: bool) -> bool:
-    """See whether tasks can move on, now that the group is as it is; if so, that is for a new epoch.
-
-    The target stays; but members move with epochs, so a change of what they are to have needs one.
+    What was worked out for an epoch holds as long as that is the epoch: members that have reached it don't look again.
+    So whatever changes it, be it that it was forgotten in a restart, is for a new epoch, though the target stays.
 
     Args:
-        draft: the group.
+        draft: the group, with the target that it has by now.
         eager: something was heard of a task that is moving, so this isn't put off until all members have come along.
     """
     group = draft.group
-    if not group.refine_again or draft.assignment_epoch != draft.epoch or not (eager or group.reconciled):
-        return False
-    group.refine_again = False
-    anew = _refine(draft)
     if group.refined is not None and group.refined_epoch == draft.assignment_epoch:
+        if not group.refine_again or draft.assignment_epoch != draft.epoch or not (eager or group.reconciled):
+            return
         before: Mapping[str, Mapping[Task, Role]] = group.refined.tasks
-    else:  # after a restart: those who have reached the epoch have what they were to have
+    else:
         before = {
             member_id: standing.assigned
             for member_id, (_, standing) in draft.members().items()
             if standing.reached(draft.assignment_epoch)
         }
-    if all(anew.tasks.get(member_id, {}) == tasks for member_id, tasks in before.items()):
-        group.refined, group.refined_epoch = anew, draft.assignment_epoch
-        return False
-    draft.bump(f"tasks can move on, {len(anew.moving)} still can't")
-    draft.put_assignment_epoch()
+    anew = _refine(draft)
+    if any(anew.tasks.get(member_id, {}) != tasks for member_id, tasks in before.items()):
+        if draft.assignment_epoch != draft.epoch:
+            return  # what was forgotten need not be known: a new target is on its way
+        draft.bump(f"tasks can move on, {len(anew.moving)} still can't")
+        draft.put_assignment_epoch()
+    group.refine_again = False
     group.refined, group.refined_epoch = anew, draft.assignment_epoch
-    return True
+
+
+def refined(draft: Draft, member_id: str) -> Mapping[Task, Role] | None:
+    """What a member is to have at the draft's assignment epoch; None while that is forgotten."""
+    group = draft.group
+    if group.refined is None or group.refined_epoch != draft.assignment_epoch:
+        return None
+    return group.refined.tasks.get(member_id, {})
 
 
 def hand_over(group: StreamsGroup, before: str, after: str, *, goes_on: bool) -> None:
@@ -66,10 +65,14 @@ def hand_over(group: StreamsGroup, before: str, after: str, *, goes_on: bool) ->
 def _refine(draft: Draft) -> Refined:
     members = draft.members()
     configured = draft.group.configured
+    epoch = draft.topology.epoch if draft.topology is not None else 0
     return refine(
         {member_id: draft.target(member_id) for member_id in members},
         {
+            # What a member of an older topology has under the same names is something else.
             member_id: Holder(metadata.process_id or member_id, standing.assigned, standing.revoking)
+            if metadata.topology_epoch == epoch
+            else Holder(metadata.process_id or member_id, {})
             for member_id, (metadata, standing) in members.items()
         },
         draft.group.offsets,
