@@ -44,13 +44,27 @@ class Coverage:
         self._offsets: dict[tuple[str, str], dict[Task, int]] = {}
         self._ends: dict[tuple[str, str], dict[Task, int]] = {}
         self._decided: dict[str, Decision] = {}
+        self._topologies: dict[str, int] = {}
 
     def reported(self, request: StreamsGroupHeartbeatRequest) -> None:
-        """A member has reported offsets."""
-        name = (request.group_id, request.member_id)
-        for reports, offsets in ((self._offsets, request.task_offsets), (self._ends, request.task_end_offsets)):
+        """A member was heard of, and may have reported offsets: those of another topology than the group's don't count.
+
+        Tasks of a new topology may be something else than those of the same names.
+        """
+        group_id, member_id = request.group_id, request.member_id
+        group = self.world.checker.ledger.group(group_id)
+        assert group.topology is not None
+        if self._topologies.get(group_id) != group.topology.epoch:
+            self._topologies[group_id] = group.topology.epoch
+            for name in group.members:
+                self.gone(group_id, name)
+        told = (request.task_offsets, request.task_end_offsets)
+        if told != (None, None) and group.members[member_id].topology_epoch != group.topology.epoch:
+            self.gone(group_id, member_id)
+            return
+        for reports, offsets in zip((self._offsets, self._ends), told, strict=True):
             if offsets is not None:
-                reports[name] = {Task(of.subtopology_id, of.partition): of.offset for of in offsets}
+                reports[group_id, member_id] = {Task(of.subtopology_id, of.partition): of.offset for of in offsets}
 
     def reports(self, group_id: str) -> Iterator[tuple[str, Task, int]]:
         """What members have reported of copies: process, task and offset."""

@@ -13,6 +13,7 @@ pickles with their size in front, until its input ends.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import pickle
 import signal
@@ -170,6 +171,7 @@ def main() -> None:
     """Place what is asked for."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(_NICENESS)
+    gc.disable()  # while somebody waits; there is time for it between two groups
     # What a library prints mustn't end up among the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -181,6 +183,8 @@ def main() -> None:
             except Exception as error:
                 answer = f"{type(error).__name__}: {error}"
             _write(answers, answer)
+            del asked, group, answer
+            gc.collect()
 
 
 if __name__ == "__main__":
