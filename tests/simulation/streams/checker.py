@@ -150,6 +150,30 @@ class Checker:
         if self.world.thorough == 1:
             self._check_statuses(self.ledger.group(group_id), member_id, response)
 
+    def verdict(self, request: StreamsGroupHeartbeatRequest) -> set[ErrorCode]:
+        """What may come of a heartbeat, as far as its epoch goes: to be asked before the coordinator is."""
+        group = self.ledger.group(request.group_id)
+        current, member = group.current.get(request.member_id), group.members.get(request.member_id)
+        if request.member_epoch <= 0 or (member and request.instance_id not in (None, member.instance_id)):
+            return set()
+        if current is None:
+            return {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID, ErrorCode.GROUP_ID_NOT_FOUND}
+        if request.member_epoch == current.epoch:
+            return {ErrorCode.NONE}
+        lists = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+        if request.member_epoch != current.previous_epoch or request.member_epoch > current.epoch or None in lists:
+            return {ErrorCode.FENCED_MEMBER_EPOCH}
+        owned = Tasks(*map(tasks_of, lists))
+        given = owned.active <= current.active and owned.active.union(*owned) <= current.all
+        return {ErrorCode.NONE} if given else {ErrorCode.FENCED_MEMBER_EPOCH}
+
+    def stray_epoch(self, group_id: str, member_id: str) -> int | None:
+        """An epoch that a member of the group can't possibly have."""
+        current = self.ledger.group(group_id).current.get(member_id)
+        if current is None or current.epoch < 0:
+            return None
+        return self.world.rng.choice([current.epoch + 1, current.epoch + 7, max(1, current.previous_epoch - 1)])
+
     def _check_statuses(self, group: Group, member_id: str, response: StreamsGroupHeartbeatResponse) -> None:
         """A member is told what keeps it from working, and nothing else; a shutdown apart, which is forgotten."""
         if self.world.untold_topics or group.topology is None:

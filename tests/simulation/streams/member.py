@@ -153,24 +153,10 @@ class Member:
 
     def _request(self) -> StreamsGroupHeartbeatRequest:
         joining, habits, process = self.epoch == 0, self.habits, self.process
-        request = StreamsGroupHeartbeatRequest(
-            group_id=self.group_id,
-            member_id=self.member_id,
-            member_epoch=self.epoch,
-            endpoint_information_epoch=self._endpoint_epoch,
-            instance_id=habits.instance_id,
-            rack_id=None,
-            topology=None,
-            active_tasks=None,
-            standby_tasks=None,
-            warmup_tasks=None,
-            process_id=None,
-            user_endpoint=None,
-            client_tags=None,
-            task_offsets=None,
-            task_end_offsets=None,
-            shutdown_application=self.shutting_down,
-        )
+        request = nothing_new(self.group_id, self.member_id, self.epoch)
+        request.endpoint_information_epoch = self._endpoint_epoch
+        request.instance_id = habits.instance_id
+        request.shutdown_application = self.shutting_down
         if joining:
             request.topology = self.application.topology()
             request.rebalance_timeout_ms = habits.rebalance_ms
@@ -426,6 +412,26 @@ class Member:
             topics=[OffsetCommitRequest.Topic(name=self._topics[task.subtopology], partitions=[partition])],
         )
         self.world.commit(self, task, request)
+
+
+def nothing_new(group_id: str, member_id: str, epoch: int) -> StreamsGroupHeartbeatRequest:
+    """A heartbeat that says that nothing has changed."""
+    return StreamsGroupHeartbeatRequest(
+        group_id=group_id,
+        member_id=member_id,
+        member_epoch=epoch,
+        instance_id=None,
+        rack_id=None,
+        topology=None,
+        active_tasks=None,
+        standby_tasks=None,
+        warmup_tasks=None,
+        process_id=None,
+        user_endpoint=None,
+        client_tags=None,
+        task_offsets=None,
+        task_end_offsets=None,
+    )
 
 
 def _ids(tasks: Iterable[Task]) -> list[TaskIds]:

@@ -26,7 +26,7 @@ from tests.simulation.streams.changelogs import Changelog
 from tests.simulation.streams.checker import Checker
 from tests.simulation.streams.cluster import Topics
 from tests.simulation.streams.judge import Judge
-from tests.simulation.streams.member import Member
+from tests.simulation.streams.member import Member, nothing_new
 from tests.simulation.streams.replay import compare
 
 START = 1_700_000_000_000
@@ -39,13 +39,14 @@ class Faults:
     """How likely a heartbeat meets each fault, and how long delayed ones take, in ms.
 
     A request doesn't overtake later ones of its member: these have one at a time under way, on one connection. So a
-    heartbeat that comes twice comes twice in a row.
+    heartbeat that comes twice comes twice in a row. A stray one comes from nowhere, with an impossible epoch.
     """
 
     lost: float = 0.01
     answer_lost: float = 0.02
     duplicated: float = 0.02
     delayed: float = 0.04
+    stray: float = 0.002
     delay_ms: int = 4_000
 
     def draw(self, rng: Random) -> str:
@@ -204,6 +205,8 @@ class World:
         self.members.setdefault(member.member_id, member)
         self.applications[member.group_id, member.application.epoch] = member.application
         self.rebalance_timeouts[member.member_id] = member.habits.rebalance_ms
+        if self.faults is not None and self.rng.random() < self.faults.stray:
+            self._stray(member)
         fate = "smooth" if self.faults is None else self.faults.draw(self.rng)
         if fate == "smooth":
             self._deliver(member, request, answered, missed)
@@ -220,6 +223,15 @@ class World:
         else:
             delay = self.rng.randrange(self.faults.delay_ms)
             self.after(delay, lambda: self._deliver(member, request, answered, missed))
+
+    def _stray(self, member: Member) -> None:
+        """Somebody sends a heartbeat in a member's name, on an epoch that it can't have."""
+        epoch = self.checker.stray_epoch(member.group_id, member.member_id)
+        if self.up and epoch is not None:
+            request = nothing_new(member.group_id, member.member_id, epoch)
+            if self.rng.random() < 0.5:
+                request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
+            self._deliver(member, request, None, lambda: None)
 
     def _deliver(
         self,
@@ -247,10 +259,14 @@ class World:
             if result.missing_topics:
                 self._create_internal(result.missing_topics)
 
+        expected = self.checker.verdict(request)
         step = self.shard.streams.heartbeat(request, member.client, self.now, reply)
         self.perform(step, request)
         if len(answers) != 1:
             raise InvariantError(f"answered {len(answers)} times: {request}")
+        code = ErrorCode(answers[0].error_code)
+        if expected and code not in expected and self.append_error is None:
+            raise InvariantError(f"{member} got {code.name} instead of {expected}: {request}")
         self.checker.answered(request, answers[0], member if answered is not None else None)
 
     def _check_bytes(

@@ -66,15 +66,18 @@ def _refine(draft: Draft) -> Refined:
     members = draft.members()
     configured = draft.group.configured
     epoch = draft.topology.epoch if draft.topology is not None else 0
+
+    def holder(member_id: str) -> Holder:
+        metadata, standing = members[member_id]
+        process = metadata.process_id or member_id
+        if metadata.topology_epoch == epoch:
+            return Holder(process, standing.assigned, standing.revoking)
+        # What a member of an older topology has under the same names is something else; but it takes up its slots.
+        return Holder(process, {}, {**standing.assigned, **standing.revoking})
+
     return refine(
         {member_id: draft.target(member_id) for member_id in members},
-        {
-            # What a member of an older topology has under the same names is something else.
-            member_id: Holder(metadata.process_id or member_id, standing.assigned, standing.revoking)
-            if metadata.topology_epoch == epoch
-            else Holder(metadata.process_id or member_id, {})
-            for member_id, (metadata, standing) in members.items()
-        },
+        {member_id: holder(member_id) for member_id in members},
         draft.group.offsets,
         () if configured is None else {each.id for each in configured.subtopologies.values() if each.state_stores},
         draft.settings.num_warmup_replicas,

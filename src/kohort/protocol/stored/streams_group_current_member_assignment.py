@@ -32,7 +32,7 @@ class StreamsGroupCurrentMemberAssignmentValue(Data, key=22, versions="0", flexi
 
     member_epoch: int = int32("Member epoch that the next heartbeat must carry.")
     previous_member_epoch: int = int32("Member epoch before the last bump, accepted in case its reply got lost.")
-    state: int = int8("0 = stable, 1 = has tasks to revoke, 2 = waits for others to release some.")
+    state: int = int8("1 = stable, 2 = has tasks to revoke, 3 = waits for others to release some.")
     active_tasks: list[TaskIds] = array(TaskIds, "Tasks that the member processes now.")
     standby_tasks: list[TaskIds] = array(TaskIds, "Standby tasks: state copies the member keeps in reserve.")
     warmup_tasks: list[TaskIds] = array(
