@@ -188,6 +188,8 @@ class Judge:
         ready = group.topology is not None and group.validated == group.topology.epoch
         if not ready and any(any(tasks) for tasks in group.target.values()) and group.assignment_epoch == group.epoch:
             raise InvariantError(f"at {self.world.elapsed}, {group.group_id} isn't ready, and has a target")
+        if ready:
+            self._check_complete(group)
         job, placement = self._placements.get(group.group_id, (None, None))
         self.world.counts["targets"] += 1
         if job is None or placement is None or job.group_epoch != group.assignment_epoch:
@@ -197,6 +199,16 @@ class Judge:
             standby = frozenset(task for task, owners in placement.standby.items() if name in owners)
             if group.target.get(name, Tasks()) != Tasks(active, standby):
                 self.fail(job, f"{name} was to have {active} and {standby}, its target is {group.target.get(name)}")
+
+    def _check_complete(self, group: Group) -> None:
+        """Each task is given to one member of the group."""
+        assert group.topology is not None
+        application = self.world.application(group.group_id, group.topology.epoch)
+        given = sorted(task for name, tasks in group.target.items() if name in group.members for task in tasks.active)
+        if group.members and given != sorted(application.tasks(self.world.topics)) and not self.world.untold_topics:
+            raise InvariantError(
+                f"at {self.world.elapsed}, {group.group_id}: of all tasks {given} are given to members"
+            )
 
 
 def _is_better(one: Metrics, other: Metrics) -> bool:
