@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from kohort.coordinator.placement.model import Task
+import pytest
+
+from kohort.coordinator.placement.model import Placement, Task
 from kohort.coordinator.step import Client, Step
+from kohort.coordinator.streams.environment import PlacementJob
 from kohort.coordinator.streams.roles import Role
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.join_group import JoinGroupRequest
@@ -110,3 +113,32 @@ def test_the_map_of_endpoints_of_a_large_group_is_told_once_an_interval_while_ta
         for app in apps:
             app.full()
     assert not driver.group.endpoints_stale
+
+
+def test_members_of_a_replaced_topology_keep_no_tasks_however_much_state_they_have() -> None:
+    driver = Driver({"in": 2, "in2": 2, CHANGELOG: 2})
+    (old,) = joined(driver, ["old"], stateful(), reports=True)
+    WarmingUp.report(old, *old.tasks)
+    new = App(driver, "new", stateful("0", "in2"), reports=True, epoch=1)
+    new.join()
+    settle(old, new)
+    assert (old.have(), new.have()) == ([], ["0_0", "0_1"])
+    assert new.have(Role.WARMUP) == []
+
+
+def test_a_group_is_placed_anew_though_no_assignor_could(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Driver({"in": 2}, elsewhere=True)
+    app = App(driver, "m")
+    app.join()
+
+    def failing(job: PlacementJob) -> Placement:
+        raise RuntimeError("out of order")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(PlacementJob, "run", failing)
+        with pytest.raises(RuntimeError):
+            driver.finish(fails=True)
+    app.full()
+    driver.finish()
+    app.full()
+    assert app.have() == ["0_0", "0_1"]

@@ -294,13 +294,18 @@ class Checker:
                         self.fail(group_id, f"{task} is in process {process} more than once: {copies}")
 
     def _check_limits(self, group: Group) -> None:
-        """There are no more members than the group may have, and no more warm-ups than it ever could have."""
+        """There are no more members than the group may have, and no more warm-ups than it ever could have.
+
+        What is left of an older topology doesn't count: it is being given up.
+        """
         settings = self.world.settings_of(group.group_id)
         if len(group.current) > settings.max_size:
             self.fail(group.group_id, f"{len(group.current)} members of at most {settings.max_size}")
         most = max(self._most_warmups.get(group.group_id, 0), settings.num_warmup_replicas)
         self._most_warmups[group.group_id] = most
-        warmups = sum(len(one.assigned.warmup | one.pending.warmup) for one in group.current.values())
+        epoch = group.topology.epoch if group.topology is not None else -1
+        able = (one for name, one in group.current.items() if group.members[name].topology_epoch == epoch)
+        warmups = sum(len(one.assigned.warmup | one.pending.warmup) for one in able)
         if warmups > most:
             self.fail(group.group_id, f"{warmups} warm-ups of at most {most}")
 

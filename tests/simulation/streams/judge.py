@@ -205,7 +205,8 @@ class Judge:
         assert group.topology is not None
         application = self.world.application(group.group_id, group.topology.epoch)
         given = sorted(task for name, tasks in group.target.items() if name in group.members for task in tasks.active)
-        if group.members and given != sorted(application.tasks(self.world.topics)) and not self.world.untold_topics:
+        able = any(member.topology_epoch == application.epoch for member in group.members.values())
+        if able and given != sorted(application.tasks(self.world.topics)) and not self.world.untold_topics:
             raise InvariantError(
                 f"at {self.world.elapsed}, {group.group_id}: of all tasks {given} are given to members"
             )
