@@ -306,11 +306,12 @@ class Scenario:
         """Give the groups time: sessions and revocations may have to expire, and state has to be restored."""
         world, deadline = self.world, self.world.now + 1_500_000
         world.run(60_000)
-        quiet = 0
+        quiet, epochs = 0, [0]
         while quiet < 6:  # longer than a session
             world.run(10_000)
             restless = unrest(world, self.processes)
-            quiet = 0 if restless else quiet + 1
+            before, epochs = epochs, [group.epoch for group in world.checker.ledger.groups.values()]
+            quiet = 0 if restless or epochs != before else quiet + 1
             if restless and world.now > deadline:
                 raise InvariantError(f"at {world.elapsed}, left alone for long: {restless}")
 
