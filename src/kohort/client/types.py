@@ -1,0 +1,116 @@
+"""The values that all parts of the client speak in."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from uuid import UUID
+
+__all__ = [
+    "Broker", "GroupMetadata", "Headers", "OffsetAndMetadata", "OffsetAndTimestamp", "PartitionInfo", "Record",
+    "RecordMetadata", "TopicInfo", "TopicPartition",
+]  # fmt: skip
+
+Headers = list[tuple[str, bytes | None]]
+"""A record's headers: names, which may come again, and values."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Broker(NamedTuple):
+    """A broker that metadata names. Brokers only known by address have negative ids."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}" + (f" (id {self.node_id})" if self.node_id >= 0 else "")
+
+
+class PartitionInfo(NamedTuple):
+    """What metadata says of a partition; `leader` is None while it has none."""
+
+    partition: int
+    leader: int | None
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    offline: tuple[int, ...] = ()
+
+
+class TopicInfo(NamedTuple):
+    """What metadata says of a topic: its partitions by number."""
+
+    name: str
+    topic_id: UUID
+    internal: bool
+    partitions: dict[int, PartitionInfo]
+
+
+class OffsetAndMetadata(NamedTuple):
+    """An offset to commit: of the next record to read; with the leader epoch of the last one read (-1: unknown)."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+class OffsetAndTimestamp(NamedTuple):
+    """Where a search by time came out: the record's offset and time (ms since 1970)."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int = -1
+
+
+class Record(NamedTuple):
+    """A record as a consumer gives it.
+
+    Attributes:
+        topic, partition, offset: where it was read.
+        timestamp: ms since 1970, -1 for none.
+        key, value: bytes or None, or whatever the consumer's deserializers made of them.
+        headers: names and values, in order.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: Any
+    value: Any
+    headers: Headers
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record was written. The offset is -1 if nobody was asked to acknowledge it.
+
+    `timestamp` is ms since 1970: the record's own, or the broker's where the topic is stamped by its clock.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+class GroupMetadata(NamedTuple):
+    """Who a member is to its group: what a transaction needs to commit the group's offsets.
+
+    `generation` is the generation of a classic group, or the member epoch of a consumer or streams group.
+    """
+
+    group_id: str
+    generation: int
+    member_id: str
+    group_instance_id: str | None = None
