@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Compiled kernels and tool caches live here, so that a clone stays clean.
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 
-.PHONY: help setup demo test lint types format bench bench-wire bench-startup bench-broker bench-placement bench-heartbeats simulate availability clean
+.PHONY: help setup demo test lint types format bench bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client simulate availability clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -43,7 +43,7 @@ simulate: $(READY) ## More seeds of the simulation: make simulate FIRST=1000 SEE
 availability: $(READY) ## Availability of stateful tasks over a rolling restart and a scale-out, simulated
 	@$(BIN)/python -m tests.simulation --availability
 
-bench: bench-wire bench-startup bench-broker bench-placement bench-heartbeats ## All benchmarks
+bench: bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client ## All benchmarks
 
 bench-wire: $(READY) ## Messages and record batches, beside kio
 	@$(BIN)/python benchmarks/wire.py
@@ -59,6 +59,9 @@ bench-placement: $(READY) ## Placement beside Kafka's StickyTaskAssignor (needs 
 
 bench-heartbeats: $(READY) ## Heartbeats of a streams group of 1,000 members (needs Java and Maven for the peer)
 	@$(BIN)/python -m benchmarks.heartbeats
+
+bench-client: $(READY) ## The client beside confluent-kafka and aiokafka (Java and Maven for Apache Kafka)
+	@$(BIN)/python -m benchmarks.client
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

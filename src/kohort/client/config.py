@@ -1,0 +1,184 @@
+"""What a client needs to know of the cluster: where it is, how to get in, how patient to be."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+from kohort.client.addresses import Address, parse_addresses
+from kohort.client.errors import ConfigError
+
+__all__ = ["ClientConfig", "Servers", "client_config"]
+
+SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+SASL_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+_MAX_FRAME: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConfig:
+    """The settings that all clients share, named as Kafka's, with underscores. Times are in ms.
+
+    Attributes:
+        bootstrap_servers: "HOST:PORT,…" or a sequence of such; kept as (host, port) pairs.
+        client_id: who this is, in the broker's logs, metrics and quotas.
+        client_rack: where this is, so that consumers read from replicas nearby and assignors know; "" for nowhere.
+        security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+        ssl_cafile: PEM file of the certificates to trust; None for the system's.
+        ssl_certfile, ssl_keyfile, ssl_password: PEM files of the client's own certificate and key (the key may be in
+            the former), and the key's password, for brokers that ask for it.
+        ssl_check_hostname: whether the broker's certificate must be for the host connected to.
+        ssl_context: a context to use instead of all these.
+        sasl_mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+        sasl_username, sasl_password: credentials.
+        request_timeout_ms: how long an answer may take.
+        socket_connection_setup_timeout_ms: how long a connection may take, with TLS and authentication.
+        reconnect_backoff_ms, reconnect_backoff_max_ms: pauses before a broker is tried again: the first, the longest.
+        retry_backoff_ms, retry_backoff_max_ms: the same before a request is sent again.
+        metadata_max_age_ms: after how long the cluster's state is asked for anew, if nothing called for it earlier.
+        connections_max_idle_ms: after how long a connection that nobody uses is closed.
+        bootstrap_timeout_ms: how long to look for a first broker; None for as long as it takes.
+        receive_message_max_bytes: the longest answer that is taken.
+
+    Raises:
+        ConfigError: settings that can't be.
+    """
+
+    bootstrap_servers: str | Sequence[str | Address]
+    client_id: str = "kohort"
+    client_rack: str = ""
+    security_protocol: str = "PLAINTEXT"
+    ssl_cafile: str | Path | None = None
+    ssl_certfile: str | Path | None = None
+    ssl_keyfile: str | Path | None = None
+    ssl_password: str | None = field(default=None, repr=False)
+    ssl_check_hostname: bool = True
+    ssl_context: ssl.SSLContext | None = None
+    sasl_mechanism: str = "PLAIN"
+    sasl_username: str | None = None
+    sasl_password: str | None = field(default=None, repr=False)
+    request_timeout_ms: int = 30_000
+    socket_connection_setup_timeout_ms: int = 10_000
+    reconnect_backoff_ms: int = 50
+    reconnect_backoff_max_ms: int = 1_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    metadata_max_age_ms: int = 300_000
+    connections_max_idle_ms: int = 540_000
+    bootstrap_timeout_ms: int | None = None
+    receive_message_max_bytes: int = 256 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        """Check and normalise."""
+        object.__setattr__(self, "bootstrap_servers", parse_addresses(self.bootstrap_servers))
+        object.__setattr__(self, "security_protocol", self.security_protocol.upper())
+        object.__setattr__(self, "sasl_mechanism", self.sasl_mechanism.upper())
+        _one_of("security_protocol", self.security_protocol, SECURITY_PROTOCOLS)
+        _one_of("sasl_mechanism", self.sasl_mechanism, SASL_MECHANISMS)
+        for each in fields(self):
+            if each.name.endswith("_ms"):
+                _whole(each.name, getattr(self, each.name), 0, nothing=each.name == "bootstrap_timeout_ms")
+        for name in ("request_timeout_ms", "socket_connection_setup_timeout_ms", "metadata_max_age_ms"):
+            _whole(name, getattr(self, name), 1)
+        _whole("receive_message_max_bytes", self.receive_message_max_bytes, 1024, _MAX_FRAME)
+        if self.uses_sasl and (self.sasl_username is None or self.sasl_password is None):
+            raise ConfigError(f"{self.security_protocol} needs sasl_username and sasl_password")
+        if not self.uses_sasl and self.sasl_username is not None:
+            raise ConfigError(
+                f"sasl_username is given, but security_protocol={self.security_protocol} doesn't authenticate: "
+                "it should be SASL_SSL or SASL_PLAINTEXT"
+            )
+        if not self.uses_tls and (self.ssl_context or self.ssl_cafile or self.ssl_certfile):
+            raise ConfigError(
+                f"ssl settings are given, but security_protocol={self.security_protocol} doesn't encrypt: "
+                "it should be SSL or SASL_SSL"
+            )
+        if self.ssl_keyfile is not None and self.ssl_certfile is None:
+            raise ConfigError("ssl_keyfile needs ssl_certfile, the certificate that the key belongs to")
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        """The bootstrap servers as (host, port)."""
+        return self.bootstrap_servers  # type: ignore[return-value]  # normalised when it was made
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self.security_protocol.endswith("SSL")
+
+    @property
+    def uses_sasl(self) -> bool:
+        """Whether connections are authenticated by name and password."""
+        return self.security_protocol.startswith("SASL")
+
+    @classmethod
+    def from_properties(
+        cls, properties: Mapping[str, str], source: str = "the configuration", **settings: Any
+    ) -> tuple[ClientConfig, dict[str, str]]:
+        """Read Kafka's dotted keys, in Java's or librdkafka's spelling.
+
+        Args:
+            properties: values by key.
+            source: where they come from, for errors.
+            settings: attributes that win over them; None counts as not given.
+
+        Returns:
+            the configuration, and those of the properties that are for consumers or producers alone.
+
+        Raises:
+            ConfigError: a key nobody knows (names the nearest one), or a value that can't be.
+        """
+        from kohort.client.properties import read_settings
+
+        found, others = read_settings(properties, source)
+        given = {name: value for name, value in settings.items() if value is not None}
+        try:
+            return cls(**{**found, **given}), others
+        except TypeError:
+            if "bootstrap_servers" in found or "bootstrap_servers" in given:
+                raise
+            raise ConfigError(f"{source}: bootstrap.servers is missing") from None
+        except ConfigError as error:
+            raise ConfigError(f"{source}: {error}") from None
+
+    @classmethod
+    def from_file(cls, path: str | Path, **settings: Any) -> tuple[ClientConfig, dict[str, str]]:
+        """Read a .properties file, such as Kafka's tools take with --command-config; as `from_properties`.
+
+        Raises:
+            ConfigError: as there, or the file can't be read.
+        """
+        from kohort.client.properties import read_file
+
+        return cls.from_properties(read_file(Path(path)), str(path), **settings)
+
+
+Servers = str | Sequence[str] | ClientConfig
+"""What a client is given first: addresses, or a whole configuration."""
+
+
+def client_config(servers: Servers) -> ClientConfig:
+    """The configuration that `servers` stands for.
+
+    Raises:
+        ConfigError: addresses that can't be.
+    """
+    return servers if isinstance(servers, ClientConfig) else ClientConfig(bootstrap_servers=servers)
+
+
+def _one_of(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ConfigError(f"{name}={value!r}: Kohort knows {', '.join(known)}")
+
+
+def _whole(name: str, value: object, least: int, most: int = 2**53, *, nothing: bool = False) -> None:
+    if value is None and nothing:
+        return
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ConfigError(f"{name}={value!r}: a whole number is wanted")
+    if not least <= value <= most:
+        raise ConfigError(f"{name}={value}: must be " + (f"from {least} to {most}" if value > most else f">= {least}"))

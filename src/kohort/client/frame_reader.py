@@ -1,0 +1,101 @@
+"""Frames out of a stream of bytes: four bytes of size, then as many bytes. No I/O."""
+
+from __future__ import annotations
+
+import io
+import struct
+from typing import Final
+
+__all__ = ["FrameReader", "FrameSizeError"]
+
+_SIZE: Final = struct.Struct(">i")
+
+_SMALL: Final = 16 * 1024
+"""Bytes of the buffer that small frames come through. Idle connections are many, so it isn't more."""
+
+
+class FrameSizeError(ValueError):
+    """A size that no frame should have: the other side doesn't speak Kafka's protocol, or wants our memory."""
+
+
+class FrameReader:
+    """Says where the next bytes should go, and gives the frames they complete.
+
+    Small frames pass through one buffer that is reused. A frame that doesn't fit is received right into the bytes
+    object that is handed out, so that an answer of many MiB is never copied.
+
+    Args:
+        limit: bytes of the longest frame that is taken.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._small = bytearray(_SMALL)
+        self._view = memoryview(self._small)
+        self._start = 0  # of what is in the buffer and not yet given
+        self._end = 0
+        self._large: io.BytesIO | None = None
+        self._rest: memoryview | None = None  # what is still missing of the large frame
+
+    def buffer(self) -> memoryview:
+        """Where the next bytes go; never empty."""
+        return self._rest if self._rest is not None else self._view[self._end :]
+
+    def filled(self, count: int) -> list[bytes]:
+        """Take note that `count` bytes were put into the buffer; the frames that are now complete, without their size.
+
+        Raises:
+            FrameSizeError: a size below 0 or over the limit.
+        """
+        if self._rest is not None:
+            return self._filled_large(count)
+        frames = []
+        small, start, end = self._small, self._start, self._end + count
+        while end - start >= 4:
+            (size,) = _SIZE.unpack_from(small, start)
+            if not 0 <= size <= self._limit:
+                raise FrameSizeError(_what_is_wrong(bytes(small[start : start + 4]), size, self._limit))
+            after = start + 4 + size
+            if after > end:
+                if size + 4 > _SMALL:
+                    self._begin_large(size, start + 4, end)
+                    start = end
+                break
+            frames.append(bytes(self._view[start + 4 : after]))
+            start = after
+        if start == end:
+            start = end = 0
+        elif start:
+            # The beginning of a frame goes to the front, so that the rest has room.
+            small[: end - start] = small[start:end]
+            start, end = 0, end - start
+        self._start, self._end = start, end
+        return frames
+
+    def _begin_large(self, size: int, start: int, end: int) -> None:
+        # CPython's BytesIO gives its bytes away without a copy once nobody has a view of them any more.
+        self._large = io.BytesIO(bytes(size))
+        view = self._large.getbuffer()
+        view[: end - start] = self._view[start:end]
+        self._rest = view[end - start :]
+        view.release()
+
+    def _filled_large(self, count: int) -> list[bytes]:
+        assert self._large is not None and self._rest is not None
+        rest = self._rest
+        if count < len(rest):
+            self._rest = rest[count:]
+            rest.release()
+            return []
+        rest.release()
+        frame = self._large.getvalue()
+        self._large = self._rest = None
+        return [frame]
+
+
+def _what_is_wrong(head: bytes, size: int, limit: int) -> str:
+    if head == b"HTTP":
+        return "the answer is HTTP: this is not a Kafka broker's port"
+    if head[0] in (0x15, 0x16) and head[1] == 3:
+        return "the answer is TLS: this port wants security_protocol=SSL or SASL_SSL"
+    return f"an answer of {size} bytes; receive_message_max_bytes is {limit}"
