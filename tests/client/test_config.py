@@ -67,7 +67,11 @@ def test_servers_are_addresses_or_a_configuration() -> None:
 
 def test_passwords_are_not_shown() -> None:
     config = ClientConfig(
-        bootstrap_servers="a", security_protocol="sasl_ssl", sasl_username="u", sasl_password="hunter2", ssl_password="p"
+        bootstrap_servers="a",
+        security_protocol="sasl_ssl",
+        sasl_username="u",
+        sasl_password="hunter2",
+        ssl_password="p",
     )
     assert "hunter2" not in repr(config)
     assert (config.uses_tls, config.uses_sasl, config.security_protocol) == (True, True, "SASL_SSL")
@@ -164,7 +168,7 @@ def test_librdkafka_files_are_read(tmp_path: Path) -> None:
         ({"bootstrap.servers": "a:b"}, "f: bootstrap_servers: 'a:b' is not HOST:PORT"),
         ({"request.timeout.ms": "soon"}, "f: request.timeout.ms='soon': a whole number"),
         ({"ssl.truststore.type": "JKS"}, "f: ssl.truststore.type: JKS: Java's stores can't be read, only PEM"),
-        ({"ssl.truststore.location": "/x/trust.jks"}, "trust.jks: .*only PEM"),
+        ({"ssl.truststore.location": "/x/trust.jks"}, "trust.jks': .*only PEM"),
         ({"enable.ssl.certificate.verification": "false"}, "always verified"),
         ({"sasl.jaas.config": 'com.Krb5LoginModule required x="y";'}, "Krb5LoginModule can't be used"),
         ({"sasl.jaas.config": "x.PlainLoginModule required username=a;"}, "password="),
@@ -177,7 +181,7 @@ def test_what_a_file_gets_wrong_is_said_with_its_key(properties: dict[str, str],
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="none.properties: No such file"):
+    with pytest.raises(ConfigError, match=r"none.properties: No such file"):
         ClientConfig.from_file(tmp_path / "none.properties")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="binary: not a text file"):

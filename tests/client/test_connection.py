@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+import uvloop
 
 from kohort.client.config import ClientConfig
 from kohort.client.connection import Connection
@@ -17,7 +18,7 @@ from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespon
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kohort.protocol.messages.produce import ProduceRequest
 from tests.client.support.running import run, until
-from tests.client.support.scripted_broker import Asked, HangUp, ScriptedBroker, frame
+from tests.client.support.scripted_broker import Asked, HangUpError, ScriptedBroker, frame
 
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 METADATA = MetadataRequest(topics=[])
@@ -122,11 +123,11 @@ def test_a_broker_that_does_not_tell_its_versions_is_refused() -> None:
 
 
 def hang_up(asked: Asked) -> bytes:
-    raise HangUp
+    raise HangUpError
 
 
 def hang_up_amid(asked: Asked) -> bytes:
-    raise HangUp(frame(asked, HeartbeatResponse())[:-1])
+    raise HangUpError(frame(asked, HeartbeatResponse())[:-1])
 
 
 def wrong_id(asked: Asked) -> bytes:
@@ -250,7 +251,7 @@ def test_a_port_where_nobody_listens_is_a_lost_connection() -> None:
             settings = config(broker)
         with pytest.raises(ConnectionLostError, match=f"{address.host}:{address.port}"):
             await Connection.open(address, settings)
-        with pytest.raises(ConnectionLostError, match="nowhere.invalid"):
+        with pytest.raises(ConnectionLostError, match=r"nowhere.invalid"):
             await Connection.open(Broker(3, "nowhere.invalid", 9092), settings)
 
     run(main())
@@ -337,3 +338,19 @@ def test_long_requests_and_answers_arrive_whole() -> None:
         assert answers[2].coordinators[0].key == "k"
 
     scenario(test, {FindCoordinatorRequest: echo})
+
+
+def test_long_answers_arrive_whole_in_uvloop_too() -> None:
+    def long(asked: Asked) -> Response:
+        return FindCoordinatorResponse(coordinators=[FindCoordinatorResponse.Coordinator(key="k" * 30_000)] * 50)
+
+    async def main() -> None:
+        async with ScriptedBroker({FindCoordinatorRequest: long}) as broker:
+            connection = await Connection.open(broker.broker, config(broker))
+            asked = [connection.send(FindCoordinatorRequest(), FindCoordinatorResponse) for _ in range(3)]
+            for answer in await asyncio.gather(*asked):
+                assert {each.key for each in answer.coordinators} == {"k" * 30_000}
+            await connection.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())

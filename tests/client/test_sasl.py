@@ -16,7 +16,7 @@ from kohort.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kohort.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from tests.client.support.running import run, until
 from tests.client.support.scram_server import SaslServer
-from tests.client.support.scripted_broker import Asked, ScriptedBroker
+from tests.client.support.scripted_broker import Asked, Reply, ScriptedBroker
 
 BEAT = HeartbeatRequest(group_id="g")
 
@@ -35,17 +35,14 @@ def vector() -> Exchange:
     return scram("SCRAM-SHA-256", "user", "pencil", lambda: "rOprNGfwEbeRWgbNEkqO")
 
 
-SERVER_FIRST = (
-    b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
-)
+SERVER_FIRST = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
 
 
 def test_scram_is_as_in_the_rfc() -> None:
     exchange = vector()
     assert next(exchange) == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
     assert exchange.send(SERVER_FIRST) == (
-        b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,"
-        b"p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+        b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
     )
     with pytest.raises(StopIteration):
         exchange.send(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
@@ -81,7 +78,7 @@ def test_scram_trusts_no_broker_that_does_not_know_the_password(first: bytes, la
 
 def scenario(server: SaslServer, test: Callable[[ScriptedBroker], Any]) -> None:
     async def main() -> None:
-        replies = {HeartbeatRequest: lambda asked: HeartbeatResponse(), **server.script}
+        replies: dict[Any, Reply] = {HeartbeatRequest: lambda asked: HeartbeatResponse(), **server.script}
         async with ScriptedBroker(replies) as broker:
             await test(broker)
 
@@ -183,7 +180,7 @@ def test_a_session_that_cannot_be_renewed_is_a_lost_connection() -> None:
         connection = await Connection.open(broker.broker, config(broker, server))
         server.password = "changed"
         await until(lambda: connection.closed)
-        with pytest.raises(ConnectionLostError, match="authentication couldn't be renewed: .*Authentication failed"):
+        with pytest.raises(ConnectionLostError, match=r"authentication couldn't be renewed: .*Authentication failed"):
             await connection.ask(BEAT, HeartbeatResponse)
         await connection.close()
 

@@ -91,7 +91,7 @@ def test_a_certificate_of_a_stranger_or_for_another_host_is_not_trusted(certific
     async def test(broker: ScriptedBroker) -> None:
         with pytest.raises(AuthenticationError, match="certificate isn't trusted"):
             await Connection.open(broker.broker, config(broker))
-        with pytest.raises(AuthenticationError, match="certificate isn't trusted: .*127.0.0.1"):
+        with pytest.raises(AuthenticationError, match=r"certificate isn't trusted: .*127.0.0.1"):
             await Connection.open(broker.broker, config(broker, ssl_cafile=certificates.ca))
         settings = config(broker, ssl_cafile=certificates.ca, ssl_check_hostname=False)
         await (await Connection.open(broker.broker, settings)).close()
@@ -127,9 +127,9 @@ def test_files_that_cannot_be_used_are_said_before_anything_is_opened(
 ) -> None:
     nonsense = tmp_path / "nonsense.pem"
     nonsense.write_text("nonsense")
-    with pytest.raises(ConfigError, match="ssl_cafile='.*nonsense.pem'"):
+    with pytest.raises(ConfigError, match=r"ssl_cafile='.*nonsense.pem'"):
         Cluster(ClientConfig(bootstrap_servers="b", security_protocol="SSL", ssl_cafile=nonsense))
-    with pytest.raises(ConfigError, match="ssl_certfile='.*none.pem'"):
+    with pytest.raises(ConfigError, match=r"ssl_certfile='.*none.pem'"):
         tls_context(ClientConfig(bootstrap_servers="b", security_protocol="SSL", ssl_certfile=tmp_path / "none.pem"))
 
 

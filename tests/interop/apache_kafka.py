@@ -32,6 +32,8 @@ class ApacheKafka(Server):
 
     ready_within = 60.0
     clean_exit = 143  # a JVM's, after SIGTERM
+    project = "kafka"  # whose class path it runs on
+    format_options: tuple[str, ...] = ()  # beside the cluster's id and the settings
 
     def __init__(
         self, directory: Path, settings: Mapping[str, str] | None = None, flags: tuple[str, ...] = jvm.FLAGS
@@ -42,28 +44,42 @@ class ApacheKafka(Server):
 
     def format(self) -> None:
         """Choose free ports and prepare the data directory; a start does so if nobody did."""
+        settings = (
+            self.addresses()
+            | {
+                "log.dirs": str(self.data_dir),
+                "offsets.topic.replication.factor": "1",
+                "transaction.state.log.replication.factor": "1",
+                "transaction.state.log.min.isr": "1",
+            }
+            | self.settings
+        )
+        if self.flags == jvm.FLAGS:
+            settings.setdefault("log.cleaner.dedupe.buffer.size", str(4 << 20))
+        self.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        self.prepare_data()
+
+    def prepare_data(self) -> None:
+        """Make the data directory of a member of the cluster."""
+        tool = self._java(jvm.FLAGS, "kafka.tools.StorageTool")
+        done = subprocess.run(
+            [*tool, "format", "--cluster-id", CLUSTER_ID, "--config", str(self.properties), *self.format_options],
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+
+    def addresses(self) -> dict[str, str]:
+        """What it is to the cluster, and the free ports it shall listen on."""
         self.port, controller = free_ports(2)
-        settings = {
+        return {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@{self.host}:{controller}",
             "controller.listener.names": "CONTROLLER",
             "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{self.host}:{controller}",
             "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
-            "log.dirs": str(self.data_dir),
-            "offsets.topic.replication.factor": "1",
-            "transaction.state.log.replication.factor": "1",
-            "transaction.state.log.min.isr": "1",
-        } | self.settings
-        if self.flags == jvm.FLAGS:
-            settings.setdefault("log.cleaner.dedupe.buffer.size", str(4 << 20))
-        self.properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
-        tool = self._java(jvm.FLAGS, "kafka.tools.StorageTool")
-        subprocess.run(
-            [*tool, "format", "--cluster-id", CLUSTER_ID, "--config", str(self.properties)],
-            check=True,
-            capture_output=True,
-        )
+        }
 
     def command(self) -> list[str]:
         if not self.properties.exists():
@@ -73,9 +89,8 @@ class ApacheKafka(Server):
     def ready(self) -> bool:
         return serves_metadata(self.host, self.port)
 
-    @staticmethod
-    def _java(flags: tuple[str, ...], main: str) -> list[str]:
-        return ["java", *flags, "-cp", build.classpath("kafka"), main]
+    def _java(self, flags: tuple[str, ...], main: str) -> list[str]:
+        return ["java", *flags, "-cp", build.classpath(self.project), main]
 
 
 def free_ports(number: int) -> list[int]:

@@ -11,7 +11,9 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from .clients import CLIENTS, LIBRARIES, Client
+from .java import build
 from .members import Members
+from .newest_kafka import NewestKafka, running
 from .servers import Server, new_server
 from .topics import create_topic
 
@@ -30,6 +32,22 @@ def server(session_server: Server, request: pytest.FixtureRequest) -> Server:
     """The one server of the session, shared by all tests of a worker."""
     watch(request.node, session_server)
     return session_server
+
+
+@pytest.fixture(scope="session")
+def newest_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewestKafka]:
+    """Apache Kafka's newest release, with groups of all types."""
+    build.require_java()
+    with running(NewestKafka(tmp_path_factory.mktemp("newest-kafka") / "node")) as node:
+        yield node
+
+
+@pytest.fixture(params=["kohort", "kafka"])
+def broker(request: pytest.FixtureRequest) -> Server:
+    """For Kohort's client: a Kohort server, and the newest Apache Kafka; one each for all tests of a worker."""
+    server: Server = request.getfixturevalue("session_server" if request.param == "kohort" else "newest_kafka")
+    watch(request.node, server)
+    return server
 
 
 @pytest.fixture

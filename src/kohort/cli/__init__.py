@@ -18,8 +18,13 @@ if TYPE_CHECKING:
     import typer
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "configs": ("kohort.cli.configs", "Settings of topics, brokers, groups and client metrics: describe and alter."),
+    "consume": ("kohort.cli.consume", "Read a topic's records: as text, JSON lines or Parquet."),
+    "groups": ("kohort.cli.groups", "Groups of every type: members, assignments, offsets and lag; reset and delete."),
     "place": ("kohort.cli.place", "Place a streams group's tasks: who gets what, how even it is, what moves if …"),
+    "produce": ("kohort.cli.produce", "Write records to a topic: lines, JSON lines or CSV."),
     "serve": ("kohort.cli.serve", "Run a broker that Kafka clients connect to."),
+    "topics": ("kohort.cli.topics", "Topics: list, create, describe, alter and delete."),
     "wire": ("kohort.cli.wire", "Kafka's wire protocol: list, show, decode, encode and check messages and batches."),
 }
 """Sub-commands: the module with their `app` or their one `command`, and what they are for."""

@@ -97,7 +97,7 @@ class PartialFailureError(ClientError):
         errors: why the others didn't.
     """
 
-    def __init__(self, done: Mapping[Any, Any], errors: Mapping[Any, KafkaError | ClientError]) -> None:
+    def __init__(self, done: Mapping[Any, Any], errors: Mapping[Any, Exception]) -> None:
         super().__init__(done, errors)
         self.done = dict(done)
         self.errors = dict(errors)

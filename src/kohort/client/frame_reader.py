@@ -73,21 +73,17 @@ class FrameReader:
         return frames
 
     def _begin_large(self, size: int, start: int, end: int) -> None:
-        # CPython's BytesIO gives its bytes away without a copy once nobody has a view of them any more.
+        # CPython's BytesIO gives away the very bytes that it was made of, with what was put into its buffer since.
         self._large = io.BytesIO(bytes(size))
         view = self._large.getbuffer()
         view[: end - start] = self._view[start:end]
         self._rest = view[end - start :]
-        view.release()
 
     def _filled_large(self, count: int) -> list[bytes]:
         assert self._large is not None and self._rest is not None
-        rest = self._rest
-        if count < len(rest):
-            self._rest = rest[count:]
-            rest.release()
+        if count < len(self._rest):
+            self._rest = self._rest[count:]
             return []
-        rest.release()
         frame = self._large.getvalue()
         self._large = self._rest = None
         return [frame]

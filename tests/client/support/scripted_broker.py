@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import ssl
 import struct
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from kohort.client.types import Broker
 from kohort.protocol.message import Request, Response
@@ -17,7 +18,7 @@ from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersion
 from kohort.protocol.messages.headers import RequestHeader, ResponseHeader
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
-__all__ = ["Asked", "HangUp", "Reply", "ScriptedBroker", "frame"]
+__all__ = ["Asked", "HangUpError", "Reply", "ScriptedBroker", "frame"]
 
 
 _MOST = 100 * 1024 * 1024
@@ -33,7 +34,7 @@ class Asked(NamedTuple):
     connection: int
 
 
-class HangUp(Exception):
+class HangUpError(Exception):
     """Raised by a reply: send these bytes, and close the connection."""
 
     def __init__(self, last_words: bytes = b"") -> None:
@@ -72,14 +73,14 @@ class ScriptedBroker:
 
     def __init__(
         self,
-        script: Mapping[type[Request], Reply] | None = None,
+        script: Mapping[Any, Reply] | None = None,
         *,
-        versions: Mapping[type[Request], tuple[int, int]] | None = None,
+        versions: Mapping[Any, tuple[int, int]] | None = None,
         node_id: int = 1,
         context: ssl.SSLContext | None = None,
     ) -> None:
         self.script: dict[type[Request], Reply] = dict(script or {})
-        self.versions = dict(versions or {})
+        self.versions: dict[type[Request], tuple[int, int]] = dict(versions or {})
         self.node_id = node_id
         self.asked: list[Asked] = []
         self.connections = 0
@@ -155,16 +156,14 @@ class ScriptedBroker:
                     await writer.drain()
         except (asyncio.IncompleteReadError, asyncio.CancelledError, OSError):
             pass  # the client is gone, or the test is over
-        except HangUp as last:
+        except HangUpError as last:
             writer.write(last.last_words)
         finally:
             self._tasks.discard(task)
             self._writers.discard(writer)
             writer.close()
-            try:
+            with contextlib.suppress(OSError, asyncio.CancelledError):
                 await writer.wait_closed()
-            except (OSError, asyncio.CancelledError):
-                pass
 
     def _say(self, asked: Asked) -> Said | Awaitable[Said]:
         kind = type(asked.request)

@@ -21,6 +21,7 @@ def classpath(project: str) -> str:
     """The class path of a Maven project, built by the first process that asks.
 
     `clients`: the Java clients, and our scenarios. `kafka`: Apache Kafka's server and tools, and what runs the tools.
+    `newest_kafka`: the newest server, for our client.
     """
     folder = HERE / project
     inputs = [folder / "pom.xml", *sorted(folder.rglob("*.java"))]

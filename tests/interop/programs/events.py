@@ -16,6 +16,7 @@ class Options(NamedTuple):
     group: str
     topic: str
     strategy: str = "range"
+    protocol: str = "classic"
     instance: str | None = None
     session_timeout: int = 2000  # ms
     target: str = ""

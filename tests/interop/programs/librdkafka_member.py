@@ -23,6 +23,10 @@ def commit() -> None:
     pending.clear()
 
 
+def assigned(_: Consumer, partitions: list[TopicPartition]) -> None:
+    say("assigned", partitions=[p.partition for p in partitions])
+
+
 def revoked(_: Consumer, partitions: list[TopicPartition]) -> None:
     commit()
     say("revoked", partitions=[p.partition for p in partitions])
@@ -36,16 +40,18 @@ def lost(_: Consumer, partitions: list[TopicPartition]) -> None:
 settings = {
     "bootstrap.servers": wanted.bootstrap,
     "group.id": wanted.group,
-    "partition.assignment.strategy": wanted.strategy,
-    "session.timeout.ms": wanted.session_timeout,
-    "heartbeat.interval.ms": 300,
+    "group.protocol": wanted.protocol,
     "auto.offset.reset": "earliest",
     "enable.auto.commit": False,
     "fetch.wait.max.ms": 50,
     "reconnect.backoff.max.ms": 200,
 }
+if wanted.protocol == "classic":
+    settings["partition.assignment.strategy"] = wanted.strategy
+    settings["session.timeout.ms"] = wanted.session_timeout
+    settings["heartbeat.interval.ms"] = 300
 consumer = Consumer(settings | ({"group.instance.id": wanted.instance} if wanted.instance else {}))
-consumer.subscribe([wanted.topic], on_revoke=revoked, on_lost=lost)
+consumer.subscribe([wanted.topic], on_assign=assigned, on_revoke=revoked, on_lost=lost)
 while not terminated:
     message = consumer.poll(0.05)
     if (now := sorted(p.partition for p in consumer.assignment())) != owned:

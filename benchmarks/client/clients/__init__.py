@@ -1,0 +1,1 @@
+"""The libraries, each doing the same work in its own best way."""

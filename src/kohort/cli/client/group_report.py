@@ -1,0 +1,278 @@
+"""Groups for people and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from kohort.cli.client.tables import partitions_text, table
+from kohort.cli.terminal import printable
+from kohort.client.administration.group_offsets import PartitionLag
+from kohort.client.administration.group_types import (
+    GroupDescription,
+    GroupListing,
+    GroupMember,
+    GroupType,
+    Subtopology,
+    Tasks,
+)
+from kohort.client.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kohort.client.admin import Admin
+
+__all__ = ["GroupReport", "group_as_json", "group_tables", "groups_table", "listing_as_json", "read_groups"]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReport:
+    """A group, and how far it is in each partition that it reads or has read."""
+
+    group: GroupDescription
+    lag: Mapping[TopicPartition, PartitionLag]
+
+
+async def read_groups(admin: Admin, names: Sequence[str]) -> list[GroupReport]:
+    """The reports of groups, in the order of their names."""
+    groups = await admin.groups.describe(*names)
+    reports = []
+    for name in dict.fromkeys(names):
+        lag = await admin.group_offsets.lag(name, partitions=groups[name].owners())
+        # A streams task stands for a partition of each of its topics, which some of these may not have.
+        there = {at: each for at, each in lag.items() if each.committed is not None or each.end is not None}
+        reports.append(GroupReport(groups[name], there))
+    return reports
+
+
+def groups_table(groups: Iterable[GroupListing]) -> RenderableType:
+    """A line a group."""
+    return table(
+        ("Group", "Type", "State", "Protocol", ">Coordinator"),
+        (
+            (group.group_id, group.type.value, group.state or None, group.protocol_type or None, group.coordinator)
+            for group in groups
+        ),
+    )
+
+
+def listing_as_json(group: GroupListing) -> dict[str, Any]:
+    """A group in short."""
+    return {**group._asdict(), "type": group.type.value}
+
+
+def group_tables(report: GroupReport) -> list[RenderableType]:
+    """What there is to say of a group: what it is, who is in it, where it is."""
+    shown: list[RenderableType] = [_header(report.group)]
+    if report.group.members:
+        shown.append(_members(report.group))
+    if report.lag:
+        shown.append(_offsets(report))
+    return shown
+
+
+def group_as_json(report: GroupReport) -> dict[str, Any]:
+    """The same as JSON; what a type of group doesn't have is null."""
+    group = report.group
+    owners = group.owners()
+    return {
+        "group_id": group.group_id,
+        "type": group.type.value,
+        "state": group.state,
+        "coordinator": {
+            "node_id": group.coordinator.node_id,
+            "host": group.coordinator.host,
+            "port": group.coordinator.port,
+        },
+        "protocol_type": group.protocol_type,
+        "assignor": group.assignor or None,
+        "epoch": group.epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "topology_epoch": group.topology_epoch,
+        "topology": None if group.topology is None else [_subtopology(each) for each in group.topology],
+        "members": [_member_as_json(member) for member in group.members],
+        "offsets": [
+            {
+                "topic": at.topic,
+                "partition": at.partition,
+                "committed": lag.committed,
+                "end": lag.end,
+                "lag": lag.lag,
+                "leader_epoch": lag.leader_epoch if lag.leader_epoch >= 0 else None,
+                "metadata": lag.metadata,
+                "members": [member.member_id for member in owners.get(at, ())],
+            }
+            for at, lag in report.lag.items()
+        ],
+    }
+
+
+def _header(group: GroupDescription) -> Text:
+    count = len(group.members)
+    first = f": {group.type.value} group, {group.state or 'state unknown'}, {count} member{'' if count == 1 else 's'}"
+    facts = [f"coordinator {group.coordinator}"]
+    if group.assignor:
+        facts.append(f"assignor {group.assignor}")
+    for name, epoch in (
+        ("group epoch", group.epoch),
+        ("assignment epoch", group.assignment_epoch),
+        ("topology epoch", group.topology_epoch),
+    ):
+        if epoch is not None:
+            facts.append(f"{name} {epoch}")
+    if group.type is GroupType.STREAMS and group.topology is None:
+        facts.append("topics missing or unfit")
+    return Text.assemble((printable(group.group_id), "bold"), printable(first), "\n", printable(", ".join(facts)))
+
+
+def _members(group: GroupDescription) -> RenderableType:
+    """A line a member; columns that would say nothing are left out."""
+    columns: list[tuple[str, Callable[[GroupMember], object]]] = [("Member", lambda member: member.member_id)]
+    optional: list[tuple[str, Callable[[GroupMember], object]]] = [
+        ("Static name", lambda member: member.instance_id),
+        ("Client", lambda member: member.client_id or None),
+        ("Host", lambda member: member.host.removeprefix("/") or None),
+        ("Rack", lambda member: member.rack),
+        (">Epoch", lambda member: member.epoch),
+        ("Protocol", lambda member: "classic" if member.classic and group.type is not GroupType.CLASSIC else None),
+    ]
+    if group.type is GroupType.STREAMS:
+        optional += [
+            ("Process", _process),
+            ("Active", lambda member: _role(member, "active")),
+            ("Standby", lambda member: _role(member, "standby")),
+            ("Warm-up", lambda member: _role(member, "warmup")),
+            ("On the way to", _tasks_to_come),
+            ("Restoring", _restoring),
+        ]
+    else:
+        optional += [
+            ("Partitions", lambda member: partitions_text(member.partitions) or None),
+            ("On the way to", _partitions_to_come),
+        ]
+    columns += [(name, cell) for name, cell in optional if any(cell(member) is not None for member in group.members)]
+    rows = [[cell(member) for _, cell in columns] for member in group.members]
+    return table([name for name, _ in columns], rows)
+
+
+def _offsets(report: GroupReport) -> RenderableType:
+    owners = report.group.owners()
+    rows: list[tuple[object, ...]] = [
+        (
+            at.topic,
+            str(at.partition),
+            lag.committed,
+            lag.end,
+            lag.lag,
+            ", ".join(member.instance_id or member.member_id for member in owners.get(at, ())) or None,
+        )
+        for at, lag in report.lag.items()
+    ]
+    known = [lag.lag for lag in report.lag.values() if lag.lag is not None]
+    if len(known) > 1:
+        rows.append(("in all", "", "", "", sum(known), ""))
+    start = "Start" if report.group.type is GroupType.SHARE else "Committed"
+    return table(("Topic", ">Partition", f">{start}", ">End", ">Lag", "Member"), rows)
+
+
+def _process(member: GroupMember) -> str | None:
+    """Members of one process share state; where each has its own, the column says nothing new."""
+    return (
+        None if member.streams is None or member.streams.process_id == member.member_id else member.streams.process_id
+    )
+
+
+def _role(member: GroupMember, role: str) -> str | None:
+    return None if member.streams is None else _tasks_text(getattr(member.streams.tasks, role)) or None
+
+
+def _tasks_text(tasks: Mapping[str, Sequence[int]]) -> str:
+    return partitions_text((name, number) for name, numbers in tasks.items() for number in numbers)
+
+
+def _tasks_to_come(member: GroupMember) -> str | None:
+    """The active tasks and standbys of the target, if they aren't those that it has."""
+    if member.streams is None:
+        return None
+    now, then = member.streams.tasks, member.streams.target_tasks
+    parts = [f"active {_tasks_text(then.active) or 'none'}"] if dict(now.active) != dict(then.active) else []
+    if dict(now.standby) != dict(then.standby):
+        parts.append(f"standby {_tasks_text(then.standby) or 'none'}")
+    return "; ".join(parts) or None
+
+
+def _restoring(member: GroupMember) -> str | None:
+    """How many changelog records the member's tasks lack in all, as far as it reported."""
+    if member.streams is None:
+        return None
+    ends = member.streams.task_end_offsets
+    lacks = sum(max(0, ends[task] - offset) for task, offset in member.streams.task_offsets.items() if task in ends)
+    return f"{lacks:,} records" if lacks else None
+
+
+def _partitions_to_come(member: GroupMember) -> str | None:
+    if member.target is None or member.target == member.partitions:
+        return None
+    return partitions_text(member.target) or "none"
+
+
+def _member_as_json(member: GroupMember) -> dict[str, Any]:
+    streams = member.streams
+    return {
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "host": member.host,
+        "rack": member.rack,
+        "epoch": member.epoch,
+        "classic": member.classic,
+        "topics": list(member.topics),
+        "pattern": member.pattern,
+        "partitions": _by_topic(member.partitions),
+        "target": None if member.target is None else _by_topic(member.target),
+        "streams": None
+        if streams is None
+        else {
+            "process_id": streams.process_id,
+            "endpoint": None
+            if streams.endpoint is None
+            else {"host": streams.endpoint[0], "port": streams.endpoint[1]},
+            "tags": dict(streams.tags),
+            "topology_epoch": streams.topology_epoch,
+            "tasks": _tasks_as_json(streams.tasks),
+            "target_tasks": _tasks_as_json(streams.target_tasks),
+            "task_offsets": _progress(streams.task_offsets),
+            "task_end_offsets": _progress(streams.task_end_offsets),
+        },
+    }
+
+
+def _subtopology(each: Subtopology) -> dict[str, Any]:
+    return {
+        "name": each.name,
+        "source_topics": list(each.source_topics),
+        "repartition_sink_topics": list(each.repartition_sink_topics),
+        "repartition_source_topics": [topic.name for topic in each.repartition_source_topics],
+        "changelog_topics": [topic.name for topic in each.changelog_topics],
+    }
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        found.setdefault(topic, []).append(number)
+    return found
+
+
+def _tasks_as_json(tasks: Tasks) -> dict[str, dict[str, list[int]]]:
+    return {
+        role: {name: list(numbers) for name, numbers in some.items()}
+        for role, some in (("active", tasks.active), ("standby", tasks.standby), ("warmup", tasks.warmup))
+    }
+
+
+def _progress(offsets: Mapping[tuple[str, int], int]) -> list[dict[str, Any]]:
+    return [{"subtopology": name, "partition": number, "offset": to} for (name, number), to in sorted(offsets.items())]

@@ -1,0 +1,80 @@
+"""How every command that is a client is told its cluster, and how it runs and fails."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from kohort.cli.terminal import fail
+
+if TYPE_CHECKING:
+    from kohort.client.config import ClientConfig
+
+__all__ = ["BootstrapOption", "ConfigOption", "JsonOption", "TimeoutOption", "client_config", "client_settings"]
+
+ENVIRONMENT: Final = "KOHORT_BOOTSTRAP_SERVERS"
+DEFAULT_SERVERS: Final = "localhost:9092"
+DEFAULT_TIMEOUT: Final = 15.0
+
+BootstrapOption = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server",
+        "-b",
+        metavar="HOST:PORT,…",
+        help="Brokers to find the cluster by.",
+        show_default=f"${ENVIRONMENT}, or {DEFAULT_SERVERS}",
+    ),
+]
+ConfigOption = Annotated[
+    str | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="A client's settings by Kafka's keys, such as those of TLS and SASL: a client.properties.",
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+TimeoutOption = Annotated[
+    float, typer.Option("--timeout", metavar="SECONDS", min=0.001, max=86_400, help="For all that is asked.")
+]
+
+
+def client_config(bootstrap_server: str | None, config: str | None, timeout: float | None = None) -> ClientConfig:
+    """The cluster that the options name, for commands that have no settings of their own.
+
+    Settings of producers and consumers in the file are left alone, so that one file does for all commands.
+
+    Args:
+        timeout: seconds that the brokers may stay silent; None tries for ever.
+    """
+    return client_settings(bootstrap_server, config, timeout)[0]
+
+
+def client_settings(
+    bootstrap_server: str | None, config: str | None, timeout: float | None = None
+) -> tuple[ClientConfig, dict[str, str]]:
+    """The cluster that the options name, and the file's settings of producers and consumers, by Kafka's keys.
+
+    The option wins over the file, the file over the environment.
+    """
+    from kohort.client.config import ClientConfig
+    from kohort.client.errors import ConfigError
+
+    patience = None if timeout is None else max(1, int(timeout * 1000))
+    unless_given = os.environ.get(ENVIRONMENT) or DEFAULT_SERVERS
+    try:
+        if config is None:
+            servers = bootstrap_server or unless_given
+            return ClientConfig(bootstrap_servers=servers, bootstrap_timeout_ms=patience), {}
+        from kohort.client.properties import read_file
+
+        properties = {"bootstrap.servers": unless_given} | read_file(Path(config))
+        return ClientConfig.from_properties(
+            properties, config, bootstrap_servers=bootstrap_server, bootstrap_timeout_ms=patience
+        )
+    except ConfigError as error:
+        fail(str(error))

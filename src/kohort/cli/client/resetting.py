@@ -1,0 +1,54 @@
+"""Where offsets are to be reset to, as options say it."""
+
+from __future__ import annotations
+
+import time as clock
+from typing import TYPE_CHECKING
+
+from kohort.cli.client.arguments import offsets_file, parse_duration, parse_time
+from kohort.cli.terminal import fail
+
+if TYPE_CHECKING:
+    from kohort.client.administration.resets import ResetTo
+
+__all__ = ["reset_target"]
+
+
+def reset_target(
+    *,
+    earliest: bool,
+    latest: bool,
+    current: bool,
+    offset: int | None,
+    shift: int | None,
+    time: str | None,
+    ago: str | None,
+    file: str | None,
+) -> ResetTo:
+    """The one target that is given; the command ends if there is none, or more than one."""
+    from kohort.client.administration.resets import ResetTo
+
+    given = {
+        "--to-earliest": earliest,
+        "--to-latest": latest,
+        "--to-current": current,
+        "--to-offset": offset is not None,
+        "--shift-by": shift is not None,
+        "--to-datetime": time is not None,
+        "--by-duration": ago is not None,
+        "--from-file": file is not None,
+    }
+    named = [option for option, is_given in given.items() if is_given]
+    if len(named) != 1:
+        fail(f"where to? One of {', '.join(given)} is needed" + (f", not {' and '.join(named)}" if named else ""))
+    if offset is not None:
+        return ResetTo.offset(offset)
+    if shift is not None:
+        return ResetTo.shift(shift)
+    if time is not None:
+        return ResetTo.time(parse_time(time, "--to-datetime"))
+    if ago is not None:
+        return ResetTo.time(max(0, int(clock.time() * 1000) - parse_duration(ago, "--by-duration")))
+    if file is not None:
+        return ResetTo.to_offsets(offsets_file(file))
+    return ResetTo.earliest() if earliest else ResetTo.latest() if latest else ResetTo.current()

@@ -1,0 +1,65 @@
+"""Tables as the client commands print them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from kohort.cli.terminal import printable
+
+__all__ = ["NOTHING", "numbers", "partitions_text", "table"]
+
+NOTHING: Final = "-"
+"""What stands where nothing is known."""
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> Table:
+    """A table; columns whose names begin with > are of numbers, and None in a cell is a dash.
+
+    Args:
+        columns: their headers.
+        rows: their cells.
+        title: what stands above.
+    """
+    made = Table(
+        title=None if title is None else Text(printable(title)),
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+    )
+    for column in columns:
+        right = column.startswith(">")
+        made.add_column(column.removeprefix(">"), justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(Text(NOTHING if cell is None else printable(_text(cell))) for cell in row))
+    return made
+
+
+def numbers(values: Iterable[int]) -> str:
+    """Whole numbers with runs as such: `0-3, 7`."""
+    runs: list[list[int]] = []
+    for value in sorted(values):
+        if runs and value <= runs[-1][1] + 1:
+            runs[-1][1] = value
+        else:
+            runs.append([value, value])
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def partitions_text(partitions: Iterable[tuple[str, int]]) -> str:
+    """Partitions by topic: `flights: 0-3; weather: 1`. Tasks by subtopology look alike."""
+    found: dict[str, list[int]] = {}
+    for name, number in partitions:
+        found.setdefault(name, []).append(number)
+    return "; ".join(f"{name}: {numbers(some)}" for name, some in sorted(found.items()))
+
+
+def _text(cell: object) -> str:
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    return f"{cell:,}" if isinstance(cell, int) else str(cell)

@@ -1,0 +1,173 @@
+"""Topics for people and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from kohort.cli.client.tables import table
+from kohort.cli.terminal import printable
+from kohort.client.administration.configs import ConfigResource, ConfigSource, ResourceType
+from kohort.client.administration.offsets import OffsetSpec
+from kohort.client.administration.topics import CreatedTopic
+from kohort.client.errors import ClientError
+from kohort.client.types import TopicInfo, TopicPartition
+from kohort.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from kohort.client.admin import Admin
+
+__all__ = [
+    "TopicReport",
+    "created_as_json",
+    "read_topics",
+    "topic_as_json",
+    "topic_tables",
+    "topics_as_json",
+    "topics_table",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReport:
+    """A topic with its own settings and with the ends of its partitions, as far as these could be had."""
+
+    topic: TopicInfo
+    settings: Mapping[str, str | None]
+    ends: Mapping[int, tuple[int | None, int | None]]
+
+
+async def read_topics(admin: Admin, topics: Mapping[str, TopicInfo]) -> list[TopicReport]:
+    """The reports of topics; a partition without a leader has no ends, and who may not see settings gets none."""
+    partitions = [
+        TopicPartition(name, number)
+        for name, topic in topics.items()
+        for number, partition in topic.partitions.items()
+        if partition.leader is not None
+    ]
+    first = await _offsets(admin, partitions, OffsetSpec.EARLIEST)
+    last = await _offsets(admin, partitions, OffsetSpec.LATEST)
+    reports = []
+    for name, topic in topics.items():
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        try:
+            entries = (await admin.configs.describe(resource))[resource]
+        except KafkaError:
+            entries = {}
+        own = {key: entry.value for key, entry in entries.items() if entry.source is ConfigSource.TOPIC}
+        ends = {
+            number: (first.get(TopicPartition(name, number)), last.get(TopicPartition(name, number)))
+            for number in topic.partitions
+        }
+        reports.append(TopicReport(topic, own, ends))
+    return reports
+
+
+async def _offsets(admin: Admin, partitions: Iterable[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
+    from kohort.client.errors import PartialFailureError
+
+    try:
+        return {at: found.offset for at, found in (await admin.offsets.list(dict.fromkeys(partitions, spec))).items()}
+    except PartialFailureError as error:
+        return {at: found.offset for at, found in error.done.items()}
+    except (KafkaError, ClientError):
+        return {}
+
+
+def topics_table(topics: Iterable[TopicInfo]) -> RenderableType:
+    """A line a topic."""
+    return table(
+        ("Topic", ">Partitions", ">Replicas", "Health"),
+        (
+            (
+                topic.name,
+                len(topic.partitions),
+                max((len(partition.replicas) for partition in topic.partitions.values()), default=0),
+                _health(topic),
+            )
+            for topic in topics
+        ),
+    )
+
+
+def topics_as_json(topics: Iterable[TopicInfo]) -> list[dict[str, Any]]:
+    """The same as JSON."""
+    return [
+        {
+            "name": topic.name,
+            "topic_id": str(topic.topic_id),
+            "internal": topic.internal,
+            "partitions": len(topic.partitions),
+            "replication_factor": max((len(each.replicas) for each in topic.partitions.values()), default=0),
+            "without_leader": sum(each.leader is None for each in topic.partitions.values()),
+            "under_replicated": sum(len(each.in_sync) < len(each.replicas) for each in topic.partitions.values()),
+        }
+        for topic in topics
+    ]
+
+
+def topic_tables(report: TopicReport) -> list[RenderableType]:
+    """What there is to say of a topic, with a line for each partition."""
+    topic = report.topic
+    settings = ", ".join(f"{key}={value}" for key, value in report.settings.items()) or "defaults alone"
+    known = [last - first for first, last in report.ends.values() if first is not None and last is not None]
+    about = f"id {topic.topic_id}\nsettings: {settings}\nrecords, by their offsets: {sum(known):,}"
+    rows = [
+        (
+            number,
+            partition.leader,
+            ", ".join(map(str, partition.replicas)),
+            ", ".join(map(str, partition.in_sync)),
+            *report.ends[number],
+        )
+        for number, partition in topic.partitions.items()
+    ]
+    return [
+        Text.assemble((printable(topic.name), "bold"), "\n", "\n".join(map(printable, about.split("\n")))),
+        table((">Partition", ">Leader", "Replicas", "In sync", ">First offset", ">End"), rows),
+    ]
+
+
+def topic_as_json(report: TopicReport) -> dict[str, Any]:
+    """The same as JSON; what isn't known is null."""
+    topic = report.topic
+    return {
+        "name": topic.name,
+        "topic_id": str(topic.topic_id),
+        "internal": topic.internal,
+        "settings": dict(report.settings),
+        "partitions": [
+            {
+                "partition": number,
+                "leader": partition.leader,
+                "leader_epoch": partition.leader_epoch,
+                "replicas": list(partition.replicas),
+                "in_sync": list(partition.in_sync),
+                "offline": list(partition.offline),
+                "first_offset": report.ends[number][0],
+                "end_offset": report.ends[number][1],
+            }
+            for number, partition in topic.partitions.items()
+        ],
+    }
+
+
+def created_as_json(topic: CreatedTopic) -> dict[str, Any]:
+    """A topic that was created; what wasn't told is null."""
+    return {
+        "name": topic.name,
+        "topic_id": None if topic.topic_id is None else str(topic.topic_id),
+        "partitions": topic.partitions,
+        "replication_factor": topic.replication_factor,
+    }
+
+
+def _health(topic: TopicInfo) -> str:
+    leaderless = sum(partition.leader is None for partition in topic.partitions.values())
+    behind = sum(len(partition.in_sync) < len(partition.replicas) for partition in topic.partitions.values())
+    said = [f"{leaderless} without a leader"] if leaderless else []
+    return ", ".join([*said, f"{behind} under-replicated"] if behind else said) or "fine"

@@ -1,0 +1,301 @@
+"""`kohort consume`."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
+
+import typer
+
+from kohort.cli.client.options import BootstrapOption, ConfigOption, client_settings
+from kohort.cli.terminal import err, fail, printable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kohort.cli.data.pipes import Interrupter
+    from kohort.cli.data.reading import Reading
+    from kohort.cli.data.writers import Writer
+
+__all__ = ["command"]
+
+FORMATS: Final = ("text", "json", "parquet")
+ISOLATION: Final = ("read_uncommitted", "read_committed")
+PROTOCOLS: Final = ("classic", "consumer")
+FAILED: Final = 1
+
+
+def command(
+    topics: Annotated[list[str] | None, typer.Argument(metavar="TOPIC…", help="What to read.")] = None,
+    pattern: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Instead: all topics whose whole name matches.")
+    ] = None,
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    group: Annotated[
+        str | None, typer.Option("--group", "-g", metavar="NAME", help="Be a member of this group, and commit.")
+    ] = None,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Start at the first record, where the group has no offset yet.")
+    ] = False,
+    offset: Annotated[
+        str | None,
+        typer.Option(
+            "--offset",
+            "-o",
+            metavar="WHERE",
+            help="earliest, latest, an offset, or -N for the last N of a partition.",
+            show_default="latest",
+        ),
+    ] = None,
+    start_time: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Start at the first record that isn't older.")
+    ] = None,
+    end_time: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Stop at the first that isn't older, or at the end.")
+    ] = None,
+    stop: Annotated[
+        bool, typer.Option("--exit", "-e", help="Stop at the end that the log has when the command starts.")
+    ] = False,
+    max_messages: Annotated[int | None, typer.Option("--max-messages", "-n", min=1, help="Stop after so many.")] = None,
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this one; may come again.")
+    ] = None,
+    format: Annotated[  # noqa: A002 (the option's name)
+        str, typer.Option("--format", "-f", metavar="FORMAT", help="text, json or parquet.")
+    ] = "text",
+    output: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Where to write, instead of standard output.")
+    ] = None,
+    key: Annotated[bool, typer.Option("--key", "-k", help="Of text: print keys before values.")] = False,
+    key_separator: Annotated[
+        str | None, typer.Option("--key-separator", "-K", metavar="TEXT", help="Print keys, and this after them.")
+    ] = None,
+    timestamp: Annotated[bool, typer.Option("--timestamp", "-t", help="Of text: print times (UTC) first.")] = False,
+    headers: Annotated[bool, typer.Option("--headers", help="Of text: print headers before keys.")] = False,
+    template: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", help=r"Of text: '%t %p %o %k %v %T %h' (also %D, %K, %S, %%), \n, \t; a newline is added."
+        ),
+    ] = None,
+    null: Annotated[str, typer.Option(metavar="TEXT", help="Of text: what to print for null.")] = "null",
+    isolation: Annotated[
+        str, typer.Option(metavar="LEVEL", help="read_uncommitted or read_committed (transactions).")
+    ] = "read_uncommitted",
+    group_protocol: Annotated[str, typer.Option(metavar="NAME", help="classic, or consumer (KIP-848).")] = "classic",
+    no_commit: Annotated[bool, typer.Option("--no-commit", help="Leave the group's offsets alone.")] = False,
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0.001, max=86_400, help="To find the brokers and the topics.")
+    ] = 15.0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
+) -> None:
+    r"""Read records, and print their values, a line each, as they come.
+
+    All of a topic, up to now, and remember where the group is:
+
+    kohort consume words --from-beginning --exit --group readers
+
+    The last ten of each partition with their keys, then what comes:
+
+    kohort consume words --offset -10 --key
+
+    An hour of yesterday, into a file that pandas, Spark and DuckDB read:
+
+    kohort consume flights --from 26h --to 25h --format parquet --output hour.parquet
+
+    What was wanted of each record:
+
+    kohort consume flights --template '%p:%o %D %k %v'
+
+    JSON lines have topic, partition, offset, timestamp (ms), key, value and headers. Keys and values are strings; bytes
+    that aren't UTF-8 are in base64, and "value_encoding": "base64" stands beside them. Text has the bytes as they are.
+
+    Offsets are committed every 5 s and in the end, never before the records are written; those of a Parquet file once
+    it is complete. Without --group all partitions are read, and nothing is committed. A group shares partitions out:
+    with --exit, a member stops when those that it has then are at their ends.
+
+    Ctrl-C and SIGTERM commit what was written, and end with 0. Exit codes: 1 if it can't be read or written, 2 for a
+    mistake in the call.
+    """
+    import uvloop
+
+    from kohort.cli.client.running import run
+    from kohort.cli.data.pipes import Interrupter
+    from kohort.cli.data.reading import Reading
+    from kohort.cli.data.selection import Selection
+    from kohort.cli.data.settings import arguments_of
+    from kohort.client.consumer import Consumer
+    from kohort.client.errors import ConfigError
+
+    starts = {"--from-beginning": from_beginning, "--offset": offset is not None, "--from": start_time is not None}
+    if sum(starts.values()) > 1:
+        fail(f"{' and '.join(name for name, given in starts.items() if given)} exclude each other: one start is wanted")
+    if bool(topics) == (pattern is not None):
+        fail("topics are wanted, or --pattern REGEX")
+    if isolation not in ISOLATION:
+        fail(f"--isolation {isolation}: one of {', '.join(ISOLATION)} is wanted")
+    if group_protocol not in PROTOCOLS:
+        fail(f"--group-protocol {group_protocol}: one of {', '.join(PROTOCOLS)} is wanted")
+    selection = Selection(
+        topics=tuple(dict.fromkeys(topics or ())),
+        pattern=_regex(pattern),
+        partitions=tuple(sorted(set(partition))) if partition else None,
+        start="earliest" if from_beginning else _offset(offset),
+        start_time=_time("--from", start_time),
+        end_time=_time("--to", end_time),
+        bounded=stop,
+        most=max_messages,
+    )
+    if group is not None and (partition or start_time or end_time or isinstance(selection.start, int)):
+        fail(
+            "--group shares partitions out, and knows where it is: no --partition, --from, --to, and no number as --offset"
+        )
+    pieces = _Pieces(key, key_separator, timestamp, headers, template, null)
+    make_writer = _writer_maker(format, output, pieces)
+    settings, properties = client_settings(bootstrap_server, config, timeout)
+    try:
+        arguments = arguments_of(Consumer, properties, str(config))
+    except ConfigError as error:
+        fail(str(error))
+    arguments |= {
+        "group_id": group,
+        "group_protocol": group_protocol,
+        "isolation_level": isolation,
+        "enable_auto_commit": False,
+        "allow_auto_create_topics": False,
+        "auto_offset_reset": "none" if isinstance(selection.start, int) else selection.start,
+    }
+
+    async def body() -> None:
+        with Interrupter() as interrupter, make_writer(interrupter) as writer:
+            async with Consumer(settings, **arguments) as consumer:
+                commit = group is not None and not no_commit
+                reading = Reading(consumer, writer, selection, interrupter, group=group is not None, commit=commit)
+                await _consume(reading, quiet or (output is None and sys.stdout.isatty()))
+                if not quiet:
+                    err.print(reading.progress.summary("read"), soft_wrap=True)
+
+    run(body, loop_factory=uvloop.new_event_loop)
+
+
+async def _consume(reading: Reading, undisturbed: bool) -> None:
+    import asyncio
+
+    with reading.progress.shown(not undisturbed):
+        try:
+            await reading.run()
+        except asyncio.CancelledError:
+            pass
+        except BrokenPipeError:
+            await reading.finish()
+            raise
+        except ValueError as error:
+            fail(str(error), FAILED)
+        await reading.finish()
+
+
+class _Pieces(NamedTuple):
+    """What is wanted of a record in text."""
+
+    key: bool
+    key_separator: str | None
+    timestamp: bool
+    headers: bool
+    template: str | None
+    null: str
+
+    def as_template(self) -> str:
+        """A template of it all."""
+        if self.template is not None:
+            if self.key or self.key_separator is not None or self.timestamp or self.headers:
+                fail("--template says it all: without --key, --key-separator, --timestamp and --headers")
+            return self.template
+        separator = (self.key_separator or "\t").replace("\\", "\\\\").replace("%", "%%")
+        before = (("%D", "\t", self.timestamp), ("%h", "\t", self.headers))
+        shown = "".join(field + between for field, between, wanted in before if wanted)
+        return shown + (f"%k{separator}" if self.key or self.key_separator is not None else "") + "%v"
+
+
+def _writer_maker(
+    form: str, output: str | None, pieces: _Pieces
+) -> Callable[[Interrupter], AbstractContextManager[Writer]]:
+    """What opens the output."""
+    from kohort.cli.data.writers import LineWriter, ParquetWriter
+
+    if form not in FORMATS:
+        fail(f"--format {form}: one of {', '.join(FORMATS)} is wanted")
+    if form != "text" and pieces != _Pieces(False, None, False, False, None, pieces.null):
+        fail(f"--format {form} has it all: --key, --timestamp, --headers and --template are for text")
+    if form == "parquet" and output is None:
+        fail("--format parquet needs --output FILE")
+    render = _render(form, pieces)
+
+    @contextmanager
+    def opened(interrupter: Interrupter) -> Iterator[Writer]:
+        if output is None:
+            sys.stdout.flush()
+            yield LineWriter(sys.stdout.fileno(), render, interrupter)
+            return
+        try:
+            file = Path(output).open("wb", buffering=0)  # noqa: SIM115 (left below)
+        except (OSError, ValueError) as error:
+            fail(f"--output: can't write {printable(output)}: {getattr(error, 'strerror', None) or error}", FAILED)
+        with (
+            file,
+            closing(
+                ParquetWriter(file) if render is None else LineWriter(file.fileno(), render, interrupter)
+            ) as writer,
+        ):
+            yield writer
+
+    return opened
+
+
+def _render(form: str, pieces: _Pieces) -> Callable[[pa.RecordBatch], memoryview] | None:
+    """What makes bytes of records; None for a Parquet file, which isn't made so."""
+    if form == "parquet":
+        return None
+    if form == "json":
+        from kohort.cli.data.json_records import render_json
+
+        return render_json
+    from kohort.cli.data.template import parse_template
+
+    try:
+        return parse_template(pieces.as_template(), pieces.null.encode(errors="surrogateescape"))
+    except ValueError as error:
+        fail(f"--template: {error}")
+
+
+def _regex(pattern: str | None) -> str | None:
+    if pattern is not None:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            fail(f"--pattern {pattern}: {error}")
+    return pattern
+
+
+def _offset(text: str | None) -> int | Literal["earliest", "latest"]:
+    if text is None or text == "latest":
+        return "latest"
+    if text == "earliest":
+        return "earliest"
+    if not re.fullmatch(r"-[1-9]\d{0,17}|\d{1,18}", text):
+        fail(f"--offset {text}: earliest, latest, an offset, or -N for the last N is wanted")
+    return int(text)
+
+
+def _time(option: str, text: str | None) -> int | None:
+    from kohort.cli.data.times import parse_time
+
+    try:
+        return None if text is None else parse_time(text, int(time.time() * 1000))
+    except ValueError as error:
+        fail(f"{option}: {error}")

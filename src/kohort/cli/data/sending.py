@@ -1,0 +1,155 @@
+"""Files into a topic, a block of records at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from kohort.cli.data.columns import content, with_nulls
+from kohort.cli.data.pipes import Interrupter
+from kohort.cli.data.progress import Progress
+from kohort.cli.data.source import Source, open_source
+from kohort.client.errors import NotDeliveredError
+from kohort.protocol.records.columns import RECORD_SCHEMA
+
+if TYPE_CHECKING:
+    from kohort.client.producer import Producer
+    from kohort.client.producing.delivery import TableDelivery
+
+__all__ = ["Sending"]
+
+_STEPS: Final = 20
+"""Times a second that records are sent, where their rate is limited."""
+
+Reader = Callable[[Source], Iterator[pa.RecordBatch]]
+
+
+class Sending:
+    """Sends what `read` makes of files.
+
+    Args:
+        producer: started.
+        topic, partition: where to; without a partition, the producer decides for each record.
+        read: the records of a source, block by block.
+        headers: for each record.
+        null: the bytes that mean null.
+        rate: records a second at most.
+
+    Attributes:
+        delivered: records that the cluster is known to have.
+        progress: what was handed to the producer.
+        interactive: whether somebody types the records.
+    """
+
+    def __init__(
+        self,
+        producer: Producer,
+        topic: str,
+        read: Reader,
+        *,
+        partition: int | None = None,
+        headers: Sequence[tuple[str, bytes]] = (),
+        null: bytes | None = None,
+        rate: float | None = None,
+    ) -> None:
+        self.delivered = 0
+        self.progress = Progress()
+        self.interactive = False
+        self._producer = producer
+        self._topic = topic
+        self._read = read
+        self._partition = partition
+        self._headers = pa.scalar(list(headers), RECORD_SCHEMA.field("headers").type) if headers else None
+        self._null = null
+        self._rate = rate
+        self._due = 0.0
+        self._deliveries: deque[tuple[TableDelivery, int]] = deque()
+
+    async def send_files(self, paths: Sequence[str], interrupter: Interrupter) -> None:
+        """Send the records of all files, one file after another.
+
+        Raises:
+            DataError: a file isn't as it should be; what stood before that has been handed to the producer.
+            KafkaError, ClientError: records can't be sent or delivered.
+        """
+        for path in paths:
+            with open_source(path, interrupter) as source:
+                self.interactive = source.interactive
+                self.progress.total = source.size
+                async with aclosing(_ahead(self._read(source), interrupter)) as blocks:
+                    async for block in blocks:
+                        self.progress.position = source.position
+                        await self._send(block)
+
+    async def settle(self) -> None:
+        """Wait until it is known of all records what became of them.
+
+        Raises:
+            NotDeliveredError: some could not be delivered.
+        """
+        await self._producer.flush()
+        failure: Exception | None = None
+        while self._deliveries:
+            try:
+                await self._settle_first()
+            except NotDeliveredError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    async def _send(self, block: pa.RecordBatch) -> None:
+        if self._null is not None:
+            block = with_nulls(block, self._null)
+        if self._headers is not None:
+            column = pa.repeat(self._headers, block.num_rows)
+            block = block.drop_columns([n for n in block.schema.names if n == "headers"]).append_column(
+                "headers", column
+            )
+        step = max(1, int(self._rate / _STEPS)) if self._rate else max(1, block.num_rows)
+        for start in range(0, block.num_rows, step):
+            await self._send_rows(block.slice(start, step))
+
+    async def _send_rows(self, rows: pa.RecordBatch) -> None:
+        if self._rate:
+            now = asyncio.get_running_loop().time()
+            self._due = max(self._due, now) + rows.num_rows / self._rate
+            await asyncio.sleep(self._due - rows.num_rows / self._rate - now)
+        delivery = await self._producer.send_table(self._topic, rows, partition=self._partition)
+        self._deliveries.append((delivery, rows.num_rows))
+        size = sum(len(content(rows.column(name))) for name in ("key", "value") if name in rows.schema.names)
+        self.progress.advance(rows.num_rows, size)
+        while self._deliveries and self._deliveries[0][0].done():
+            await self._settle_first()
+
+    async def _settle_first(self) -> None:
+        delivery, rows = self._deliveries.popleft()
+        try:
+            await delivery
+        except NotDeliveredError as error:
+            self.delivered += rows - sum(error.records.values())
+            raise
+        self.delivered += rows
+
+
+async def _ahead(blocks: Iterator[pa.RecordBatch], interrupter: Interrupter) -> AsyncGenerator[pa.RecordBatch, None]:
+    """The blocks, each read in a thread while the one before it is being dealt with."""
+
+    def following() -> Any:
+        return next(blocks, None)
+
+    reading = asyncio.ensure_future(interrupter.run(following))
+    try:
+        while (block := await reading) is not None:
+            reading = asyncio.ensure_future(interrupter.run(following))
+            yield block
+    finally:
+        if not reading.done():
+            reading.cancel()
+        await asyncio.wait([reading])
+        if not reading.cancelled():
+            reading.exception()

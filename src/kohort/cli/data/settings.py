@@ -1,0 +1,48 @@
+"""A file's settings of producers and consumers, as arguments of ours."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kohort.client.errors import ConfigError
+
+__all__ = ["arguments_of"]
+
+_FLAGS: Final = {"true": True, "false": False}
+
+
+def arguments_of(client: Callable[..., Any], properties: Mapping[str, str], source: str) -> dict[str, Any]:
+    """Keyword arguments for `client` out of values by Kafka's keys ("linger.ms"); keys that it hasn't are passed over.
+
+    Raises:
+        ConfigError: a value of the wrong type.
+    """
+    parameters = inspect.signature(client).parameters
+    arguments = {}
+    for key, text in properties.items():
+        parameter = parameters.get(key.replace(".", "_"))
+        if parameter is None or parameter.name.endswith("serializer"):  # a Java class
+            continue
+        try:
+            arguments[parameter.name] = _value(text, parameter)
+        except ValueError as error:
+            raise ConfigError(f"{source}: {key}={text!r}: {error}") from None
+    return arguments
+
+
+def _value(text: str, parameter: inspect.Parameter) -> Any:
+    kind, default = str(parameter.annotation), parameter.default
+    if isinstance(default, bool):
+        if text.lower() not in _FLAGS:
+            raise ValueError("true or false is wanted")
+        return _FLAGS[text.lower()]
+    if isinstance(default, tuple):
+        return tuple(part.strip() for part in text.split(","))
+    if isinstance(default, int | float) or "int" in kind.split(" | "):
+        try:
+            return int(text)
+        except ValueError:
+            raise ValueError("a whole number is wanted") from None
+    return text

@@ -1,0 +1,265 @@
+"""`kohort groups`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kohort.cli.client.administering import administer, confirm, known_groups, known_topics
+from kohort.cli.client.arguments import parse_partitions
+from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
+from kohort.cli.client.resetting import reset_target
+from kohort.cli.client.watching import Shown, WatchCommand, WatchOption, watch
+from kohort.cli.terminal import err, fail, out, print_json, printable
+
+if TYPE_CHECKING:
+    from kohort.client.admin import Admin
+    from kohort.client.administration.groups import MemberToRemove
+    from kohort.client.administration.resets import PlannedReset
+    from kohort.client.types import TopicPartition
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+TYPES = ("classic", "consumer", "streams", "share")
+
+GroupsArgument = Annotated[list[str], typer.Argument(metavar="GROUP", help="Their names.")]
+TopicOption = Annotated[
+    list[str] | None,
+    typer.Option("--topic", metavar="TOPIC[:0,3-5]", help="A topic, or some of its partitions. Again and again."),
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
+
+
+@app.command("list")
+def list_groups(
+    types: Annotated[
+        list[str] | None,
+        typer.Option("--type", metavar="TYPE", help=f"Only {', '.join(TYPES)} groups. Again and again."),
+    ] = None,
+    states: Annotated[
+        list[str] | None, typer.Option("--state", metavar="STATE", help="Only groups in it, such as Stable or Empty.")
+    ] = None,
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    as_json: JsonOption = False,
+) -> None:
+    """List the groups of every type."""
+    for each in types or []:
+        if each not in TYPES:
+            fail(f"--type {each}: one of {', '.join(TYPES)} is wanted")
+    groups = administer(
+        bootstrap_server, config, timeout, lambda admin: admin.groups.list(types=types or (), states=states or ())
+    )
+    from kohort.cli.client.group_report import groups_table, listing_as_json
+
+    if as_json:
+        print_json([listing_as_json(group) for group in groups])
+    elif groups:
+        out.print(groups_table(groups))
+    else:
+        err.print("no such groups" if types or states else "no groups yet")
+
+
+@app.command(cls=WatchCommand)
+def describe(
+    groups: GroupsArgument,
+    watch_every: WatchOption = None,
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    as_json: JsonOption = False,
+) -> None:
+    """Show groups of any type: members, epochs, who has what, offsets and lag.
+
+    kohort groups describe word-count --watch
+
+    Of a streams group, members have tasks by role: active, standby, warm-up, as subtopology: partitions.
+    """
+    from kohort.cli.client.group_report import group_as_json, group_tables, read_groups
+
+    async def look(admin: Admin) -> Shown:
+        reports = await read_groups(admin, groups)
+        return [part for report in reports for part in group_tables(report)], [group_as_json(each) for each in reports]
+
+    async def work(admin: Admin) -> None:
+        await known_groups(admin, groups)
+        if watch_every is not None:
+            await watch(lambda: look(admin), watch_every, as_json=as_json)
+            return
+        tables, document = await look(admin)
+        if as_json:
+            print_json(document)
+        else:
+            out.print(*tables, sep="\n")
+
+    administer(bootstrap_server, config, timeout, work, endless=watch_every is not None)
+
+
+@app.command()
+def delete(
+    groups: GroupsArgument,
+    yes: YesOption = False,
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+) -> None:
+    """Delete groups that have no members, with their offsets."""
+    administer(bootstrap_server, config, timeout, lambda admin: known_groups(admin, groups))
+    confirm(f"Delete {', '.join(groups)} with all offsets?", yes=yes)
+    administer(bootstrap_server, config, timeout, lambda admin: admin.groups.delete(*groups))
+    typer.echo(f"deleted {', '.join(map(printable, groups))}")
+
+
+@app.command("reset-offsets")
+def reset_offsets(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Its name. All of its members must be stopped.")],
+    topics: TopicOption = None,
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first record.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
+    to_current: Annotated[bool, typer.Option("--to-current", help="To where it is, or the end.")] = False,
+    to_offset: Annotated[int | None, typer.Option(metavar="OFFSET", min=0, help="To one offset.")] = None,
+    shift_by: Annotated[int | None, typer.Option(metavar="N", help="N records on, or back if negative.")] = None,
+    to_datetime: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="To the first record of then: 2026-01-31T08:00:00Z, or ms since 1970."),
+    ] = None,
+    by_duration: Annotated[
+        str | None, typer.Option(metavar="TIME", help="To the first record of so long ago: 15m, 1h, 7d, PT1H30M.")
+    ] = None,
+    from_file: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="To what lines of topic,partition,offset say, as --export writes."),
+    ] = None,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it; else it is only shown.")] = False,
+    export: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write where the offsets go, as topic,partition,offset.")
+    ] = None,
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+    as_json: JsonOption = False,
+) -> None:
+    """Move a group's offsets, or show where they would go.
+
+    Nothing is changed without --execute. Without --topic, all partitions that the group has committed for are meant.
+
+    kohort groups reset-offsets word-count --to-earliest
+
+    kohort groups reset-offsets word-count --topic flights --topic weather:0,3-5 --by-duration 1h --execute
+    """
+    to = reset_target(
+        earliest=to_earliest,
+        latest=to_latest,
+        current=to_current,
+        offset=to_offset,
+        shift=shift_by,
+        time=to_datetime,
+        ago=by_duration,
+        file=from_file,
+    )
+    names, chosen = parse_partitions(topics or [], "--topic")
+    if to.offsets and (names or chosen):
+        fail("--from-file says which partitions; leave out --topic")
+
+    async def work(admin: Admin) -> dict[TopicPartition, PlannedReset]:
+        wanted = {*names, *(at.topic for at in (*chosen, *to.offsets))}
+        if wanted:
+            await known_topics(admin, wanted)
+        else:
+            await known_groups(admin, [group])
+        return await admin.group_offsets.reset(group, to, partitions=chosen or None, topics=names, dry_run=not execute)
+
+    planned = administer(bootstrap_server, config, timeout, work)
+    if export is not None:
+        _export(planned, export)
+    if as_json:
+        rows = [{"topic": at.topic, "partition": at.partition, **each._asdict()} for at, each in planned.items()]
+        print_json({"group_id": group, "executed": execute, "offsets": rows})
+        return
+    _print_reset(planned, executed=execute)
+
+
+@app.command("delete-offsets")
+def delete_offsets(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Its name.")],
+    topics: TopicOption = None,
+    yes: YesOption = False,
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+) -> None:
+    """Make a group forget its offsets of topics that it no longer reads.
+
+    kohort groups delete-offsets word-count --topic flights
+    """
+    names, chosen = parse_partitions(topics or [], "--topic")
+    if not names and not chosen:
+        fail("which offsets? Give --topic")
+
+    async def find(admin: Admin) -> list[TopicPartition]:
+        await known_groups(admin, [group])
+        committed = await admin.group_offsets.committed(group)
+        return [at for at in committed if at.topic in names or at in chosen]
+
+    found = administer(bootstrap_server, config, timeout, find)
+    if not found:
+        fail(f"group {group} has no such offsets", 1)
+    confirm(f"Delete the offsets of {group} in {', '.join(map(str, found))}?", yes=yes)
+    administer(bootstrap_server, config, timeout, lambda admin: admin.group_offsets.delete(group, found))
+    typer.echo(f"deleted the offsets of {printable(group)} in {', '.join(printable(str(at)) for at in found)}")
+
+
+@app.command("remove-members")
+def remove_members(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Its name.")],
+    members: Annotated[list[str] | None, typer.Option("--member", metavar="ID", help="By member id.")] = None,
+    instances: Annotated[
+        list[str] | None, typer.Option("--instance", metavar="NAME", help="By static name (group.instance.id).")
+    ] = None,
+    everybody: Annotated[bool, typer.Option("--all", help="Everybody.")] = False,
+    yes: YesOption = False,
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
+) -> None:
+    """Remove members from a group. Those that are alive come back; static members that are gone don't.
+
+    kohort groups remove-members word-count --instance worker-3
+    """
+    from kohort.client.administration.groups import MemberToRemove
+
+    wanted = [*map(MemberToRemove, members or []), *(MemberToRemove("", name) for name in instances or [])]
+    if bool(wanted) == everybody:
+        fail("who? Give --member or --instance, or else --all")
+    administer(bootstrap_server, config, timeout, lambda admin: known_groups(admin, [group]))
+    confirm(f"Remove {'all members' if everybody else ', '.join(map(str, wanted))} from {group}?", yes=yes)
+
+    async def work(admin: Admin) -> tuple[MemberToRemove, ...]:
+        return await admin.groups.remove_members(group, None if everybody else wanted)
+
+    removed = administer(bootstrap_server, config, timeout, work)
+    typer.echo(f"removed {', '.join(printable(str(each)) for each in removed) or 'nobody'}")
+
+
+def _export(planned: dict[TopicPartition, PlannedReset], path: str) -> None:
+    try:
+        Path(path).write_text(
+            "".join(f"{at.topic},{at.partition},{each.after}\n" for at, each in planned.items()), encoding="utf-8"
+        )
+    except OSError as error:
+        fail(f"--export: can't write {path}: {error.strerror or error}", 1)
+
+
+def _print_reset(planned: dict[TopicPartition, PlannedReset], *, executed: bool) -> None:
+    from kohort.cli.client.tables import table
+
+    if not planned:
+        err.print("nothing to reset: the group has no offsets; --topic says which partitions are meant")
+        return
+    rows = [(at.topic, str(at.partition), each.before, each.after, each.note) for at, each in planned.items()]
+    out.print(table(("Topic", ">Partition", ">Committed", ">New" if executed else ">Would be", ""), rows))
+    if not executed:
+        err.print("nothing is changed yet; --execute does it")

@@ -1,0 +1,259 @@
+"""Descriptions of groups out of the four APIs that describe them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+from kohort.client.administration.group_types import (
+    GroupDescription,
+    GroupMember,
+    GroupType,
+    InternalTopic,
+    StreamsMemberState,
+    Subtopology,
+    Tasks,
+)
+from kohort.client.types import Broker, TopicPartition
+from kohort.protocol.errors import ProtocolError
+from kohort.protocol.message import Message
+from kohort.protocol.messages import consumer_group_describe as consumer
+from kohort.protocol.messages import share_group_describe as share
+from kohort.protocol.messages import streams_group_describe as streams
+from kohort.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kohort.protocol.messages.describe_groups import DescribeGroupsResponse
+
+__all__ = ["classic_group", "consumer_group", "share_group", "streams_group"]
+
+M = TypeVar("M", bound=Message)
+
+_VERSION_SIZE: Final = 2
+"""Bytes before what consumers send each other."""
+
+_CLASSIC_MEMBER: Final = 0
+"""`member_type` of a consumer group's member that speaks the classic protocol."""
+
+
+def classic_group(group: DescribeGroupsResponse.Group, coordinator: Broker) -> GroupDescription:
+    """A classic group; what its members sent each other is opened if it is consumers' (the broker never does)."""
+    return GroupDescription(
+        group_id=group.group_id,
+        type=GroupType.CLASSIC,
+        state=group.group_state,
+        coordinator=coordinator,
+        assignor=group.protocol_data,
+        protocol_type=group.protocol_type,
+        epoch=None,
+        assignment_epoch=None,
+        members=_sorted(_classic_member(member, group.protocol_type) for member in group.members),
+    )
+
+
+def consumer_group(group: consumer.ConsumerGroupDescribeResponse.Group, coordinator: Broker) -> GroupDescription:
+    """A group of the consumer protocol (KIP-848)."""
+    members = (
+        GroupMember(
+            member_id=member.member_id,
+            instance_id=member.instance_id,
+            client_id=member.client_id,
+            host=member.client_host,
+            rack=member.rack_id,
+            epoch=member.member_epoch,
+            classic=member.member_type == _CLASSIC_MEMBER,
+            topics=member.subscribed_topic_names,
+            pattern=member.subscribed_topic_regex or None,
+            partitions=_partitions(member.assignment),
+            target=_partitions(member.target_assignment),
+        )
+        for member in group.members
+    )
+    return GroupDescription(
+        group_id=group.group_id,
+        type=GroupType.CONSUMER,
+        state=group.group_state,
+        coordinator=coordinator,
+        assignor=group.assignor_name,
+        protocol_type="consumer",
+        epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        members=_sorted(members),
+    )
+
+
+def share_group(group: share.ShareGroupDescribeResponse.Group, coordinator: Broker) -> GroupDescription:
+    """A share group (KIP-932)."""
+    members = (
+        GroupMember(
+            member_id=member.member_id,
+            instance_id=None,
+            client_id=member.client_id,
+            host=member.client_host,
+            rack=member.rack_id,
+            epoch=member.member_epoch,
+            classic=False,
+            topics=member.subscribed_topic_names,
+            pattern=None,
+            partitions=_partitions(member.assignment),
+            target=None,
+        )
+        for member in group.members
+    )
+    return GroupDescription(
+        group_id=group.group_id,
+        type=GroupType.SHARE,
+        state=group.group_state,
+        coordinator=coordinator,
+        assignor=group.assignor_name,
+        protocol_type="share",
+        epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        members=_sorted(members),
+    )
+
+
+def streams_group(group: streams.StreamsGroupDescribeResponse.Group, coordinator: Broker) -> GroupDescription:
+    """A streams group (KIP-1071)."""
+    resolved = None if group.topology is None else group.topology.subtopologies
+    topology = None if resolved is None else tuple(_subtopology(each) for each in resolved)
+    return GroupDescription(
+        group_id=group.group_id,
+        type=GroupType.STREAMS,
+        state=group.group_state,
+        coordinator=coordinator,
+        assignor="",
+        protocol_type="streams",
+        epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        members=_sorted(_streams_member(member, topology or ()) for member in group.members),
+        topology_epoch=None if group.topology is None else group.topology.epoch,
+        topology=topology,
+    )
+
+
+def _sorted(members: Iterable[GroupMember]) -> tuple[GroupMember, ...]:
+    return tuple(sorted(members, key=lambda member: member.member_id))
+
+
+def _classic_member(member: DescribeGroupsResponse.Group.Member, protocol_type: str) -> GroupMember:
+    topics: tuple[str, ...] = ()
+    rack = None
+    partitions: tuple[TopicPartition, ...] = ()
+    if protocol_type == "consumer":
+        subscription = _opened(ConsumerProtocolSubscription, member.member_metadata)
+        if subscription is not None:
+            topics, rack = subscription.topics, subscription.rack_id or None
+        assignment = _opened(ConsumerProtocolAssignment, member.member_assignment)
+        if assignment is not None:
+            partitions = tuple(
+                sorted(
+                    TopicPartition(each.topic, number)
+                    for each in assignment.assigned_partitions
+                    for number in each.partitions
+                )
+            )
+    return GroupMember(
+        member_id=member.member_id,
+        instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        host=member.client_host,
+        rack=rack,
+        epoch=None,
+        classic=True,
+        topics=topics,
+        pattern=None,
+        partitions=partitions,
+        target=None,
+    )
+
+
+def _opened(kind: type[M], data: bytes) -> M | None:
+    """What a member sent to the others; None if it is no such thing, since these bytes are the members' own affair.
+
+    Newer versions only add, so those to come are read as the newest known, and what they add is passed over.
+    """
+    if len(data) < _VERSION_SIZE:
+        return None
+    version = min(int.from_bytes(data[:_VERSION_SIZE], "big", signed=True), kind.__message__.versions[-1])
+    try:
+        return kind.read(data, _VERSION_SIZE, version)[0]
+    except ProtocolError:
+        return None
+
+
+def _partitions(assignment: consumer.Assignment | share.Assignment) -> tuple[TopicPartition, ...]:
+    return tuple(
+        sorted(
+            TopicPartition(topic.topic_name, number)
+            for topic in assignment.topic_partitions
+            for number in topic.partitions
+        )
+    )
+
+
+def _streams_member(
+    member: streams.StreamsGroupDescribeResponse.Group.Member, topology: tuple[Subtopology, ...]
+) -> GroupMember:
+    tasks = _tasks(member.assignment)
+    target = _tasks(member.target_assignment)
+    endpoint = member.user_endpoint
+    return GroupMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        host=member.client_host,
+        rack=member.rack_id,
+        epoch=member.member_epoch,
+        classic=member.is_classic,
+        topics=tuple(sorted({topic for each in topology for topic in each.inputs})),
+        pattern=None,
+        partitions=_inputs(tasks, topology),
+        target=_inputs(target, topology),
+        streams=StreamsMemberState(
+            process_id=member.process_id,
+            endpoint=None if endpoint is None else (endpoint.host, endpoint.port),
+            tags={tag.key: tag.value for tag in member.client_tags},
+            topology_epoch=member.topology_epoch,
+            tasks=tasks,
+            target_tasks=target,
+            task_offsets=_offsets(member.task_offsets),
+            task_end_offsets=_offsets(member.task_end_offsets),
+        ),
+    )
+
+
+def _tasks(assignment: streams.Assignment) -> Tasks:
+    def of(tasks: Iterable[streams.TaskIds]) -> dict[str, tuple[int, ...]]:
+        return {each.subtopology_id: tuple(sorted(each.partitions)) for each in tasks if each.partitions}
+
+    return Tasks(of(assignment.active_tasks), of(assignment.standby_tasks), of(assignment.warmup_tasks))
+
+
+def _inputs(tasks: Tasks, topology: tuple[Subtopology, ...]) -> tuple[TopicPartition, ...]:
+    """What the active tasks read; a topic may have fewer partitions than its subtopology has tasks."""
+    inputs = {each.name: each.inputs for each in topology}
+    return tuple(
+        sorted(
+            TopicPartition(topic, number)
+            for name, numbers in tasks.active.items()
+            for topic in inputs.get(name, ())
+            for number in numbers
+        )
+    )
+
+
+def _offsets(offsets: Iterable[streams.TaskOffset]) -> dict[tuple[str, int], int]:
+    return {(each.subtopology_id, each.partition): each.offset for each in offsets}
+
+
+def _subtopology(each: streams.StreamsGroupDescribeResponse.Group.Topology.Subtopology) -> Subtopology:
+    return Subtopology(
+        name=each.subtopology_id,
+        source_topics=each.source_topics,
+        repartition_sink_topics=each.repartition_sink_topics,
+        repartition_source_topics=tuple(map(_internal, each.repartition_source_topics)),
+        changelog_topics=tuple(map(_internal, each.state_changelog_topics)),
+    )
+
+
+def _internal(topic: streams.TopicInfo) -> InternalTopic:
+    return InternalTopic(topic.name, topic.partitions, {each.key: each.value for each in topic.topic_configs})

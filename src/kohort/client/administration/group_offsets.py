@@ -1,0 +1,324 @@
+"""The offsets that groups have committed, as an admin sees and changes them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple, TypeVar
+
+from kohort.client.administration.finding import anywhere, metadata
+from kohort.client.administration.group_types import GroupType
+from kohort.client.administration.groups import BY_COORDINATOR, Groups
+from kohort.client.administration.offsets import Offsets, OffsetSpec
+from kohort.client.administration.partitions import by_topic
+from kohort.client.administration.resets import PlannedReset, ResetTo, Where, plan
+from kohort.client.administration.routing import Deadline, Failure, Line, Outcomes, Routes, settled
+from kohort.client.administration.share_offsets import alter_share, delete_share, fetch_share
+from kohort.client.errors import kafka_error, raise_for
+from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kohort.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+
+__all__ = ["GroupOffsets", "PartitionLag"]
+
+V = TypeVar("V")
+
+_BY_NAME: Final = 9
+"""The last version of OffsetFetch and OffsetCommit with topics' names: people don't know a deleted topic by its id."""
+
+_BY_GROUP: Final = 8
+"""The first version of OffsetFetch with groups."""
+
+_INACTIVE: Final = frozenset({"Empty", "Dead", ""})
+"""States of groups in which nobody reads."""
+
+
+class PartitionLag(NamedTuple):
+    """How far a group is behind in a partition.
+
+    Attributes:
+        committed: the offset to go on from; None if nothing is committed.
+        end: the one after the last record that consumers may see; None if the topic is gone.
+        lag: records between these; None if one isn't known. Of a share group, what isn't delivered for good.
+        leader_epoch, metadata: what was committed with the offset.
+    """
+
+    committed: int | None
+    end: int | None
+    lag: int | None
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+class GroupOffsets:
+    """What an admin does with groups' offsets: `Admin.group_offsets`. Errors and `timeout_ms` as in `Topics`.
+
+    A share group's offsets are the start offsets of its share partitions (KIP-932).
+    """
+
+    def __init__(self, routes: Routes, groups: Groups, offsets: Offsets) -> None:
+        self._routes = routes
+        self._groups = groups
+        self._offsets = offsets
+
+    async def committed(
+        self, group_id: str, *, require_stable: bool = False, timeout_ms: int | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """All that a group has committed, by partition in order.
+
+        Args:
+            group_id: the group.
+            require_stable: whether to wait for open transactions to settle what they commit.
+            timeout_ms: as everywhere.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED, …
+        """
+        deadline = self._routes.deadline(timeout_ms)
+        kind = (await self._groups.types(group_id, timeout_ms=deadline.left_ms))[group_id]
+        if kind is GroupType.SHARE:
+            share = await self._at_coordinator(group_id, deadline, fetch_share)
+            return {partition: OffsetAndMetadata(each.start, each.leader_epoch) for partition, each in share.items()}
+        return await self._committed(group_id, deadline, require_stable)
+
+    async def lag(
+        self,
+        group_id: str,
+        *,
+        partitions: Iterable[TopicPartition] = (),
+        isolation_level: str = "read_uncommitted",
+        timeout_ms: int | None = None,
+    ) -> dict[TopicPartition, PartitionLag]:
+        """How far a group is behind in each partition that it committed for, and in `partitions`."""
+        deadline = self._routes.deadline(timeout_ms)
+        kind = (await self._groups.types(group_id, timeout_ms=deadline.left_ms))[group_id]
+        lags: dict[TopicPartition, int] = {}
+        if kind is GroupType.SHARE:
+            share = await self._at_coordinator(group_id, deadline, fetch_share)
+            offsets = {at: OffsetAndMetadata(each.start, each.leader_epoch) for at, each in share.items()}
+            lags = {at: each.lag for at, each in share.items() if each.lag >= 0}
+        else:
+            offsets = await self._committed(group_id, deadline)
+        wanted = sorted({*offsets, *partitions})
+        ends = await self._offsets.look_up(
+            dict.fromkeys(wanted, OffsetSpec.LATEST), deadline, isolation_level, unknown_ms=0
+        )
+        found: dict[TopicPartition, PartitionLag] = {}
+        for at in wanted:
+            committed, end = offsets.get(at), ends.get(at)
+            lag = lags.get(at)
+            if lag is None and committed is not None and end is not None:
+                lag = max(0, end.offset - committed.offset)
+            found[at] = PartitionLag(
+                None if committed is None else committed.offset,
+                None if end is None else end.offset,
+                lag,
+                -1 if committed is None else committed.leader_epoch,
+                "" if committed is None else committed.metadata,
+            )
+        return found
+
+    async def alter(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
+        *,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Commit offsets in the place of a group's members, of which there must be none.
+
+        A group that isn't there comes into being.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID or NON_EMPTY_GROUP if the group has members.
+        """
+        deadline = self._routes.deadline(timeout_ms)
+        kind = await self._type(group_id, deadline)
+        commits = {at: OffsetAndMetadata(to) if isinstance(to, int) else to for at, to in offsets.items()}
+        if kind is GroupType.SHARE:
+            work = partial(alter_share, starts={at: to.offset for at, to in commits.items()})
+        else:
+            work = partial(_commit, offsets=commits)
+        (await self._at_coordinator(group_id, deadline, work)).checked()
+
+    async def delete(
+        self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
+    ) -> None:
+        """Make a group forget what it committed for partitions; a share group forgets whole topics.
+
+        Raises:
+            KafkaError: GROUP_SUBSCRIBED_TO_TOPIC for topics that members read.
+        """
+        deadline = self._routes.deadline(timeout_ms)
+        kind = await self._type(group_id, deadline)
+        work = partial(delete_share if kind is GroupType.SHARE else _delete, partitions=[*partitions])
+        (await self._at_coordinator(group_id, deadline, work)).checked()
+
+    async def reset(
+        self,
+        group_id: str,
+        to: ResetTo,
+        *,
+        partitions: Iterable[TopicPartition] | None = None,
+        topics: Iterable[str] = (),
+        dry_run: bool = True,
+        timeout_ms: int | None = None,
+    ) -> dict[TopicPartition, PlannedReset]:
+        """Move a group's offsets, or say where they would go.
+
+        Args:
+            group_id: the group, whose members must all be stopped. One that isn't there comes into being.
+            to: where, such as `ResetTo.earliest()` or `ResetTo.time(1_700_000_000_000)`.
+            partitions, topics: which to reset; by default all that the group has committed for.
+            dry_run: only work it out.
+            timeout_ms: as everywhere.
+
+        Raises:
+            ResetError: a shift where nothing is committed.
+            KafkaError: NON_EMPTY_GROUP while it has members; UNKNOWN_TOPIC_OR_PARTITION; GROUP_ID_NOT_FOUND if no
+                partition is given and the group has none.
+        """
+        deadline = self._routes.deadline(timeout_ms)
+        topics = [*topics]
+        if to.where is Where.OFFSETS and (topics or partitions is not None):
+            raise ValueError("an offset for each partition says which partitions; leave out topics and partitions")
+        chosen = {*(partitions or ()), *to.offsets}
+        committed: dict[TopicPartition, int] = {}
+        try:
+            group = (await self._groups.describe(group_id, timeout_ms=deadline.left_ms))[group_id]
+        except KafkaError as error:
+            if error.code is not ErrorCode.GROUP_ID_NOT_FOUND or not (chosen or topics):
+                raise
+        else:
+            if group.state not in _INACTIVE:
+                count = len(group.members)
+                who = "its member" if count == 1 else f"its {count} members"
+                raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} is {group.state}; stop {who} first")
+            now = await self.committed(group_id, timeout_ms=deadline.left_ms)
+            committed = {at: each.offset for at, each in now.items()}
+        found_topics = await self._routes.spread(
+            topics, anywhere, partial(_partitions, self._routes, deadline), deadline
+        )
+        chosen.update(at for several in found_topics.checked().values() for at in several)
+        if partitions is None and not topics and to.where is not Where.OFFSETS:
+            chosen.update(committed)
+        ends = await self._offsets.ends(sorted(chosen), timeout_ms=deadline.left_ms)
+        found: dict[TopicPartition, int] = {}
+        if to.where is Where.TIME:
+            times = await self._offsets.list(dict.fromkeys(ends, to.value), timeout_ms=deadline.left_ms)
+            found = {at: each.offset for at, each in times.items()}
+        planned = plan(to, committed, ends, found)
+        if not dry_run and planned:
+            changes = {at: each.after for at, each in planned.items()}
+            await self.alter(group_id, changes, timeout_ms=deadline.left_ms)
+        return planned
+
+    async def _type(self, group_id: str, deadline: Deadline) -> GroupType:
+        """The type of a group; offsets that are committed for none make a classic one."""
+        try:
+            return (await self._groups.types(group_id, timeout_ms=deadline.left_ms))[group_id]
+        except KafkaError as error:
+            if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+                raise
+            return GroupType.CLASSIC
+
+    async def _committed(
+        self, group_id: str, deadline: Deadline, require_stable: bool = False
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        return await self._at_coordinator(group_id, deadline, partial(_fetch, require_stable=require_stable))
+
+    async def _at_coordinator(self, group_id: str, deadline: Deadline, work: Callable[[Line, str], Awaitable[V]]) -> V:
+        """What `work` gets from the group's coordinator."""
+
+        async def ask(line: Line, keys: Sequence[str]) -> Mapping[str, V]:
+            return {group_id: await work(line, group_id)}
+
+        found: Outcomes[str, V] = await self._routes.spread([group_id], BY_COORDINATOR, ask, deadline)
+        return found.checked()[group_id]
+
+
+async def _partitions(
+    routes: Routes, deadline: Deadline, line: Line, topics: Sequence[str]
+) -> Mapping[str, list[TopicPartition] | Failure]:
+    answer = await metadata(routes, topics, deadline)
+    return {
+        topic.name or "": (
+            kafka_error(topic.error_code)
+            if topic.error_code
+            else [TopicPartition(topic.name or "", each.partition_index) for each in topic.partitions]
+        )
+        for topic in answer.topics
+    }
+
+
+async def _fetch(line: Line, group_id: str, *, require_stable: bool) -> dict[TopicPartition, OffsetAndMetadata]:
+    version = line.version(OffsetFetchRequest, _BY_NAME)
+    group: OffsetFetchResponse | OffsetFetchResponse.Group
+    if version >= _BY_GROUP:
+        groups = [OffsetFetchRequest.Group(group_id=group_id, topics=None)]
+        request = OffsetFetchRequest(groups=groups, require_stable=require_stable)
+        group = (await line.ask(request, OffsetFetchResponse, version)).groups[0]
+    else:
+        request = OffsetFetchRequest(group_id=group_id, topics=None, require_stable=require_stable)
+        group = await line.ask(request, OffsetFetchResponse, version)
+    raise_for(group.error_code)
+    found: dict[TopicPartition, OffsetAndMetadata] = {}
+    for topic in group.topics:
+        for each in topic.partitions:
+            raise_for(each.error_code, f"{topic.name}-{each.partition_index}")
+            if each.committed_offset >= 0:
+                found[TopicPartition(topic.name, each.partition_index)] = OffsetAndMetadata(
+                    each.committed_offset, each.committed_leader_epoch, each.metadata or ""
+                )
+    return dict(sorted(found.items()))
+
+
+async def _commit(
+    line: Line, group_id: str, *, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+) -> Outcomes[TopicPartition, None]:
+    kind = OffsetCommitRequest.Topic
+    request = OffsetCommitRequest(
+        group_id=group_id,
+        topics=[
+            kind(
+                name=topic,
+                partitions=[_committing(number, offsets[TopicPartition(topic, number)]) for number in numbers],
+            )
+            for topic, numbers in by_topic(offsets).items()
+        ],
+    )
+    answer = await line.ask(request, OffsetCommitResponse, line.version(OffsetCommitRequest, _BY_NAME))
+    return settled(
+        (TopicPartition(topic.name, each.partition_index), each.error_code, None)
+        for topic in answer.topics
+        for each in topic.partitions
+    )
+
+
+def _committing(number: int, to: OffsetAndMetadata) -> OffsetCommitRequest.Topic.Partition:
+    return OffsetCommitRequest.Topic.Partition(
+        partition_index=number,
+        committed_offset=to.offset,
+        committed_leader_epoch=to.leader_epoch,
+        committed_metadata=to.metadata,
+    )
+
+
+async def _delete(line: Line, group_id: str, *, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, None]:
+    kind = OffsetDeleteRequest.Topic
+    request = OffsetDeleteRequest(
+        group_id=group_id,
+        topics=[
+            kind(name=topic, partitions=[kind.Partition(partition_index=number) for number in numbers])
+            for topic, numbers in by_topic(partitions).items()
+        ],
+    )
+    answer = await line.ask(request, OffsetDeleteResponse)
+    raise_for(answer.error_code)
+    return settled(
+        (TopicPartition(topic.name, each.partition_index), each.error_code, None)
+        for topic in answer.topics
+        for each in topic.partitions
+    )

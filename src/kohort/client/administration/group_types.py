@@ -1,0 +1,173 @@
+"""What an admin hears of groups: one shape for every type of group."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kohort.client.types import Broker, TopicPartition
+
+__all__ = [
+    "GroupDescription", "GroupListing", "GroupMember", "GroupType", "InternalTopic", "StreamsMemberState",
+    "Subtopology", "Tasks",
+]  # fmt: skip
+
+
+class GroupType(enum.StrEnum):
+    """The protocol that a group's members speak."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    STREAMS = "streams"
+    SHARE = "share"
+    UNKNOWN = "unknown"
+
+    @classmethod
+    def of(cls, name: str) -> GroupType:
+        """The type that a broker names; brokers before Kafka 3.8 name none, and have classic groups alone."""
+        known = {each.value: each for each in cls}
+        return known.get(name.lower(), cls.UNKNOWN) if name else cls.CLASSIC
+
+
+class GroupListing(NamedTuple):
+    """A group, in short.
+
+    Attributes:
+        group_id: its name.
+        type: which protocol it runs.
+        state: Stable, Empty, …; "" where the broker is too old to say.
+        protocol_type: "consumer" for consumers' groups, "" for offsets without members.
+        coordinator: the node id of the broker that coordinates it.
+    """
+
+    group_id: str
+    type: GroupType
+    state: str
+    protocol_type: str
+    coordinator: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """A streams member's tasks by role: numbers of partitions by subtopology."""
+
+    active: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    standby: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    warmup: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.active or self.standby or self.warmup)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsMemberState:
+    """What only members of streams groups have (KIP-1071).
+
+    Attributes:
+        process_id: the same for all members of one process, which share state on disk.
+        endpoint: (host, port) where it answers interactive queries; None for nowhere.
+        tags: where it runs, to spread standbys.
+        topology_epoch: of the topology that it runs.
+        tasks, target_tasks: what it has, and what it is on the way to.
+        task_offsets, task_end_offsets: summed changelog offsets of (subtopology, partition), and their ends.
+    """
+
+    process_id: str
+    endpoint: tuple[str, int] | None
+    tags: Mapping[str, str]
+    topology_epoch: int
+    tasks: Tasks
+    target_tasks: Tasks
+    task_offsets: Mapping[tuple[str, int], int]
+    task_end_offsets: Mapping[tuple[str, int], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMember:
+    """A member of a group.
+
+    Attributes:
+        member_id, instance_id: its id, and its static name if it has one.
+        client_id, host: who it says it is, and where it connects from.
+        rack: where it runs; None if it doesn't say.
+        epoch: its member epoch; None in classic groups, where only the group has a generation.
+        classic: whether it speaks the classic protocol (in a consumer or streams group: while these are upgraded).
+        topics, pattern: what it subscribes to, where the broker tells.
+        partitions: what it has now; of a streams member, those of its active tasks that the group's topology names.
+        target: what it is on the way to; None where the protocol knows no such thing.
+        streams: what streams members have beside; None for all others.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    rack: str | None
+    epoch: int | None
+    classic: bool
+    topics: tuple[str, ...]
+    pattern: str | None
+    partitions: tuple[TopicPartition, ...]
+    target: tuple[TopicPartition, ...] | None
+    streams: StreamsMemberState | None = None
+
+
+class InternalTopic(NamedTuple):
+    """A topic that a streams group's coordinator made for it; `partitions` is 0 where the number isn't fixed."""
+
+    name: str
+    partitions: int
+    configs: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Subtopology:
+    """A part of a streams group's topology, with the topics it reads and writes."""
+
+    name: str
+    source_topics: tuple[str, ...]
+    repartition_sink_topics: tuple[str, ...]
+    repartition_source_topics: tuple[InternalTopic, ...]
+    changelog_topics: tuple[InternalTopic, ...]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """All topics whose partitions its tasks read."""
+        return self.source_topics + tuple(topic.name for topic in self.repartition_source_topics)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDescription:
+    """A group with its members.
+
+    Attributes:
+        group_id, type, state: as in `GroupListing`.
+        coordinator: the broker that coordinates it.
+        assignor: who makes its assignments: a classic group's protocol, or the broker's assignor; "" if none is told.
+        protocol_type: "consumer" for consumers of every protocol.
+        epoch, assignment_epoch: the group's, and that which the target assignment was made for; None in classic groups.
+        members: who is in it, by id in order.
+        topology_epoch, topology: of streams groups; the topology is None while its topics are missing or unfit.
+    """
+
+    group_id: str
+    type: GroupType
+    state: str
+    coordinator: Broker
+    assignor: str
+    protocol_type: str
+    epoch: int | None
+    assignment_epoch: int | None
+    members: tuple[GroupMember, ...]
+    topology_epoch: int | None = None
+    topology: tuple[Subtopology, ...] | None = None
+
+    def owners(self) -> dict[TopicPartition, list[GroupMember]]:
+        """Who reads each partition that the group has given out; several members may in share groups."""
+        found: dict[TopicPartition, list[GroupMember]] = {}
+        for member in self.members:
+            for partition in member.partitions:
+                found.setdefault(partition, []).append(member)
+        return found

@@ -1,0 +1,275 @@
+"""Groups of every type, as an admin sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from kohort.client.administration import describing
+from kohort.client.administration.finding import coordinators, themselves
+from kohort.client.administration.group_types import GroupDescription, GroupListing, GroupMember, GroupType
+from kohort.client.administration.routing import Deadline, Failure, Line, Outcomes, Routes
+from kohort.client.errors import UnsupportedError, kafka_error, raise_for
+from kohort.client.server_cluster_info import CoordinatorKind
+from kohort.client.types import Broker
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages import consumer_group_describe as consumer
+from kohort.protocol.messages import share_group_describe as share
+from kohort.protocol.messages import streams_group_describe as streams
+from kohort.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from kohort.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from kohort.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+
+__all__ = ["Groups", "MemberToRemove"]
+
+_STATES, _TYPES = 4, 5
+"""The first versions of ListGroups that filter by state and by type."""
+
+_MEMBERS = 3
+"""The first version of LeaveGroup that takes several members, and static ones."""
+
+BY_COORDINATOR = coordinators(CoordinatorKind.GROUP)
+
+
+class MemberToRemove(NamedTuple):
+    """A member to remove: by its static name, else by its member id."""
+
+    member_id: str = ""
+    instance_id: str | None = None
+
+    def __str__(self) -> str:
+        return self.instance_id or self.member_id
+
+
+class Groups:
+    """What an admin does with groups: `Admin.groups`. Errors and `timeout_ms` as in `Topics`."""
+
+    def __init__(self, routes: Routes) -> None:
+        self._routes = routes
+
+    async def list(
+        self,
+        *,
+        types: Iterable[GroupType | str] = (),
+        states: Iterable[str] = (),
+        protocol_types: Iterable[str] | None = None,
+        timeout_ms: int | None = None,
+    ) -> list[GroupListing]:
+        """The groups of all brokers, by name in order.
+
+        Args:
+            types, states: only groups of these types, in these states; none for all.
+            protocol_types: only groups of these, such as "consumer"; "" are those of mere offsets.
+            timeout_ms: as everywhere.
+        """
+        wanted = frozenset(GroupType(each) for each in types)
+        in_states = {state.lower(): state for state in states}
+        deadline = self._routes.deadline(timeout_ms)
+
+        async def ask(line: Line, nodes: Sequence[int]) -> Mapping[int, list[GroupListing]]:
+            return dict.fromkeys(nodes, await _listed(line, wanted, in_states.values()))
+
+        nodes = await self._routes.brokers(deadline)
+        listed = (await self._routes.spread(nodes, themselves, ask, deadline)).checked()
+        kinds = None if protocol_types is None else frozenset(protocol_types)
+        return sorted(
+            group
+            for groups in listed.values()
+            for group in groups
+            if (not wanted or group.type in wanted)
+            and (not in_states or group.state.lower() in in_states)
+            and (kinds is None or group.protocol_type in kinds)
+        )
+
+    async def types(self, *group_ids: str, timeout_ms: int | None = None) -> dict[str, GroupType]:
+        """The type of each group.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND.
+        """
+
+        async def ask(line: Line, some: Sequence[str]) -> Mapping[str, GroupType | Failure]:
+            listed = {group.group_id: group.type for group in await _listed(line)}
+            return {group_id: listed.get(group_id, _no_group(group_id)) for group_id in some}
+
+        deadline = self._routes.deadline(timeout_ms)
+        return (await self._routes.spread(group_ids, BY_COORDINATOR, ask, deadline)).checked()
+
+    async def describe(self, *group_ids: str, timeout_ms: int | None = None) -> dict[str, GroupDescription]:
+        """The groups with their members and what these have, whichever their type.
+
+        Raises:
+            KafkaError: GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED, …
+        """
+        return (await self._routes.spread(group_ids, BY_COORDINATOR, _describe, self._deadline(timeout_ms))).checked()
+
+    async def delete(self, *group_ids: str, timeout_ms: int | None = None) -> None:
+        """Delete groups that have no members, with their offsets.
+
+        Raises:
+            KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, …
+        """
+
+        async def ask(line: Line, some: Sequence[str]) -> Mapping[str, Failure | None]:
+            answer = await line.ask(DeleteGroupsRequest(groups_names=tuple(some)), DeleteGroupsResponse)
+            return {each.group_id: kafka_error(each.error_code) if each.error_code else None for each in answer.results}
+
+        (await self._routes.spread(group_ids, BY_COORDINATOR, ask, self._deadline(timeout_ms))).checked()
+
+    async def remove_members(
+        self,
+        group_id: str,
+        members: Iterable[MemberToRemove] | None = None,
+        *,
+        reason: str = "removed by an admin",
+        timeout_ms: int | None = None,
+    ) -> tuple[MemberToRemove, ...]:
+        """Remove members from a group; those that live come back when they notice.
+
+        Args:
+            group_id: the group.
+            members: whom; None for everybody.
+            reason: for the broker's log.
+            timeout_ms: as everywhere.
+
+        Returns:
+            who was removed.
+
+        Raises:
+            KafkaError: UNKNOWN_MEMBER_ID for the only one.
+            PartialFailureError: some of several couldn't be removed.
+        """
+        deadline = self._deadline(timeout_ms)
+        if members is None:
+            described = (await self._routes.spread([group_id], BY_COORDINATOR, _describe, deadline)).checked()
+            leaving = [_to_remove(member) for member in described[group_id].members]
+        else:
+            leaving = [*members]
+        if not leaving:
+            return ()
+
+        async def ask(line: Line, keys: Sequence[str]) -> Mapping[str, LeaveGroupResponse]:
+            if line.version(LeaveGroupRequest) < _MEMBERS:
+                raise UnsupportedError(f"{line.broker} is too old to have members removed")
+            kind = LeaveGroupRequest.Member
+            request = LeaveGroupRequest(
+                group_id=group_id,
+                members=[
+                    kind(
+                        member_id="" if member.instance_id is not None else member.member_id,
+                        group_instance_id=member.instance_id,
+                        reason=reason,
+                    )
+                    for member in leaving
+                ],
+            )
+            answer = await line.ask(request, LeaveGroupResponse)
+            raise_for(answer.error_code)
+            return {group_id: answer}
+
+        answer = (await self._routes.spread([group_id], BY_COORDINATOR, ask, deadline)).checked()[group_id]
+        outcomes: Outcomes[MemberToRemove, None] = Outcomes()
+        for member, outcome in zip(leaving, answer.members, strict=False):
+            if outcome.error_code:
+                outcomes.failed[member] = kafka_error(outcome.error_code)
+            else:
+                outcomes[member] = None
+        return tuple(outcomes.checked())
+
+    def _deadline(self, timeout_ms: int | None) -> Deadline:
+        return self._routes.deadline(timeout_ms)
+
+
+async def _listed(line: Line, types: Iterable[GroupType] = (), states: Iterable[str] = ()) -> list[GroupListing]:
+    """The groups that a broker coordinates; older ones don't filter, which the caller has to do."""
+    version = line.version(ListGroupsRequest)
+    request = ListGroupsRequest(
+        states_filter=tuple(states) if version >= _STATES else (),
+        types_filter=tuple(types) if version >= _TYPES else (),
+    )
+    answer = await line.ask(request, ListGroupsResponse)
+    raise_for(answer.error_code)
+    return [
+        GroupListing(
+            each.group_id, GroupType.of(each.group_type), each.group_state, each.protocol_type, line.broker.node_id
+        )
+        for each in answer.groups
+    ]
+
+
+async def _describe(line: Line, group_ids: Sequence[str]) -> Mapping[str, GroupDescription | Failure]:
+    """Describe groups at their coordinator, each by the API that its type has."""
+    listed = {group.group_id: group.type for group in await _listed(line)}
+    found: dict[str, GroupDescription | Failure] = {each: _no_group(each) for each in group_ids if each not in listed}
+    for kind in GroupType:
+        some = tuple(group_id for group_id in group_ids if listed.get(group_id) is kind)
+        if some:
+            found |= await _DESCRIBE[kind](line, some)
+    return found
+
+
+async def _describe_classic(line: Line, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
+    answer = await line.ask(DescribeGroupsRequest(groups=some), DescribeGroupsResponse)
+    return _translated(answer.groups, describing.classic_group, line.broker)
+
+
+async def _describe_consumer(line: Line, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
+    request = consumer.ConsumerGroupDescribeRequest(group_ids=some)
+    answer = await line.ask(request, consumer.ConsumerGroupDescribeResponse)
+    return _translated(answer.groups, describing.consumer_group, line.broker)
+
+
+async def _describe_share(line: Line, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
+    answer = await line.ask(share.ShareGroupDescribeRequest(group_ids=some), share.ShareGroupDescribeResponse)
+    return _translated(answer.groups, describing.share_group, line.broker)
+
+
+async def _describe_streams(line: Line, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
+    answer = await line.ask(streams.StreamsGroupDescribeRequest(group_ids=some), streams.StreamsGroupDescribeResponse)
+    return _translated(answer.groups, describing.streams_group, line.broker)
+
+
+async def _describe_unknown(line: Line, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
+    return {group_id: UnsupportedError(f"{group_id} is of a type that Kohort doesn't know") for group_id in some}
+
+
+_DESCRIBE: Final[
+    dict[GroupType, Callable[[Line, tuple[str, ...]], Awaitable[dict[str, GroupDescription | Failure]]]]
+] = {
+    GroupType.CLASSIC: _describe_classic,
+    GroupType.CONSUMER: _describe_consumer,
+    GroupType.SHARE: _describe_share,
+    GroupType.STREAMS: _describe_streams,
+    GroupType.UNKNOWN: _describe_unknown,
+}
+
+
+class _Described(Protocol):
+    """What the four APIs' groups have in common."""
+
+    group_id: str
+    error_code: int
+    error_message: str | None
+
+
+G = TypeVar("G", bound=_Described)
+
+
+def _translated(
+    groups: Iterable[G], translate: Callable[[G, Broker], GroupDescription], coordinator: Broker
+) -> dict[str, GroupDescription | Failure]:
+    return {
+        group.group_id: (
+            kafka_error(group.error_code, group.error_message) if group.error_code else translate(group, coordinator)
+        )
+        for group in groups
+    }
+
+
+def _no_group(group_id: str) -> KafkaError:
+    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
+
+
+def _to_remove(member: GroupMember) -> MemberToRemove:
+    return MemberToRemove(member.member_id, member.instance_id)

@@ -1,0 +1,155 @@
+"""Where a group's offsets go when they are reset. Pure: what has to be looked up is given.
+
+The targets are those of Kafka's own tool, and so is what happens at the edges: nothing ends up outside of what the
+partition has, and a time after the last record means the end.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+from kohort.client.errors import ClientError
+from kohort.client.types import TopicPartition
+
+__all__ = ["PlannedReset", "ResetError", "ResetTo", "Where", "plan"]
+
+
+class Where(enum.Enum):
+    """The kinds of targets."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+    CURRENT = "current"
+    OFFSET = "offset"
+    SHIFT = "shift"
+    TIME = "time"
+    OFFSETS = "offsets"
+
+
+class ResetError(ClientError, ValueError):
+    """A reset that can't be worked out: names the partition and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResetTo:
+    """A target. Made by one of the methods; `EARLIEST`, `LATEST` and `CURRENT` have no number.
+
+    Attributes:
+        where: which kind it is.
+        value: an offset, by how many records to shift, or ms since 1970.
+        offsets: offsets by partition.
+    """
+
+    where: Where
+    value: int = 0
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+    @classmethod
+    def earliest(cls) -> Self:
+        """The first record there is."""
+        return cls(Where.EARLIEST)
+
+    @classmethod
+    def latest(cls) -> Self:
+        """The end: only what comes from now on."""
+        return cls(Where.LATEST)
+
+    @classmethod
+    def current(cls) -> Self:
+        """What is committed, or the end where nothing is: this fixes where a group is."""
+        return cls(Where.CURRENT)
+
+    @classmethod
+    def offset(cls, offset: int) -> Self:
+        """The same offset in every partition."""
+        return cls(Where.OFFSET, offset)
+
+    @classmethod
+    def shift(cls, records: int) -> Self:
+        """So many records on from what is committed, or back where negative."""
+        return cls(Where.SHIFT, records)
+
+    @classmethod
+    def time(cls, timestamp: int) -> Self:
+        """The first record of that time or later, in ms since 1970."""
+        return cls(Where.TIME, timestamp)
+
+    @classmethod
+    def to_offsets(cls, offsets: Mapping[TopicPartition, int]) -> Self:
+        """An offset of its own for each partition; other partitions stay as they are."""
+        return cls(Where.OFFSETS, offsets=dict(offsets))
+
+
+class PlannedReset(NamedTuple):
+    """What a reset does to a partition.
+
+    Attributes:
+        before: what is committed now; None for nothing.
+        after: what is then.
+        note: why that isn't what was asked for; "" if it is.
+    """
+
+    before: int | None
+    after: int
+    note: str = ""
+
+
+def plan(
+    to: ResetTo,
+    committed: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, tuple[int, int]],
+    found: Mapping[TopicPartition, int] | None = None,
+) -> dict[TopicPartition, PlannedReset]:
+    """What happens to each partition of `ends`.
+
+    Args:
+        to: the target.
+        committed: what is committed now.
+        ends: the first offset and the one after the last of each partition to reset.
+        found: for a time, the offset that belongs to it; -1 or nothing where no record is as late.
+
+    Raises:
+        ResetError: a shift where nothing is committed.
+    """
+    return {
+        partition: _planned(to, partition, committed.get(partition), bounds, (found or {}).get(partition, -1))
+        for partition, bounds in sorted(ends.items())
+    }
+
+
+def _planned(
+    to: ResetTo, partition: TopicPartition, before: int | None, ends: tuple[int, int], found: int
+) -> PlannedReset:
+    first, last = ends
+    match to.where:
+        case Where.EARLIEST:
+            return PlannedReset(before, first)
+        case Where.LATEST:
+            return PlannedReset(before, last)
+        case Where.TIME:
+            if found < 0:
+                return PlannedReset(before, last, "no record is as late: the end")
+            return PlannedReset(before, found)
+        case Where.CURRENT:
+            if before is None:
+                return PlannedReset(before, last, "nothing is committed: the end")
+            return _within(before, before, first, last)
+        case Where.SHIFT:
+            if before is None:
+                raise ResetError(f"{partition}: nothing is committed that could be shifted")
+            return _within(before, before + to.value, first, last)
+        case Where.OFFSET:
+            return _within(before, to.value, first, last)
+        case Where.OFFSETS:
+            return _within(before, to.offsets[partition], first, last)
+
+
+def _within(before: int | None, wanted: int, first: int, last: int) -> PlannedReset:
+    if wanted < first:
+        return PlannedReset(before, first, f"{wanted} is before the first offset")
+    if wanted > last:
+        return PlannedReset(before, last, f"{wanted} is after the end")
+    return PlannedReset(before, wanted)

@@ -1,0 +1,289 @@
+"""How a request reaches the brokers that what it is about belongs to.
+
+Whatever an admin asks about has a key: a topic, a partition, a group, a broker. A `Finder` says which node each key
+belongs to, keys of one node travel together, nodes are asked at the same time, and a key whose node has moved, is gone
+or isn't ready is looked up and asked about again, until the deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from typing import Any, Final, Protocol, TypeVar
+
+from kohort.client.cluster import Cluster
+from kohort.client.connection import Connection
+from kohort.client.errors import (
+    ClientError,
+    ConnectionLostError,
+    PartialFailureError,
+    RequestTimeoutError,
+    kafka_error,
+)
+from kohort.client.types import Broker
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.message import Request, Response
+
+__all__ = ["ANY", "Ask", "Deadline", "Finder", "Line", "Outcomes", "Routes", "may_pass", "settled"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+R = TypeVar("R", bound=Response)
+
+Failure = KafkaError | ClientError
+
+ANY: Final = -1
+"""The node of what any broker can answer."""
+
+_UNKNOWN: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+_MOST_AT_ONCE: Final = 16
+"""Nodes that are asked at the same time."""
+
+
+class Deadline:
+    """A point in time, which requests carry along."""
+
+    def __init__(self, timeout_ms: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._at = self._loop.time() + timeout_ms / 1000
+
+    @property
+    def left_ms(self) -> int:
+        """Ms until then, at least 1: who asks at the last moment gets a timeout, not an error in the argument."""
+        return max(1, int((self._at - self._loop.time()) * 1000))
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is over."""
+        return self._loop.time() >= self._at
+
+
+class Line:
+    """A connection to one node, for requests that must be answered by a deadline."""
+
+    def __init__(self, connection: Connection, deadline: Deadline, request_timeout_ms: int) -> None:
+        self.connection = connection
+        self._deadline = deadline
+        self._request_timeout_ms = request_timeout_ms
+
+    @property
+    def broker(self) -> Broker:
+        """Who is at the other end."""
+        return self.connection.broker
+
+    @property
+    def timeout_ms(self) -> int:
+        """How long an answer may take."""
+        return min(self._deadline.left_ms, self._request_timeout_ms)
+
+    def speaks(self, request: type[Request]) -> bool:
+        """Whether the broker has the API."""
+        return self.connection.speaks(request)
+
+    def version(self, request: type[Request], most: int | None = None) -> int:
+        """The newest version that both sides have.
+
+        Raises:
+            UnsupportedError: there is none.
+        """
+        return self.connection.version(request, most)
+
+    async def ask(self, request: Request, response: type[R], version: int | None = None) -> R:
+        """The answer to a request; as `Connection.ask`."""
+        return await self.connection.ask(request, response, version=version, timeout_ms=self.timeout_ms)
+
+
+Ask = Callable[[Line, list[K]], Awaitable[Mapping[K, "V | Failure"]]]
+"""Asks one node about some keys: each key's result, or why it failed."""
+
+
+class Finder(Protocol[K]):
+    """Says where keys belong."""
+
+    async def __call__(self, routes: Routes, keys: list[K], deadline: Deadline) -> Mapping[K, int | Failure]:
+        """The node id of each key, or why it can't be found."""
+        ...
+
+
+class Outcomes(dict[K, V]):
+    """The results by key; `failed` has those that there is none for.
+
+    Attributes:
+        failed: why, by key.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failed: dict[K, Failure] = {}
+
+    def checked(self) -> dict[K, V]:
+        """The results.
+
+        Raises:
+            KafkaError, ClientError: the only one failed.
+            PartialFailureError: some of several failed.
+        """
+        if not self.failed:
+            return dict(self)
+        if len(self) + len(self.failed) == 1:
+            raise next(iter(self.failed.values()))
+        raise PartialFailureError(self, self.failed)
+
+
+def settled(said: Iterable[tuple[K, int, str | None]]) -> Outcomes[K, None]:
+    """The outcomes of an answer's parts: key, error code, message.
+
+    Raises:
+        KafkaError: a part has a failure that may pass, so that all should be asked for again.
+    """
+    outcomes: Outcomes[K, None] = Outcomes()
+    for key, code, message in said:
+        if not code:
+            outcomes[key] = None
+            continue
+        failure = kafka_error(code, message)
+        if may_pass(failure):
+            raise failure
+        outcomes.failed[key] = failure
+    return outcomes
+
+
+class Routes:
+    """Asks brokers, and asks again where that may help.
+
+    Args:
+        cluster: started.
+        timeout_ms: how long a call may take that says nothing else.
+    """
+
+    def __init__(self, cluster: Cluster, timeout_ms: int) -> None:
+        self.cluster = cluster
+        self._timeout_ms = timeout_ms
+
+    def deadline(self, timeout_ms: int | None) -> Deadline:
+        """When a call that begins now must be done."""
+        return Deadline(self._timeout_ms if timeout_ms is None else timeout_ms)
+
+    async def brokers(self, deadline: Deadline) -> list[int]:
+        """The node ids of the brokers that are there now."""
+        from kohort.client.administration.finding import metadata
+
+        return sorted(broker.node_id for broker in (await metadata(self, (), deadline)).brokers)
+
+    async def any(self, request: Request, response: type[R], deadline: Deadline) -> R:
+        """What any broker answers."""
+
+        async def ask(line: Line, keys: list[None]) -> Mapping[None, R]:
+            return {None: await line.ask(request, response)}
+
+        async def find(routes: Routes, keys: list[None], deadline: Deadline) -> Mapping[None, int]:
+            return {None: ANY}
+
+        found: dict[None, R] = (await self.spread([None], find, ask, deadline)).checked()
+        return found[None]
+
+    async def spread(
+        self,
+        keys: Iterable[K],
+        find: Finder[K],
+        ask: Ask[K, V],
+        deadline: Deadline,
+        *,
+        unknown_ms: int = 0,
+    ) -> Outcomes[K, V]:
+        """Ask about each key where it belongs.
+
+        Args:
+            keys: what to ask about.
+            find: says where that is.
+            ask: asks a node. What it raises of lost connections and timeouts counts for all keys of the node.
+            deadline: until when failures that may pass are tried again.
+            unknown_ms: for how long an unknown topic counts as one of these: a broker may not have heard of it yet.
+
+        Raises:
+            UnsupportedError, AuthenticationError, ClosedError: nothing can be asked at all.
+        """
+        outcomes: Outcomes[K, V] = Outcomes()
+        pending = list(dict.fromkeys(keys))
+        backoff = self.cluster.backoff()
+        patience = Deadline(unknown_ms)
+        while pending:
+            failures = await self._attempt(pending, find, ask, deadline, outcomes)
+            pending = []
+            pause = backoff.next() / 1000
+            for key, failure in failures.items():
+                if deadline.left_ms > pause * 1000 and may_pass(failure, not patience.passed):
+                    pending.append(key)
+                else:
+                    outcomes.failed[key] = failure
+            if pending:
+                await asyncio.sleep(pause)
+        return outcomes
+
+    async def _attempt(
+        self, keys: list[K], find: Finder[K], ask: Ask[K, V], deadline: Deadline, outcomes: Outcomes[K, V]
+    ) -> dict[K, Failure]:
+        """Ask once; the results go into `outcomes`."""
+        failures: dict[K, Failure] = {}
+        try:
+            places = await find(self, keys, deadline)
+        except (KafkaError, ConnectionLostError, RequestTimeoutError) as error:
+            return dict.fromkeys(keys, error)
+        nodes: dict[int, list[K]] = {}
+        for key in keys:
+            place = places[key]
+            if isinstance(place, int):
+                nodes.setdefault(place, []).append(key)
+            else:
+                failures[key] = place
+        gate = asyncio.Semaphore(_MOST_AT_ONCE)
+
+        async def ask_node(node: int, some: list[K]) -> None:
+            try:
+                async with gate:
+                    answers = await ask(await self._line(node, deadline), some)
+            except (KafkaError, ConnectionLostError, RequestTimeoutError) as error:
+                failures.update(dict.fromkeys(some, error))
+                return
+            for key in some:
+                answer = answers[key] if key in answers else _unanswered()
+                if isinstance(answer, KafkaError | ClientError):
+                    failures[key] = answer
+                else:
+                    outcomes[key] = answer
+
+        await _together([ask_node(node, some) for node, some in nodes.items()])
+        return failures
+
+    async def _line(self, node: int, deadline: Deadline) -> Line:
+        try:
+            async with asyncio.timeout(deadline.left_ms / 1000):
+                cluster = self.cluster
+                connection = await (cluster.any_connection() if node == ANY else cluster.connection(node))
+        except TimeoutError as error:
+            if isinstance(error, ClientError):
+                raise
+            who = "no broker" if node == ANY else f"broker {node}"
+            raise RequestTimeoutError(f"{who} could {'' if node == ANY else 'not '}be reached in time") from None
+        return Line(connection, deadline, self.cluster.config.request_timeout_ms)
+
+
+def _unanswered() -> KafkaError:
+    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer says nothing about it")
+
+
+def may_pass(failure: Failure, unknown_too: bool = False) -> bool:
+    """Whether the same question may be answered later; that about an unknown topic if the caller thinks so."""
+    if isinstance(failure, KafkaError):
+        return failure.code.retriable and (unknown_too or failure.code not in _UNKNOWN)
+    return isinstance(failure, ConnectionLostError | RequestTimeoutError)
+
+
+async def _together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run all of it; the first error ends the rest."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for each in work:
+                group.create_task(each)
+    except ExceptionGroup as several:
+        raise several.exceptions[0] from None

@@ -1,0 +1,93 @@
+"""The start offsets of share groups, which have APIs of their own (KIP-932, KIP-1226)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from kohort.client.administration.partitions import by_topic
+from kohort.client.administration.routing import Line, Outcomes, settled
+from kohort.client.errors import raise_for
+from kohort.client.types import TopicPartition
+from kohort.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+)
+from kohort.protocol.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+)
+from kohort.protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+)
+
+__all__ = ["ShareOffset", "alter_share", "delete_share", "fetch_share"]
+
+
+class ShareOffset(NamedTuple):
+    """Where a share group stands in a partition: what is delivered for good before, and how much isn't; -1: unknown."""
+
+    start: int
+    leader_epoch: int
+    lag: int
+
+
+async def fetch_share(line: Line, group_id: str) -> dict[TopicPartition, ShareOffset]:
+    """The start offsets of all partitions that the group has state for."""
+    asked = DescribeShareGroupOffsetsRequest.Group(group_id=group_id, topics=None)
+    answer = await line.ask(DescribeShareGroupOffsetsRequest(groups=[asked]), DescribeShareGroupOffsetsResponse)
+    group = answer.groups[0]
+    raise_for(group.error_code, group.error_message)
+    found: dict[TopicPartition, ShareOffset] = {}
+    for topic in group.topics:
+        for each in topic.partitions:
+            raise_for(each.error_code, f"{topic.topic_name}-{each.partition_index}: {each.error_message or ''}")
+            if each.start_offset >= 0:
+                at = TopicPartition(topic.topic_name, each.partition_index)
+                found[at] = ShareOffset(each.start_offset, each.leader_epoch, each.lag)
+    return dict(sorted(found.items()))
+
+
+async def alter_share(
+    line: Line, group_id: str, *, starts: Mapping[TopicPartition, int]
+) -> Outcomes[TopicPartition, None]:
+    """Move start offsets of a group without members."""
+    kind = AlterShareGroupOffsetsRequest.Topic
+    request = AlterShareGroupOffsetsRequest(
+        group_id=group_id,
+        topics=[
+            kind(
+                topic_name=topic,
+                partitions=[
+                    kind.Partition(partition_index=number, start_offset=starts[TopicPartition(topic, number)])
+                    for number in numbers
+                ],
+            )
+            for topic, numbers in by_topic(starts).items()
+        ],
+    )
+    answer = await line.ask(request, AlterShareGroupOffsetsResponse)
+    raise_for(answer.error_code, answer.error_message)
+    return settled(
+        (TopicPartition(topic.topic_name, each.partition_index), each.error_code, each.error_message)
+        for topic in answer.responses
+        for each in topic.partitions
+    )
+
+
+async def delete_share(
+    line: Line, group_id: str, *, partitions: Iterable[TopicPartition]
+) -> Outcomes[TopicPartition, None]:
+    """Make a group without members forget the topics that the partitions are of."""
+    numbers = by_topic(partitions)
+    request = DeleteShareGroupOffsetsRequest(
+        group_id=group_id, topics=[DeleteShareGroupOffsetsRequest.Topic(topic_name=topic) for topic in numbers]
+    )
+    answer = await line.ask(request, DeleteShareGroupOffsetsResponse)
+    raise_for(answer.error_code, answer.error_message)
+    return settled(
+        (TopicPartition(topic.topic_name, number), topic.error_code, topic.error_message)
+        for topic in answer.responses
+        for number in numbers.get(topic.topic_name, ())
+    )

@@ -1,0 +1,65 @@
+"""The sticky assignors: even, and what can stay with a member stays."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import ClassVar
+
+from kohort.client.assignors.assignor import Assignment, Member
+from kohort.client.assignors.balance import balanced
+from kohort.client.assignors.user_data import decode_previous, encode_previous
+from kohort.client.types import TopicPartition
+
+__all__ = ["CooperativeStickyAssignor", "StickyAssignor"]
+
+
+class StickyAssignor:
+    """`sticky` (KIP-54): members give everything up before they join, and tell what they had in their user data."""
+
+    name: ClassVar = "sticky"
+    cooperative: ClassVar = False
+
+    def user_data(self, previous: frozenset[TopicPartition] | None, generation: int) -> bytes | None:
+        """The last assignment, and its generation."""
+        return None if previous is None else encode_previous(previous, generation)
+
+    def assign(self, members: Mapping[str, Member], partitions: Mapping[str, int]) -> Assignment:
+        """Who gets what."""
+        claims = {member_id: decode_previous(member.user_data) for member_id, member in members.items()}
+        return balanced(members, partitions, claims)
+
+
+class CooperativeStickyAssignor:
+    """`cooperative-sticky` (KIP-429): members keep what they have while they join.
+
+    So nothing is given to one member while another still has it: what moves is given to nobody in this generation; its
+    owner sees that it's gone, gives it up and joins again, and then it's free to be given.
+    """
+
+    name: ClassVar = "cooperative-sticky"
+    cooperative: ClassVar = True
+
+    def user_data(self, previous: frozenset[TopicPartition] | None, generation: int) -> bytes:
+        """The generation, for leaders that don't find it in the subscription (before KIP-792)."""
+        return struct.pack(">i", generation)
+
+    def assign(self, members: Mapping[str, Member], partitions: Mapping[str, int]) -> Assignment:
+        """Who gets what now."""
+        claims = {member_id: (member.owned, _generation(member)) for member_id, member in members.items()}
+        assignment = balanced(members, partitions, claims)
+        owned = {partition for member in members.values() for partition in member.owned}
+        return {
+            member_id: [
+                partition
+                for partition in theirs
+                if partition in members[member_id].owned or partition not in owned
+            ]
+            for member_id, theirs in assignment.items()
+        }  # fmt: skip
+
+
+def _generation(member: Member) -> int:
+    if member.generation < 0 and member.user_data is not None and len(member.user_data) >= 4:
+        return int.from_bytes(member.user_data[:4], "big", signed=True)
+    return member.generation

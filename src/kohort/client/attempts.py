@@ -1,0 +1,59 @@
+"""Asking whichever broker answers, until the time is over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from kohort.client.backoff import Backoff
+from kohort.client.config import ClientConfig
+from kohort.client.connection import Connection
+from kohort.client.connections import Connections
+from kohort.client.errors import ConnectionLostError, NoBrokerError, RequestTimeoutError
+
+__all__ = ["ask_until", "retry_backoff"]
+
+T = TypeVar("T")
+
+
+def retry_backoff(config: ClientConfig) -> Backoff:
+    """Pauses before something is tried again: `retry_backoff_ms` to `retry_backoff_max_ms`."""
+    return Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
+
+
+async def ask_until(
+    connections: Connections,
+    config: ClientConfig,
+    what: str,
+    timeout_ms: float,
+    ask: Callable[[Connection], Awaitable[T]],
+) -> T:
+    """Ask a broker, and another one when the connection breaks, until one answers.
+
+    Args:
+        connections: where to.
+        config: the pauses.
+        what: is asked, for errors.
+        timeout_ms: how long all of it may take.
+        ask: asks one.
+
+    Raises:
+        NoBrokerError: none answered in time; says how the last one failed.
+        AuthenticationError, UnsupportedError: a broker was reached, but it won't do.
+    """
+    backoff = retry_backoff(config)
+    failure: Exception | None = None
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            while True:
+                try:
+                    return await ask(await connections.any())
+                except (ConnectionLostError, RequestTimeoutError) as error:
+                    failure = error
+                await asyncio.sleep(backoff.next() / 1000)
+    except TimeoutError as error:
+        if isinstance(error, RequestTimeoutError):
+            raise
+        detail = f": {failure}" if failure else ""
+        raise NoBrokerError(f"{what}: no broker answered within {timeout_ms:g} ms{detail}") from failure

@@ -1,0 +1,127 @@
+"""Commits: those the user asks for, at once or in the background, and the automatic ones."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from typing import Any
+
+from kohort.client.consuming.delivery import Delivery
+from kohort.client.consuming.partitions import ConsumedPartitions
+from kohort.client.coordinator_connector import CoordinatorConnector
+from kohort.client.errors import ClientError, PartialFailureError
+from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.protocol.errors import KafkaError
+
+__all__ = ["CommitCallback", "Commits"]
+
+log = logging.getLogger("kohort.client.consumer")
+
+CommitCallback = Callable[[Mapping[TopicPartition, OffsetAndMetadata], Exception | None], None]
+"""Called after a commit in the background: with the offsets, and what went wrong if something did."""
+
+
+class Commits:
+    """Commits a group's offsets, one commit after another.
+
+    Args:
+        connector: sends them.
+        partitions, delivery: say what was given and consumed.
+        interval_ms: how often what is consumed is committed by itself; None for never.
+        timeout_ms: how long an automatic commit, or one in the background, may take.
+    """
+
+    def __init__(
+        self,
+        connector: CoordinatorConnector,
+        partitions: ConsumedPartitions,
+        delivery: Delivery,
+        *,
+        interval_ms: int | None,
+        timeout_ms: int,
+    ) -> None:
+        self._connector = connector
+        self._partitions = partitions
+        self._delivery = delivery
+        self._automatic = interval_ms is not None
+        self._timeout_ms = timeout_ms
+        self._lock = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        if interval_ms is not None:
+            self._start(self._commit_again_and_again(interval_ms), "kohort-auto-commit")
+
+    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, *, timeout_ms: int) -> None:
+        """Commit these offsets, or those after everything that was given.
+
+        Raises:
+            PartialFailureError: some partitions' offsets couldn't be committed.
+            CommitFailedError, FencedError, KafkaError, ConnectionLostError, RequestTimeoutError: none could.
+        """
+        await self._commit(self._to_commit(given=True) if offsets is None else offsets, timeout_ms)
+
+    def commit_soon(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, callback: CommitCallback | None
+    ) -> None:
+        """The same in the background."""
+        chosen = self._to_commit(given=True) if offsets is None else offsets
+
+        async def work() -> None:
+            failure: Exception | None = None
+            try:
+                await self._commit(chosen, self._timeout_ms)
+            except (KafkaError, ClientError) as error:
+                failure = error
+            if callback is not None:
+                callback(chosen, failure)
+            elif failure is not None:
+                log.warning("commit_soon: %s", failure)
+
+        self._start(work(), "kohort-commit")
+
+    async def consumed(self, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Commit what is consumed, if that happens by itself. What goes wrong is told in the log."""
+        if not self._automatic:
+            return
+        try:
+            await self._commit(self._to_commit(partitions, given=False), self._timeout_ms)
+        except (KafkaError, ClientError) as error:
+            log.warning("automatic commit: %s", error)
+
+    async def close(self) -> None:
+        """Wait for the commits in the background, but not for the next automatic one."""
+        for task in tuple(self._tasks):
+            if task.get_name() == "kohort-auto-commit":
+                task.cancel()
+        try:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        except asyncio.CancelledError:
+            for task in tuple(self._tasks):
+                task.cancel()
+            raise
+
+    def _to_commit(
+        self, partitions: Collection[TopicPartition] | None = None, *, given: bool
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        self._delivery.sync()
+        return self._partitions.to_commit(partitions, given=given)
+
+    async def _commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
+        async with self._lock:
+            if not offsets:
+                return
+            errors = await self._connector.commit(offsets, timeout_ms=timeout_ms)
+            done = {at: offset for at, offset in offsets.items() if at not in errors}
+            self._partitions.committed(done.items())
+        if errors:
+            raise PartialFailureError(done, errors)
+
+    async def _commit_again_and_again(self, interval_ms: int) -> None:
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            await self.consumed()
+
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

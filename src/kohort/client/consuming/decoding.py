@@ -1,0 +1,236 @@
+"""Pieces decoded: into `Record`s, many at a time, or into Arrow columns with no Python object a record.
+
+Small pieces are decoded one record after another; large ones as columns, once the module for it is loaded.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise, repeat, takewhile
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.client.consuming.answers import Piece, corrupt
+from kohort.client.errors import RecordError
+from kohort.client.types import Record, TopicPartition
+from kohort.protocol.errors import CorruptRecordError
+from kohort.protocol.records.batch import BatchHeader
+from kohort.protocol.records.rows import Rows, decode_rows
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+__all__ = ["WORTH_COLUMNS", "DecodedPiece", "Deserializer"]
+
+Deserializer = Callable[[bytes], Any]
+
+WORTH_COLUMNS: Final = 256
+"""Records from which on columns are quicker."""
+
+_new_record: Final = partial(tuple.__new__, Record)
+
+
+class DecodedPiece:
+    """A piece's records, and how many of them have been given.
+
+    Args:
+        partition: where they come from.
+        piece: what came.
+        offset: records before it aren't wanted.
+        columns: the module to decode columns with; without it, records are decoded one after another.
+        key_deserializer, value_deserializer: what to make of bytes; null stays None.
+
+    Raises:
+        RecordError: its first batch is corrupt. If a later one is, `fault` says so, and the records end before it.
+    """
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        piece: Piece,
+        offset: int,
+        columns: ModuleType | None,
+        key_deserializer: Deserializer | None = None,
+        value_deserializer: Deserializer | None = None,
+    ) -> None:
+        self._partition = partition
+        self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
+        self._source: _Rows | _Columns
+        self.fault: RecordError | None = None
+        self.next_offset = piece.next_offset
+        self.columnar = columns is not None
+        headers = piece.headers
+        decode = _Rows if columns is None else partial(_Columns, columns)
+        while True:
+            try:
+                self._source = decode(piece.data, headers)
+                break
+            except CorruptRecordError as error:
+                place = error.position
+                headers = list(takewhile(lambda header: header.position != place, headers))  # noqa: B023
+                self.next_offset = max(offset, error.base_offset or 0)
+                self.fault = corrupt(partition, error, self.next_offset, piece.data)
+                if not headers:
+                    raise self.fault from None
+        self.row = self._source.first_row(offset)
+        self.count = self._source.count
+
+    @property
+    def left(self) -> int:
+        """Records that weren't given yet."""
+        return self.count - self.row
+
+    @property
+    def next_to_give(self) -> int:
+        """The offset of the first record that's left, or after the piece."""
+        return self._source.offset(self.row) if self.row < self.count else self.next_offset
+
+    def take(self, most: int) -> list[Record]:
+        """The next records, at most so many.
+
+        Raises:
+            RecordError: a deserializer refuses the first of them. If it refuses a later one, they end before it.
+        """
+        start = self.row
+        end = min(self.count, start + most)
+        rows = self._source.lists(start, end)
+        keys = self._deserialized(rows.keys, self._key_deserializer, "key", rows.offsets)
+        values = self._deserialized(rows.values, self._value_deserializer, "value", rows.offsets)
+        fields = zip(repeat(self._partition[0]), repeat(self._partition[1]), *rows[:2], keys, values, rows.headers)
+        records: list[Record] = list(map(_new_record, fields))
+        self.row = start + len(records)
+        return records
+
+    def take_batch(self, most: int) -> pa.RecordBatch:
+        """The next records, at most so many, as Arrow columns; the piece must have been decoded as such."""
+        assert isinstance(self._source, _Columns)
+        records = self._source.records.slice(self.row, most)
+        self.row += records.num_rows
+        return with_place(records, self._partition)
+
+    def _deserialized(
+        self, column: list[bytes | None], deserializer: Deserializer | None, what: str, offsets: list[int]
+    ) -> list[Any]:
+        if deserializer is None:
+            return column
+        done: list[Any] = []
+        add = done.append
+        try:
+            for value in column:
+                add(None if value is None else deserializer(value))
+        except Exception as error:
+            if not done:
+                reason = f"the {what} deserializer fails: {type(error).__name__}: {error}"
+                raise RecordError(self._partition, offsets[0], offsets[0] + 1, reason) from error
+        return done
+
+
+class _Rows:
+    """Records that were decoded one after another."""
+
+    def __init__(self, data: bytes, headers: Sequence[BatchHeader]) -> None:
+        columns: tuple[list[Any], ...] = ([], [], [], [], [])
+        for header in headers:
+            for column, more in zip(columns, decode_rows(data, header), strict=True):
+                column += more
+        self._rows = Rows(*columns)
+        self.count = len(self._rows.offsets)
+
+    def first_row(self, offset: int) -> int:
+        return bisect_left(self._rows.offsets, offset)
+
+    def offset(self, row: int) -> int:
+        return self._rows.offsets[row]
+
+    def lists(self, start: int, end: int) -> Rows:
+        offsets, timestamps, keys, values, headers = self._rows
+        return Rows(offsets[start:end], timestamps[start:end], keys[start:end], values[start:end], headers[start:end])
+
+
+class _Columns:
+    """Records that were decoded as Arrow columns."""
+
+    def __init__(self, module: ModuleType, data: bytes, headers: Sequence[BatchHeader]) -> None:
+        self.records: pa.RecordBatch = module.decode_columns(data, headers, check=False).records
+        self.count: int = self.records.num_rows
+        self._offsets = _longs(self.records.column(0))
+        self._blobs: tuple[_Blobs, _Blobs] | None = None
+
+    def first_row(self, offset: int) -> int:
+        return int(self._offsets.searchsorted(offset))
+
+    def offset(self, row: int) -> int:
+        return int(self._offsets[row])
+
+    def lists(self, start: int, end: int) -> Rows:
+        if self._blobs is None:
+            self._blobs = _Blobs(self.records.column(2)), _Blobs(self.records.column(3))
+        keys, values = self._blobs
+        return Rows(
+            self._offsets[start:end].tolist(),
+            _longs(self.records.column(1))[start:end].tolist(),
+            keys.take(start, end),
+            values.take(start, end),
+            _headers(self.records.column(4), start, end),
+        )
+
+
+class _Blobs:
+    """A column of bytes, from which slices are cut as Python objects."""
+
+    def __init__(self, column: pa.Array) -> None:
+        _, ends, data = column.buffers()
+        import numpy as np
+
+        self._column = column
+        self._ends = np.frombuffer(ends, np.int32)
+        self._data: bytes = data.to_pybytes() if data is not None else b""
+        self._nulls: int = column.null_count
+
+    def take(self, start: int, end: int) -> list[bytes | None]:
+        if self._nulls == len(self._column):
+            return [None] * (end - start)
+        data = self._data
+        places = pairwise(self._ends[start : end + 1].tolist())
+        if not self._nulls:
+            return [data[first:last] for first, last in places]
+        valid = self._column.slice(start, end - start).is_valid().to_numpy(zero_copy_only=False).tolist()
+        return [data[first:last] if there else None for (first, last), there in zip(places, valid, strict=True)]
+
+
+def _longs(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    import numpy as np
+
+    return np.frombuffer(column.buffers()[1], np.int64)
+
+
+def _headers(column: pa.Array, start: int, end: int) -> list[list[tuple[str, bytes | None]]]:
+    if not len(column.values):
+        return [[] for _ in range(end - start)]
+    part = column.slice(start, end - start)
+    entries = part.flatten()
+    pairs = list(zip(entries.field(0).to_pylist(), entries.field(1).to_pylist(), strict=True))
+    lengths = part.value_lengths().to_pylist()
+    headers = []
+    at = 0
+    for length in lengths:
+        headers.append(pairs[at : at + length])
+        at += length
+    return headers
+
+
+def with_place(records: pa.RecordBatch, partition: TopicPartition) -> pa.RecordBatch:
+    """Records with the columns `topic` (dictionary-encoded) and `partition` (int32) before the others."""
+    import pyarrow as pa
+
+    rows = records.num_rows
+    zeros = pa.py_buffer(bytes(4 * rows))
+    indices = pa.Array.from_buffers(pa.int32(), rows, [None, zeros])
+    topic = pa.DictionaryArray.from_arrays(indices, pa.array([partition.topic], pa.string()))
+    number = pa.repeat(pa.scalar(partition.partition, pa.int32()), rows)
+    fields = [pa.field("topic", topic.type, nullable=False), pa.field("partition", pa.int32(), nullable=False)]
+    schema = pa.schema([*fields, *records.schema])
+    return pa.RecordBatch.from_arrays([topic, number, *records.columns], schema=schema)

@@ -1,0 +1,104 @@
+"""What a consumer does when the coordinator connector tells it to: revoke and assign, in the design's order."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kohort.client.coordinator_connector import Subscription
+from kohort.client.types import TopicPartition
+
+if TYPE_CHECKING:
+    from kohort.client.consuming.consumption import Consumption
+
+__all__ = ["Listeners", "Membership", "RebalanceCallback"]
+
+RebalanceCallback = Callable[[set[TopicPartition]], Awaitable[None] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """The user's callbacks; without `on_lost`, `on_revoke` is called for lost partitions, too."""
+
+    on_assign: RebalanceCallback | None = None
+    on_revoke: RebalanceCallback | None = None
+    on_lost: RebalanceCallback | None = None
+
+
+class Membership:
+    """The connector's delegate.
+
+    Args:
+        consumption: what to stop and start.
+        max_poll_interval_ms: how long the user's loop is waited for.
+
+    Attributes:
+        wanted: the subscription.
+        listeners: the user's callbacks.
+    """
+
+    def __init__(self, consumption: Consumption, max_poll_interval_ms: int) -> None:
+        self._consumption = consumption
+        self._max_poll_interval_ms = max_poll_interval_ms
+        self.wanted = Subscription()
+        self.listeners = Listeners()
+
+    def subscription(self) -> Subscription:
+        """What the user wants to read now."""
+        return self.wanted
+
+    async def revoke(self, partitions: AbstractSet[TopicPartition], *, lost: bool) -> None:
+        """Stop fetching, clear the queues, wait for the user, commit, tell the user."""
+        consumption = self._consumption
+        names = {name for name in partitions if name in consumption.partitions.by_name}
+        with consumption.delivery.holding():
+            consumption.partitions.hold(names)
+            consumption.fetchers.update()
+            try:
+                if not lost:
+                    await consumption.delivery.user_free(self._max_poll_interval_ms)
+                    if consumption.commits is not None:
+                        await consumption.commits.consumed(names)
+                listeners = self.listeners
+                tell = (listeners.on_lost or listeners.on_revoke) if lost else listeners.on_revoke
+                if names:
+                    await _call(tell, names)
+            finally:
+                consumption.drop(names)
+
+    async def assign(self, added: AbstractSet[TopicPartition], assigned: AbstractSet[TopicPartition]) -> None:
+        """Tell the user, then have offsets looked up and records fetched."""
+        consumption = self._consumption
+        new = consumption.partitions.add(added)
+        consumption.cluster.follow({name.topic for name in assigned})
+        try:
+            await _call(self.listeners.on_assign, set(added))
+        finally:
+            consumption.partitions.release(new)
+            consumption.update()
+
+    def suspend(self) -> None:
+        """Fetch and give nothing, until `resume`."""
+        self._consumption.suspend()
+
+    def resume(self) -> None:
+        """Go on after what was given."""
+        self._consumption.update()
+
+    def failed(self, error: Exception) -> None:
+        """Raise this where the user asks for the next record."""
+        self._consumption.failed(error)
+
+    def user_heard(self) -> int:
+        """When the user last asked for records, in ms of the loop's clock."""
+        return int(self._consumption.delivery.heard())
+
+
+async def _call(callback: RebalanceCallback | None, partitions: set[TopicPartition]) -> None:
+    if callback is not None:
+        result = callback(set(partitions))
+        if inspect.isawaitable(result):
+            await result

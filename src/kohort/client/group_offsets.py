@@ -1,0 +1,227 @@
+"""A group's committed offsets: commits them and looks them up, trying again what can be tried again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Final, Protocol
+from uuid import UUID
+
+from kohort.client.connector.offsets import BY_ID, BY_NAME, commit_codes, commit_request, fetch_request, fetched
+from kohort.client.connector.settings import MembershipSettings
+from kohort.client.errors import (
+    CommitFailedError,
+    ConnectionLostError,
+    FencedError,
+    RequestTimeoutError,
+    kafka_error,
+)
+from kohort.client.server_cluster_info import CoordinatorKind
+from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from kohort.protocol.schema import NO_UUID
+
+if TYPE_CHECKING:
+    from kohort.client.cluster import Cluster
+    from kohort.client.connection import Connection
+
+__all__ = ["GroupOffsets", "Standing"]
+
+_ELSEWHERE: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+_LATER: Final = frozenset(
+    {
+        *_ELSEWHERE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNSTABLE_OFFSET_COMMIT,
+    }
+)
+_PASSED: Final = frozenset(
+    {
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+    }
+)
+_WHOLE_GROUP: Final = frozenset(
+    {ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.INVALID_GROUP_ID, ErrorCode.GROUP_ID_NOT_FOUND}
+)
+
+
+class Standing(Protocol):
+    """What has to be known of the member."""
+
+    def group_metadata(self) -> GroupMetadata:
+        """Who it is to its group now."""
+
+    def holds(self, partitions: Collection[TopicPartition]) -> bool:
+        """Whether it has these partitions, or is no member and may commit what it likes."""
+
+    async def moved_on(self, generation: int) -> bool:
+        """Wait for the next answer of the coordinator; whether the member has another generation or epoch then."""
+
+    @property
+    def lane(self) -> str:
+        """The lane to ask on: the connector's, unless answers there wait for other members."""
+
+
+class GroupOffsets:
+    """The offsets of one group, asked of its coordinator."""
+
+    def __init__(self, cluster: Cluster, settings: MembershipSettings, standing: Standing) -> None:
+        self._cluster, self._settings, self._standing = cluster, settings, standing
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int
+    ) -> dict[TopicPartition, Exception]:
+        """See `CoordinatorConnector.commit`."""
+        failed: dict[TopicPartition, Exception] = {}
+        left = dict(offsets)
+        by_name = False
+        moved = False
+
+        async def attempt(connection: Connection) -> KafkaError | None:
+            nonlocal by_name, moved
+            if not self._standing.holds(left):
+                raise CommitFailedError(_moved_on(self._settings.group_id))
+            who = self._standing.group_metadata()
+            ids, version = self._ids(connection, OffsetCommitRequest, left, by_name)
+            request = commit_request(left, who, ids)
+            response = await connection.ask(
+                request, OffsetCommitResponse, version=version, timeout_ms=self._settings.request_timeout_ms
+            )
+            later: KafkaError | None = None
+            passed: KafkaError | None = None
+            for partition, code in commit_codes(response, tuple(left), ids).items():
+                if code == ErrorCode.NONE:
+                    del left[partition]
+                elif code in _LATER:
+                    later = kafka_error(code, str(partition))
+                    by_name = by_name or code == ErrorCode.UNKNOWN_TOPIC_ID
+                elif code in _PASSED:
+                    passed = kafka_error(code)
+                elif code == ErrorCode.FENCED_INSTANCE_ID:
+                    raise FencedError(_fenced(self._settings))
+                elif code in _WHOLE_GROUP:
+                    raise kafka_error(code, f"group {self._settings.group_id!r}")
+                else:
+                    failed[partition] = kafka_error(code, str(partition))
+                    del left[partition]
+            if passed is not None:
+                # Once more, if the member has come to a new generation or epoch meanwhile and has kept the partitions.
+                if moved or not await self._standing.moved_on(who.generation):
+                    raise CommitFailedError(_moved_on(self._settings.group_id)) from passed
+                moved = True
+            return later or passed
+
+        if left:
+            await self._until_done("commit", attempt, timeout_ms)
+        return failed
+
+    async def committed(
+        self, partitions: Collection[TopicPartition], timeout_ms: int
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """See `CoordinatorConnector.committed`."""
+        found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+        left = set(partitions)
+        by_name = False
+        moved = False
+        modern = self._settings.group_protocol == "consumer"
+
+        async def attempt(connection: Connection) -> KafkaError | None:
+            nonlocal by_name, moved
+            who = self._standing.group_metadata()
+            ids, version = self._ids(connection, OffsetFetchRequest, left, by_name)
+            request = fetch_request(left, who, ids, version, modern=modern)
+            response = await connection.ask(
+                request, OffsetFetchResponse, version=version, timeout_ms=self._settings.request_timeout_ms
+            )
+            code, answers = fetched(response, tuple(left), ids)
+            if code in _LATER:
+                return kafka_error(code)
+            if code in _PASSED and not moved and await self._standing.moved_on(who.generation):
+                moved = True
+                return kafka_error(code)
+            if code == ErrorCode.FENCED_INSTANCE_ID:
+                raise FencedError(_fenced(self._settings))
+            if code:
+                raise kafka_error(code, f"group {self._settings.group_id!r}")
+            later: KafkaError | None = None
+            for partition, (error, offset) in answers.items():
+                if error in _LATER:
+                    later = kafka_error(error, str(partition))
+                    by_name = by_name or error == ErrorCode.UNKNOWN_TOPIC_ID
+                elif error:
+                    raise kafka_error(error, str(partition))
+                else:
+                    found[partition] = offset
+                    left.discard(partition)
+            return later
+
+        if left:
+            await self._until_done("look up committed offsets", attempt, timeout_ms)
+        return found
+
+    def _ids(
+        self,
+        connection: Connection,
+        request: type[OffsetCommitRequest] | type[OffsetFetchRequest],
+        partitions: Collection[TopicPartition],
+        by_name: bool,
+    ) -> tuple[dict[str, UUID], int]:
+        """The topics' ids, if all are known and the broker takes them; and the version to ask in."""
+        version = connection.version(request)
+        topics = self._cluster.info.topics
+        wanted = {partition.topic for partition in partitions}
+        ids = {name: topics[name].topic_id for name in wanted if name in topics and topics[name].topic_id != NO_UUID}
+        if version < BY_ID or by_name or len(ids) < len(wanted):
+            return {}, connection.version(request, BY_NAME)
+        return ids, version
+
+    async def _until_done(
+        self, what: str, attempt: Callable[[Connection], Awaitable[KafkaError | None]], timeout_ms: int
+    ) -> None:
+        backoff = self._cluster.backoff()
+        group = self._settings.group_id
+        why: Exception | None = None
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while True:
+                    try:
+                        connection = await self._cluster.coordinator_connection(
+                            CoordinatorKind.GROUP, group, self._standing.lane
+                        )
+                        why = await attempt(connection)
+                    except (ConnectionLostError, RequestTimeoutError) as error:
+                        why = error
+                    except KafkaError as error:
+                        if not error.code.retriable:
+                            raise
+                        why = error
+                    if why is None:
+                        return
+                    if not isinstance(why, KafkaError) or why.code in _ELSEWHERE:
+                        self._cluster.forget_coordinator(CoordinatorKind.GROUP, group)
+                    await asyncio.sleep(backoff.next() / 1000)
+        except TimeoutError as error:
+            if isinstance(error, RequestTimeoutError):
+                raise
+            detail = f"group {group!r}: couldn't {what} within {timeout_ms} ms"
+            raise RequestTimeoutError(f"{detail}; last: {why}" if why else detail) from why
+
+
+def _moved_on(group_id: str) -> str:
+    return (
+        f"group {group_id!r} has moved on, and this member no longer has these partitions; whoever has them now reads "
+        "again what wasn't committed. If records take long, raise max_poll_interval_ms or ask for fewer at a time"
+    )
+
+
+def _fenced(settings: MembershipSettings) -> str:
+    return f"another member of group {settings.group_id!r} has the group_instance_id {settings.group_instance_id!r}"

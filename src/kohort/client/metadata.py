@@ -1,0 +1,223 @@
+"""Keeps the server cluster info up to date."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Collection
+
+from kohort.client.attempts import ask_until, retry_backoff
+from kohort.client.config import ClientConfig
+from kohort.client.connection import Connection
+from kohort.client.connections import Connections
+from kohort.client.errors import (
+    ClientError,
+    ClosedError,
+    ConnectionLostError,
+    NoBrokerError,
+    RequestTimeoutError,
+    kafka_error,
+)
+from kohort.client.server_cluster_info import Changes, ServerClusterInfo
+from kohort.client.types import TopicInfo
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
+
+__all__ = ["Metadata"]
+
+log = logging.getLogger("kohort.client.metadata")
+
+
+class Metadata:
+    """Asks brokers for the cluster's state: when somebody wants it, and now and then.
+
+    Args:
+        connections: whom to ask.
+        info: what is kept up to date.
+        config: the settings.
+
+    Attributes:
+        followed: the topics that are asked for; None for all.
+    """
+
+    def __init__(self, connections: Connections, info: ServerClusterInfo, config: ClientConfig) -> None:
+        self.followed: set[str] | None = set()
+        self._connections = connections
+        self._info = info
+        self._config = config
+        self._task: asyncio.Task[None] | None = None
+        self._wanted = asyncio.Event()
+        self._urgent = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._asked = 0  # refreshes that somebody waits for
+        self._served = 0  # the last of these that is through
+        self._refused: ClientError | None = None  # why asking is hopeless for now
+        self._failure: Exception | None = None  # how the last attempt went wrong
+        self._listeners: list[Callable[[Changes], None]] = []
+        self._closed = False
+
+    async def start(self) -> None:
+        """Ask for the first time, until a broker answers; raises as `Cluster.start`."""
+        if self._task is not None:
+            return
+        self._check_open()
+        timeout_ms = self._config.bootstrap_timeout_ms
+        backoff = retry_backoff(self._config)
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                while not await self._refresh():
+                    if self._refused is not None:
+                        raise self._refused
+                    log.info("no broker yet: %s", self._failure)
+                    await asyncio.sleep(backoff.next() / 1000)
+        except TimeoutError:
+            raise self._nobody(timeout_ms) from self._failure
+        self._task = asyncio.create_task(self._keep_current(), name="kohort-metadata")
+
+    async def close(self) -> None:
+        """Ask no more."""
+        self._closed = True
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+        self._notify()
+
+    # What others want
+
+    def want(self, *, urgent: bool = False) -> None:
+        """Have the state asked for soon, at once if it is urgent; several of these in a row make one question."""
+        self._wanted.set()
+        if urgent:
+            self._urgent.set()
+
+    async def refreshed(self, timeout_ms: float) -> None:
+        """Wait for an answer to a question that is asked from now on; raises as `Cluster.refresh`."""
+        self._check_open()
+        self._asked += 1
+        mine = self._asked
+        self._refused = None
+        self.want()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while self._served < mine:
+                    await self._changed.wait()
+                    self._check_open()
+                    if self._refused is not None:
+                        raise self._refused
+        except TimeoutError:
+            raise self._nobody(timeout_ms) from self._failure
+
+    async def changed(self) -> None:
+        """Wait until a question is answered, or something is learnt elsewhere."""
+        await self._changed.wait()
+
+    def listen(self, callback: Callable[[Changes], None]) -> Callable[[], None]:
+        """Call a function with what has changed; returns what ends that."""
+        self._listeners.append(callback)
+        return lambda: self._listeners.remove(callback)
+
+    async def topic(self, name: str, timeout_ms: float, *, create: bool) -> TopicInfo:
+        """A topic, asked for by itself until it is there; raises as `Cluster.topic`."""
+        now = asyncio.get_running_loop().time
+        deadline = now() + timeout_ms / 1000
+        backoff = retry_backoff(self._config)
+        while True:
+            left_ms = max((deadline - now()) * 1000, 1)
+            await ask_until(
+                self._connections,
+                self._config,
+                f"topic {name!r}",
+                left_ms,
+                lambda each: self._ask(each, {name}, create=create),
+            )
+            error = self._info.errors.get(name)
+            known = self._info.topics.get(name)
+            if error is None and known is not None:
+                return known
+            error = error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            pause = backoff.next() / 1000
+            if not error.retriable or now() + pause > deadline:
+                raise KafkaError(error, f"topic {name!r}")
+            await asyncio.sleep(pause)
+
+    def learnt(self, changes: Changes) -> None:
+        """Tell of what was learnt from another answer than metadata."""
+        self._tell(changes)
+        self._notify()
+
+    # The work
+
+    async def _keep_current(self) -> None:
+        backoff = retry_backoff(self._config)
+        while True:
+            await _within(self._config.metadata_max_age_ms, self._wanted)
+            self._wanted.clear()
+            self._urgent.clear()
+            asked = self._asked
+            if await self._refresh():
+                self._served = asked
+                if self._info.unsettled:
+                    self._wanted.set()
+                self._notify()
+            else:
+                self._wanted.set()
+                if self._refused is not None:
+                    log.warning("the cluster's state can't be asked for: %s", self._refused)
+                    self._notify()
+            # Not again at once, and ever later while somebody asks in vain; topics that are new here don't wait.
+            await _within(backoff.next(), self._urgent)
+            if not self._wanted.is_set() or self._urgent.is_set():
+                backoff.reset()
+
+    async def _refresh(self) -> bool:
+        """Ask one broker; whether it answered."""
+        try:
+            await self._ask(await self._connections.any(), self.followed)
+        except (ConnectionLostError, RequestTimeoutError, KafkaError) as error:
+            self._failure = error
+            return False
+        except ClientError as error:
+            self._failure = self._refused = error
+            return False
+        self._refused = self._failure = None
+        return True
+
+    async def _ask(self, connection: Connection, names: Collection[str] | None, *, create: bool = False) -> None:
+        topics = None if names is None else [MetadataRequest.Topic(name=name) for name in sorted(names)]
+        request = MetadataRequest(topics=topics, allow_auto_topic_creation=create)
+        answer = await connection.ask(request, MetadataResponse)
+        if answer.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
+            self._connections.rebootstrap()
+            raise ConnectionLostError(f"{connection.broker}: it wants us to begin with the bootstrap servers again")
+        if answer.error_code:
+            raise kafka_error(answer.error_code)
+        changes = self._info.update(answer, names)
+        if changes:
+            self._tell(changes)
+
+    def _tell(self, changes: Changes) -> None:
+        for callback in tuple(self._listeners):
+            try:
+                callback(changes)
+            except Exception:
+                log.exception("a listener for changes of the cluster failed")
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _nobody(self, timeout_ms: float | None) -> NoBrokerError:
+        detail = f": {self._failure}" if self._failure else ""
+        return NoBrokerError(f"no broker answered within {timeout_ms} ms{detail}")
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the client is closed")
+
+
+async def _within(timeout_ms: float, event: asyncio.Event) -> None:
+    """Wait for an event, but no longer than that."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout_ms / 1000):
+            await event.wait()

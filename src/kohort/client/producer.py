@@ -1,0 +1,435 @@
+"""The producer: records and Arrow tables into topics, in batches, exactly once, in transactions if wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from kohort.client.cluster import Cluster
+from kohort.client.config import Servers
+from kohort.client.errors import ClientError, ClosedError, NotDeliveredError
+from kohort.client.producing.batch import NO_HEADERS, RECORD_OVERHEAD, PlainHeaders, ProducerBatch
+from kohort.client.producing.delivery import Delivery, TableDelivery
+from kohort.client.producing.encoding import kernels_are_loaded, load_kernels
+from kohort.client.producing.intake import Intake
+from kohort.client.producing.settings import Partitioner, ProducerSettings
+from kohort.client.producing.transactions import ProducerState, State
+from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kohort.protocol.errors import KafkaError
+from kohort.protocol.records.batch import HEADER_SIZE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Producer"]
+
+
+class Producer:
+    """Sends records to topics.
+
+        async with Producer("localhost:9092") as producer:
+            delivery = await producer.send("greetings", b"hello", key=b"world")
+            print(await delivery)  # RecordMetadata(topic='greetings', partition=0, offset=0, ...)
+
+    `send` gives the record to a batch and returns; a `Delivery` is awaited for the outcome, or not: `flush` and
+    `close` raise for all that failed with nobody looking. Names, defaults and meanings are Kafka's where not said.
+
+    Args:
+        servers: "HOST:PORT,…" or a `ClientConfig`.
+        acks: who must have a record before it counts as delivered: "all" in-sync replicas, 1 (the leader), 0 (nobody:
+            then nobody says where it is, either).
+        enable_idempotence: nothing is written twice, and order holds, whatever happens to connections and brokers.
+        transactional_id: for transactions: an id that the producer has to itself, over restarts.
+        transaction_timeout_ms: after which the coordinator aborts a transaction.
+        compression_type: none, gzip, snappy, lz4 or zstd.
+        compression_level: of gzip (1 to 9) or zstd (1 to 22).
+        batch_size: bytes of a batch before compression. Larger than Kafka's 16,384: a batch costs some 0.3 ms of
+            Python whatever is in it.
+        linger_ms: how long a batch waits for more.
+        max_request_size: bytes of a request and of a record at most, before compression.
+        buffer_memory: bytes of records that aren't delivered; beyond that, `send` waits.
+        max_block_ms: how long anything waits: for memory, a topic's metadata, a coordinator.
+        delivery_timeout_ms: how long a record may take from `send` to its outcome.
+        max_in_flight_requests_per_connection: how many requests a broker may have to answer; 5 at most if idempotent.
+        partitioner: where records go that name no partition: "murmur2" (keys as in Kafka; others stick to a partition
+            for a batch), "murmur2_random" (others anywhere), "consistent_random" (librdkafka's own), or a callable
+            (topic, key, number of partitions) -> partition.
+        key_serializer, value_serializer: make bytes of keys and values; by default they are bytes.
+
+    Raises:
+        ConfigError: settings that can't be.
+    """
+
+    def __init__(
+        self,
+        servers: Servers,
+        *,
+        acks: Literal["all", 0, 1] | str | int = "all",
+        enable_idempotence: bool = True,
+        transactional_id: str | None = None,
+        transaction_timeout_ms: int = 60_000,
+        compression_type: str = "none",
+        compression_level: int | None = None,
+        batch_size: int = 131_072,
+        linger_ms: float = 5,
+        max_request_size: int = 1_048_576,
+        buffer_memory: int = 33_554_432,
+        max_block_ms: int = 60_000,
+        delivery_timeout_ms: int = 120_000,
+        max_in_flight_requests_per_connection: int = 5,
+        partitioner: str | Partitioner = "murmur2",
+        key_serializer: Callable[[Any], bytes | None] | None = None,
+        value_serializer: Callable[[Any], bytes | None] | None = None,
+    ) -> None:
+        self._settings = settings = ProducerSettings(
+            acks=acks, enable_idempotence=enable_idempotence, transactional_id=transactional_id,
+            transaction_timeout_ms=transaction_timeout_ms, compression_type=compression_type,
+            compression_level=compression_level, batch_size=batch_size, linger_ms=linger_ms,
+            max_request_size=max_request_size, buffer_memory=buffer_memory, max_block_ms=max_block_ms,
+            delivery_timeout_ms=delivery_timeout_ms,
+            max_in_flight_requests_per_connection=max_in_flight_requests_per_connection, partitioner=partitioner,
+            key_serializer=key_serializer, value_serializer=value_serializer,
+        )  # fmt: skip
+        self._cluster = Cluster(servers)
+        self._key_serializer, self._value_serializer = key_serializer, value_serializer
+        self._state = ProducerState(transactional_id)
+        self._intake = Intake(self._cluster, settings, self._state)
+        self._started = False
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            await self.close()
+            return
+        # What happened first is what counts.
+        with contextlib.suppress(NotDeliveredError):
+            await self.close()
+
+    async def start(self) -> None:
+        """Find the cluster, and get a producer id; with a transactional id, fence whoever had it before.
+
+        Raises:
+            NoBrokerError: no broker answered within `bootstrap_timeout_ms`.
+            AuthenticationError, UnsupportedError: a broker was reached, but it won't do.
+            FencedError: another producer with this transactional id is starting, too.
+            KafkaError: the broker won't have this producer, by what it says.
+            RequestTimeoutError: no producer id within `max_block_ms`.
+        """
+        if self._started:
+            return
+        if self._closed:
+            raise ClosedError("the producer is closed; make a new one")
+        await self._cluster.start()
+        self._started = True
+        self._intake.start()
+        try:
+            await self._intake.transactions.initialize()
+        except BaseException:
+            await self.close(timeout_ms=0)
+            raise
+
+    async def close(self, *, timeout_ms: float = 30_000) -> None:
+        """Deliver what is left, and end. An open transaction is aborted. It always ends, soon after `timeout_ms`.
+
+        Raises:
+            NotDeliveredError: how many records of which topics weren't delivered; their deliveries fail.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        self._state.close()
+        try:
+            if self._started:
+                async with asyncio.timeout(timeout_ms / 1000):
+                    await self._finish()
+        except TimeoutError:
+            pass
+        finally:
+            await self._intake.close()
+            await self._cluster.close()
+        self._intake.raise_losses()
+
+    async def _finish(self) -> None:
+        if self._state.state in (State.IN_TRANSACTION, State.COMMITTING, State.ABORTABLE_ERROR, State.ABORTING):
+            # What can't be told to the coordinator now, it does by itself after the transaction's timeout.
+            with contextlib.suppress(ClientError, KafkaError):
+                await self.abort_transaction()
+        else:
+            await self._intake.deliver_all()
+
+    # Sending
+
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: PlainHeaders = NO_HEADERS,
+    ) -> Delivery:
+        """Take a record, to be sent soon. It waits only while memory is full, or for what there is to know of a topic.
+
+        Cancelled, the record isn't taken.
+
+        Args:
+            topic: where it goes.
+            value, key: bytes or None; or what the serializers make bytes of.
+            partition: its partition; chosen by key, or at the producer's leisure, if not given.
+            timestamp_ms: ms since 1970; now by default.
+            headers: names and values.
+
+        Raises:
+            KafkaError: the topic isn't there within `max_block_ms` (UNKNOWN_TOPIC_OR_PARTITION), or can't be written
+                (TOPIC_AUTHORIZATION_FAILED); the record is too large (MESSAGE_TOO_LARGE).
+            RequestTimeoutError: there was no memory for it within `max_block_ms`.
+            TransactionAbortableError: the transaction failed: abort it.
+            FencedError: another producer has the transactional id.
+            TypeError, ValueError: no bytes, or a partition that there isn't.
+            RuntimeError: outside a transaction, or not started.
+            ClosedError: it is closed.
+        """
+        if key is not None:
+            if self._key_serializer is not None:
+                key = self._key_serializer(key)
+            if key.__class__ is not bytes:
+                key = _bytes("key", key)
+        if value is not None:
+            if self._value_serializer is not None:
+                value = self._value_serializer(value)
+            if value.__class__ is not bytes:
+                value = _bytes("value", value)
+        size = RECORD_OVERHEAD + len(value or b"") + len(key or b"")
+        if headers:
+            size += _size_of(headers)
+        settings, intake, accumulator = self._settings, self._intake, self._intake.accumulator
+        deadline: float | None = None
+        while True:
+            if self._state.refusal is not None:
+                raise _again(self._state.refusal)
+            routes = intake.routes.get(topic)
+            if routes is None:
+                await intake.learn(topic)
+                continue
+            if partition is None:
+                queue = routes.route(key, size)
+            elif 0 <= partition < len(routes.queues):
+                queue = routes.queues[partition]
+            else:
+                await intake.learn_partition(routes, partition)
+                continue
+            if size >= settings.largest_batch:
+                intake.check_size(key, value, headers)
+            batch = queue.open
+            if accumulator.buffered + size + HEADER_SIZE <= settings.buffer_memory:
+                if batch is None:
+                    batch = intake.open_batch(queue)
+                    break
+                if batch.size + size <= settings.largest_batch:
+                    break
+            deadline = await intake.make_room(queue, size, deadline)
+        index = batch.count
+        batch.keys.append(key)
+        batch.values.append(value)
+        batch.timestamps.append(int(time.time() * 1000) if timestamp_ms is None else timestamp_ms)
+        if key is not None:
+            batch.keyed = True
+        if headers or batch.headers is not None:
+            batch.add_headers(headers)
+        batch.count = index + 1
+        batch.size += size
+        accumulator.buffered += size
+        return Delivery(batch, index)
+
+    async def send_table(
+        self, topic: str, table: pa.Table | pa.RecordBatch, *, partition: int | None = None
+    ) -> TableDelivery:
+        """Take a table's rows, to be sent soon: Arrow columns go straight into batches, no Python object a record.
+
+        It waits while memory is full. Rows of a partition keep their order; a piece of a few MiB is taken at a time,
+        so a table may be larger than `buffer_memory`. Cancelled, part of the table may be taken.
+
+        Args:
+            topic: where it goes.
+            table: any of the columns key, value (bytes or strings), timestamp (a timestamp, or integers in ms),
+                headers (lists of (key, value)), and partition (integers; null for what the key says).
+            partition: where all of it goes.
+
+        Raises:
+            ValueError: other columns or types, a row larger than `max_request_size`, a partition that there isn't.
+            others: as `send`.
+        """
+        if not kernels_are_loaded():
+            await asyncio.to_thread(load_kernels)
+        from kohort.client.producing.tables import check_table, encode_table, pieces_of
+
+        intake, accumulator, memory = self._intake, self._intake.accumulator, self._settings.buffer_memory
+        taken: list[ProducerBatch] = []
+        for piece in pieces_of(check_table(table)):
+            routes = intake.routes.get(topic) or await intake.learn(topic)
+            if partition is not None and not 0 <= partition < len(routes.queues):
+                await intake.learn_partition(routes, partition)
+            for queue, data, count in encode_table(piece, routes, partition, self._settings, int(time.time() * 1000)):
+                deadline: float | None = None
+                while accumulator.buffered and accumulator.buffered + len(data) + HEADER_SIZE > memory:
+                    deadline = await intake.make_room(queue, len(data), deadline)
+                if self._state.refusal is not None:
+                    raise _again(self._state.refusal)
+                batch = accumulator.encoded_batch(queue.target, data, count, intake.sender.now())
+                self._state.add(queue.target)
+                accumulator.add_encoded(queue, batch)
+                taken.append(batch)
+                intake.sender.wake(queue)
+            await asyncio.sleep(0)
+        return TableDelivery(taken)
+
+    async def flush(self, *, timeout_ms: float | None = None) -> None:
+        """Wait until everything is delivered that was sent before; batches don't linger meanwhile.
+
+        Raises:
+            NotDeliveredError: records failed, since the last time, that nobody has looked at; or they are still on
+                their way after `timeout_ms`. It says how many of which topics.
+        """
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                await self._intake.deliver_all()
+        except TimeoutError:
+            why = f"they are still on their way after timeout_ms={timeout_ms:g}"
+            raise NotDeliveredError(self._intake.accumulator.undelivered(), why) from None
+        self._intake.raise_losses()
+
+    # Transactions
+
+    async def begin_transaction(self) -> None:
+        """Open a transaction: what is sent from now on is in it.
+
+        Raises:
+            RuntimeError: one is open, or the producer has no transactional id.
+            FencedError: another producer has the transactional id.
+        """
+        self._state.begin()
+
+    async def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupMetadata
+    ) -> None:
+        """Commit a group's offsets in the transaction: they count if and when it is committed.
+
+        Args:
+            offsets: of the next record to read, by partition.
+            group: who the member is: `consumer.group_metadata()`.
+
+        Raises:
+            CommitFailedError: the group has moved on; abort the transaction.
+            TransactionAbortableError: the transaction failed otherwise; abort it.
+            FencedError: another producer has the transactional id.
+            KafkaError: what is fatal, by what a broker says.
+            RequestTimeoutError: no answer within `max_block_ms`; call it again, or abort.
+            RuntimeError: no transaction is open.
+        """
+        if self._state.refusal is not None:
+            raise _again(self._state.refusal)
+        if self._state.transactional_id is None:
+            raise RuntimeError("send_offsets_to_transaction(): the producer has no transactional_id")
+        if not offsets:
+            return
+        commits = {
+            partition: OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+            for partition, offset in offsets.items()
+        }
+        try:
+            await self._intake.transactions.send_offsets(commits, group)
+        finally:
+            self._drop_if_failed()
+
+    async def commit_transaction(self) -> None:
+        """Deliver what was sent in the transaction, and commit it. If it was cancelled, call it again.
+
+        Raises:
+            TransactionAbortableError: a record wasn't delivered, or what else failed: abort the transaction.
+            FencedError: another producer has the transactional id.
+            KafkaError: what is fatal, by what a broker says.
+            RequestTimeoutError: no answer within `max_block_ms`; call it again to find out.
+            RuntimeError: no transaction is open.
+        """
+        state = self._state
+        state.commit()
+        if state.state is State.COMMITTING:
+            await self._intake.deliver_all()
+            if state.error is not None:
+                raise _again(state.refusal or state.error)
+            state.decide()
+        try:
+            await self._intake.transactions.end(commit=True)
+        finally:
+            self._drop_if_failed()
+        self._intake.judge.take_losses()
+
+    async def abort_transaction(self) -> None:
+        """Give up the transaction: its records fail, or nobody reads them. If it was cancelled, call it again.
+
+        Raises:
+            FencedError: another producer has the transactional id.
+            KafkaError: what is fatal, by what a broker says.
+            RequestTimeoutError: no answer within `max_block_ms`; call it again.
+            RuntimeError: no transaction is open, or it may be committed already.
+        """
+        self._state.abort()
+        self._intake.judge.drop(ClientError("the transaction that the record was sent in was aborted"))
+        await self._intake.deliver_all()
+        await self._intake.transactions.end(commit=False)
+        self._intake.judge.take_losses()
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Self]:
+        """A transaction that is committed at the end, and aborted if anything is raised before. Raises as these do."""
+        await self.begin_transaction()
+        try:
+            yield self
+            await self.commit_transaction()
+        except BaseException:
+            if self._state.state in (State.IN_TRANSACTION, State.COMMITTING, State.ABORTABLE_ERROR):
+                await self.abort_transaction()
+            raise
+
+    def _drop_if_failed(self) -> None:
+        if self._state.failed and self._state.error is not None:
+            self._intake.judge.drop(self._state.error)
+
+
+def _bytes(name: str, value: object) -> bytes:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    raise TypeError(f"the {name} is {type(value).__name__}, not bytes: encode it, or give {name}_serializer")
+
+
+def _size_of(headers: PlainHeaders) -> int:
+    """Bytes that headers take, about.
+
+    Raises:
+        TypeError: they aren't pairs of str and bytes.
+    """
+    size = 0
+    for name, value in headers:
+        if not isinstance(name, str) or not (value is None or isinstance(value, bytes)):
+            raise TypeError(
+                f"a header is {type(name).__name__}, {type(value).__name__}; it should be str, bytes or None"
+            )
+        size += 4 + len(name) + len(value or b"")
+    return size
+
+
+def _again(error: Exception) -> Exception:
+    """An error that is kept to be raised often, without the tracebacks of the last time."""
+    error.__traceback__ = None
+    return error

@@ -1,0 +1,171 @@
+"""All batches that a producer has: how much they take, and which are due on a broker."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from kohort.client.producing.batch import Identity, ProducerBatch
+from kohort.client.producing.partition_queue import PartitionQueue
+from kohort.client.producing.settings import ProducerSettings
+from kohort.client.types import TopicPartition
+
+__all__ = ["Accumulator", "Due"]
+
+
+class Due(NamedTuple):
+    """What goes to a broker now, and when to ask again (ms; None: when something changes)."""
+
+    batches: list[ProducerBatch]
+    next_at: float | None
+
+
+class Accumulator:
+    """The queues of all partitions, by leader. Pure: times are given, in ms.
+
+    Attributes:
+        queues: by partition.
+        buffered: bytes of all batches that aren't done.
+        hurried: how many flush or wait for memory; while anybody does, batches go without lingering.
+    """
+
+    def __init__(self, settings: ProducerSettings) -> None:
+        self._settings = settings
+        self._orders = 0
+        self._active: dict[int | None, dict[TopicPartition, PartitionQueue]] = {}
+        self.queues: dict[TopicPartition, PartitionQueue] = {}
+        self.buffered = 0
+        self.hurried = 0
+
+    def queue(self, target: TopicPartition) -> PartitionQueue:
+        """The queue of a partition, which is made when it is first asked for."""
+        queue = self.queues.get(target)
+        if queue is None:
+            queue = self.queues[target] = PartitionQueue(
+                target,
+                idempotent=self._settings.enable_idempotence,
+                most_in_flight=self._settings.max_in_flight_requests_per_connection,
+            )
+        return queue
+
+    def move(self, queue: PartitionQueue, node: int | None) -> None:
+        """The partition has another leader."""
+        if node != queue.node:
+            if self._active.get(queue.node, {}).pop(queue.target, None) is not None:
+                self._active.setdefault(node, {})[queue.target] = queue
+            queue.node = node
+
+    def activate(self, queue: PartitionQueue) -> None:
+        """The queue has something to send."""
+        self._active.setdefault(queue.node, {})[queue.target] = queue
+
+    def has_active(self, node: int) -> bool:
+        """Whether there is anything for a broker."""
+        return bool(self._active.get(node))
+
+    def open_batch(self, queue: PartitionQueue, now: float) -> ProducerBatch:
+        """A new batch that takes the partition's records; the one before takes no more."""
+        queue.seal()
+        batch = queue.open = self._batch(queue.target, now)
+        self.buffered += batch.size
+        self.activate(queue)
+        return batch
+
+    def add_encoded(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        """Queue a batch that is encoded already, after all that is there."""
+        queue.seal()
+        queue.waiting.append(batch)
+        self.buffered += batch.size
+        self.activate(queue)
+
+    def encoded_batch(self, target: TopicPartition, data: memoryview, count: int, now: float) -> ProducerBatch:
+        """A batch of `count` records, encoded."""
+        batch = self._batch(target, now)
+        batch.encoded, batch.size, batch.count = data, len(data), count
+        return batch
+
+    def _batch(self, target: TopicPartition, now: float) -> ProducerBatch:
+        self._orders += 1
+        return ProducerBatch(target, (self._orders,), now)
+
+    def release(self, batch: ProducerBatch) -> None:
+        """A batch is done: it takes no memory any more."""
+        self.buffered -= batch.size
+        batch.size = 0
+
+    def due(
+        self,
+        node: int | None,
+        now: float,
+        identity: Identity | None,
+        may_send: Callable[[PartitionQueue], bool] = lambda queue: True,
+    ) -> Due:
+        """What goes to a broker in one request: a batch a partition at most, and no more than `max_request_size`.
+
+        The batches are in flight from then on. Partitions take turns in coming first.
+
+        Args:
+            node: the broker's id.
+            now: ms.
+            identity: the producer's id and epoch, for sequences.
+            may_send: whether a partition's batches may be sent; called when there are some.
+        """
+        active = self._active.get(node)
+        if not active:
+            return Due([], None)
+        batches: list[ProducerBatch] = []
+        room = self._settings.max_request_size
+        next_at: float | None = None
+        for target, queue in list(active.items()):
+            if queue.open is None and not queue.waiting and not queue.retries:
+                del active[target]
+                continue
+            at = self._due_at(queue, now)
+            if at is None:
+                continue
+            if at > now:
+                next_at = at if next_at is None else min(next_at, at)
+                continue
+            if not may_send(queue):
+                continue
+            if not queue.retries and not queue.waiting:
+                queue.seal()
+            head = queue.retries[0] if queue.retries else queue.waiting[0]
+            if batches and head.size > room:
+                next_at = now
+                continue
+            batch = queue.take(now, identity)
+            if batch is not None:
+                batches.append(batch)
+                room -= head.size
+                del active[target]
+                active[target] = queue
+        return Due(batches, next_at)
+
+    def _due_at(self, queue: PartitionQueue, now: float) -> float | None:
+        """When the queue's first batch may go (ms); None: not before an answer."""
+        if queue.blocked(now):
+            return queue.retry_at if queue.retry_at > now else None
+        if queue.retries or queue.waiting or self.hurried or queue.open is None:
+            return now
+        return queue.open.created + self._settings.linger_ms
+
+    def pending(self) -> Iterator[ProducerBatch]:
+        """All batches that aren't done."""
+        for queue in self.queues.values():
+            for batch in queue.batches():
+                if not batch.done:
+                    yield batch
+
+    def undelivered(self) -> Counter[str]:
+        """How many records aren't delivered, by topic."""
+        records: Counter[str] = Counter()
+        for batch in self.pending():
+            records[batch.target.topic] += batch.count
+        return records
+
+    def expire(self, now: float) -> list[ProducerBatch]:
+        """Take out all that is older than the delivery timeout."""
+        deadline = now - self._settings.delivery_timeout_ms
+        return [batch for queue in self.queues.values() if not queue.idle for batch in queue.expire(deadline)]

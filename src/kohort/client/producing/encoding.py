@@ -1,0 +1,124 @@
+"""Batches to bytes: few records in plain Python, many by the compiled kernels."""
+
+from __future__ import annotations
+
+import struct
+import threading
+from typing import Any, Final
+
+from kohort.client.producing.batch import ProducerBatch
+from kohort.client.producing.settings import ProducerSettings
+from kohort.protocol.records.batch import CRC_AT, HEADER_SIZE, checksum, read_header
+from kohort.protocol.records.rows import decode_rows, encode_rows
+
+__all__ = ["encode", "kernels_are_loaded", "load_kernels", "load_kernels_soon", "split_records", "stamp"]
+
+FEW: Final = 96
+"""Up to so many records plain Python is the quicker: 2 to 3 µs a record, where the kernels take 250 µs a batch before
+they begin (measured)."""
+
+_NO_LIMIT: Final = 2**31 - 1 - HEADER_SIZE
+
+_ATTRIBUTES: Final = struct.Struct(">h")
+_ATTRIBUTES_AT: Final = 21
+_PRODUCER: Final = struct.Struct(">qhi")
+_PRODUCER_AT: Final = 43
+_CRC: Final = struct.Struct(">I")
+_TRANSACTIONAL: Final = 0x10
+
+
+_loaded = False
+_loader: threading.Thread | None = None
+
+
+def load_kernels() -> None:
+    """Import numba and what it compiled, which takes a moment: call it in a thread. Until then all is plain Python."""
+    global _loaded
+    import pyarrow as pa
+
+    from kohort.protocol.records.columns import encode_columns
+    from kohort.protocol.records.partitioner import murmur2
+
+    encode_columns(pa.record_batch({"value": pa.array([b""], pa.binary())}))
+    murmur2(b"")
+    _loaded = True
+
+
+def kernels_are_loaded() -> bool:
+    """Whether `load_kernels` is done."""
+    return _loaded
+
+
+def load_kernels_soon() -> None:
+    """Have a thread load them, unless one did."""
+    global _loader
+    if _loader is None:
+        _loader = threading.Thread(target=load_kernels, name="kohort-load-kernels")
+        _loader.start()
+
+
+def encode(batch: ProducerBatch, settings: ProducerSettings) -> None:
+    """Make a batch's records bytes, without a producer id yet; its lists are given up, but for the timestamps."""
+    if batch.count > FEW and not _loaded:
+        load_kernels_soon()
+    if batch.count <= FEW or not _loaded:
+        batch.encoded = memoryview(
+            encode_rows(
+                batch.timestamps, batch.keys, batch.values, batch.headers,
+                compression=settings.compression, level=settings.compression_level,
+            )
+        )  # fmt: skip
+    else:
+        import pyarrow as pa
+
+        from kohort.protocol.records.columns import encode_columns
+
+        columns: dict[str, Any] = {
+            "value": pa.array(batch.values, pa.binary()),
+            "timestamp": pa.array(batch.timestamps, pa.int64()),
+        }
+        if batch.keyed:
+            columns["key"] = pa.array(batch.keys, pa.binary())
+        if batch.headers is not None:
+            columns["headers"] = _header_column(batch)
+        (batch.encoded,) = encode_columns(
+            pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)),
+            batch_size=_NO_LIMIT, compression=settings.compression, level=settings.compression_level,
+        )  # fmt: skip
+    batch.keys, batch.values, batch.headers = [], [], None
+
+
+def _header_column(batch: ProducerBatch) -> Any:
+    import pyarrow as pa
+
+    from kohort.protocol.records.columns import RECORD_SCHEMA
+
+    rows = [[{"key": name, "value": value} for name, value in headers] for headers in batch.headers or ()]
+    return pa.array(rows, RECORD_SCHEMA.field("headers").type)
+
+
+def stamp(batch: ProducerBatch, *, transactional: bool) -> None:
+    """Write producer id, epoch, sequence and the mark of a transaction into an encoded batch, and its checksum."""
+    data = batch.encoded
+    if data is None or batch.identity is None:
+        return
+    (attributes,) = _ATTRIBUTES.unpack_from(data, _ATTRIBUTES_AT)
+    attributes = attributes | _TRANSACTIONAL if transactional else attributes & ~_TRANSACTIONAL
+    _ATTRIBUTES.pack_into(data, _ATTRIBUTES_AT, attributes)  # type: ignore[arg-type]  # it is writable
+    _PRODUCER.pack_into(data, _PRODUCER_AT, *batch.identity, batch.sequence)  # type: ignore[arg-type]
+    _CRC.pack_into(data, CRC_AT, checksum(data, read_header(data)))  # type: ignore[arg-type]
+
+
+def split_records(batch: ProducerBatch, settings: ProducerSettings) -> list[tuple[memoryview, int]]:
+    """An encoded batch of more than one record in two: the bytes and the number of records of each."""
+    assert batch.encoded is not None
+    rows = decode_rows(batch.encoded, read_header(batch.encoded))
+    middle = len(rows.keys) // 2
+    halves = []
+    for part in (slice(0, middle), slice(middle, None)):
+        data = encode_rows(
+            rows.timestamps[part], rows.keys[part], rows.values[part], rows.headers[part],
+            compression=settings.compression, level=settings.compression_level,
+        )  # fmt: skip
+        halves.append((memoryview(data), len(rows.timestamps[part])))
+    return halves

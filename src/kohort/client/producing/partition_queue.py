@@ -1,0 +1,245 @@
+"""The batches of one partition: which goes next, and in which order and with which sequences after errors.
+
+    open -> waiting -> in flight -> written
+                          |  ^
+                          v  |
+                        retries            refused, expired: failed
+
+Rules, from which order and exactly-once follow:
+
+1. A sequence is given when a batch is first sent, and the range of records that it stands for never changes, but for
+   rule 5. A lost connection leaves a batch's fate unknown; sending it again with the same sequence finds out, since
+   the broker knows the last five.
+2. After an error nothing of the partition is sent until all that is in flight is answered; then what failed goes
+   again, in order, before anything new.
+3. No more than `most_in_flight` batches have been sent and not been answered for good.
+4. The first unanswered batch that meets a gap, is refused, or expired without anything sent after it, breaks the
+   sequence: what follows it can't be in the log.
+5. Broken sequences are mended when all before the break is done: the producer's epoch rises, and what follows begins
+   at 0 under it (KIP-360). What may be in the log under its old sequence is thus never sent under a new one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import chain
+
+from kohort.client.producing.batch import Identity, Order, ProducerBatch
+from kohort.client.types import TopicPartition
+from kohort.protocol.records.batch import next_sequence
+
+__all__ = ["PartitionQueue"]
+
+
+class PartitionQueue:
+    """One partition's batches. Pure: times are given, in ms.
+
+    Args:
+        target: the partition.
+        idempotent: whether batches have sequences.
+        most_in_flight: how many batches may be sent and unanswered.
+
+    Attributes:
+        open: the batch that takes records, if there is one.
+        waiting: batches that were never sent.
+        retries: batches that were, and must be again.
+        in_flight: batches whose answer is awaited.
+        node: id of the leader; None while there is none.
+        retry_at: ms; nothing is sent before.
+    """
+
+    __slots__ = (
+        "_broken_from",
+        "_idempotent",
+        "_identity",
+        "_most",
+        "_next",
+        "_recovering",
+        "_unresolved",
+        "in_flight",
+        "node",
+        "open",
+        "retries",
+        "retry_at",
+        "target",
+        "waiting",
+    )  # fmt: skip
+
+    def __init__(self, target: TopicPartition, *, idempotent: bool, most_in_flight: int) -> None:
+        self.target = target
+        self._idempotent = idempotent
+        self._most = most_in_flight
+        self.open: ProducerBatch | None = None
+        self.waiting: deque[ProducerBatch] = deque()
+        self.retries: list[ProducerBatch] = []
+        self.in_flight: list[ProducerBatch] = []
+        self.node: int | None = None
+        self.retry_at = 0.0
+        self._identity: Identity | None = None
+        self._next = 0
+        self._recovering = False
+        self._unresolved: Order | None = None
+        self._broken_from: Order | None = None
+
+    @property
+    def identity(self) -> Identity | None:
+        """The id and epoch that its sequences belong to."""
+        return self._identity
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to send or to wait for."""
+        return self.open is None and not self.waiting and not self.retries and not self.in_flight
+
+    def batches(self) -> Iterator[ProducerBatch]:
+        """All batches that aren't done, in order."""
+        yield from chain(sorted(chain(self.in_flight, self.retries), key=_order), self.waiting)
+        if self.open is not None:
+            yield self.open
+
+    def seal(self) -> None:
+        """The open batch takes no more."""
+        if self.open is not None:
+            self.waiting.append(self.open)
+            self.open = None
+
+    def wants_new_epoch(self) -> bool:
+        """Whether rule 5 asks for a new epoch before anything more can be sent."""
+        if self.in_flight or not self._idempotent:
+            return False
+        if self._broken_from is None:
+            # What expired was last: nothing will tell whether it is in the log, and so which sequence is next.
+            return self._unresolved is not None and not self.retries
+        return not self.retries or self.retries[0].order >= self._broken_from
+
+    def renew(self, identity: Identity) -> None:
+        """Begin again at sequence 0 under a new epoch or id, with what must be sent again."""
+        self._begin(identity)
+        for batch in self.retries:
+            self._number(batch)
+
+    def take(self, now: float, identity: Identity | None) -> ProducerBatch | None:
+        """The next batch to send, which is in flight from now on; None if there is none, or it must wait."""
+        if self.blocked(now) or self.wants_new_epoch():
+            return None
+        self._recovering = False
+        if self.retries:
+            if self._broken_from is not None and self.retries[0].order >= self._broken_from:
+                return None
+            batch = self.retries.pop(0)
+        elif self._broken_from is not None or not self.waiting:
+            return None
+        else:
+            if self._idempotent:
+                if identity is None:
+                    return None
+                if identity != self._identity and not self.in_flight:
+                    self._begin(identity)
+                self._number(self.waiting[0])
+            batch = self.waiting.popleft()
+        batch.attempts += 1
+        self.in_flight.append(batch)
+        return batch
+
+    def blocked(self, now: float) -> bool:
+        """Whether nothing may be sent before an answer comes, or before `retry_at`."""
+        return (
+            now < self.retry_at or len(self.in_flight) >= self._most or (self._recovering and len(self.in_flight) > 0)
+        )
+
+    def _begin(self, identity: Identity) -> None:
+        self._identity = identity
+        self._next = 0
+        self._unresolved = None
+        self._broken_from = None
+
+    def _number(self, batch: ProducerBatch) -> None:
+        batch.identity, batch.sequence = self._identity, self._next
+        self._next = next_sequence(self._next, batch.count)
+
+    def written(self, batch: ProducerBatch) -> None:
+        """It is in the log, and so is everything before it."""
+        self.in_flight.remove(batch)
+        if self._unresolved is not None and batch.order > self._unresolved:
+            self._unresolved = None
+
+    def again(self, batch: ProducerBatch, retry_at: float, *, gap: bool = False) -> None:
+        """Send it again at `retry_at`; `gap`: the broker misses something before it.
+
+        A batch that its producer gave up meanwhile isn't sent again.
+        """
+        self.in_flight.remove(batch)
+        self.retry_at = max(self.retry_at, retry_at)
+        if gap and self._idempotent and self.is_first(batch):
+            self._break(batch.order)
+        elif batch.done:
+            self._doubt(batch)
+        if not batch.done:
+            self._recovering = True
+            self._insert(batch)
+
+    def is_first(self, batch: ProducerBatch) -> bool:
+        """Whether nothing that was sent before it is unanswered."""
+        return all(other.order > batch.order for other in chain(self.in_flight, self.retries))
+
+    def refused(self, batch: ProducerBatch) -> None:
+        """It is answered for good, and not in the log."""
+        self.in_flight.remove(batch)
+        if self._idempotent:
+            self._break(batch.order)
+
+    def _break(self, order: Order) -> None:
+        self._broken_from = order if self._broken_from is None else min(order, self._broken_from)
+
+    def _doubt(self, batch: ProducerBatch) -> None:
+        """It was given up, and may be in the log or not."""
+        self._unresolved = batch.order if self._unresolved is None else max(self._unresolved, batch.order)
+
+    def _insert(self, batch: ProducerBatch) -> None:
+        self.retries.append(batch)
+        self.retries.sort(key=_order)
+
+    def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
+        """A refused batch goes again in parts, which share its sequences and its place."""
+        self.in_flight.remove(batch)
+        sequence = batch.sequence
+        for part in parts:
+            if batch.sequence >= 0:
+                part.identity, part.sequence = batch.identity, sequence
+                sequence = next_sequence(sequence, part.count)
+            self._insert(part)
+        self._recovering = True
+
+    def expire(self, deadline: float) -> list[ProducerBatch]:
+        """Give up what was created at `deadline` (ms) or before, and return it.
+
+        What is in flight stays there until it is answered: its answer tells which sequence is next.
+        """
+        expired = [batch for batch in self.in_flight if batch.created <= deadline and not batch.done]
+        for batch in [batch for batch in self.retries if batch.created <= deadline]:
+            self.retries.remove(batch)
+            expired.append(batch)
+            self._doubt(batch)
+        while self.waiting and self.waiting[0].created <= deadline:
+            expired.append(self.waiting.popleft())
+        if self.open is not None and self.open.created <= deadline:
+            expired.append(self.open)
+            self.open = None
+        return expired
+
+    def drop(self) -> list[ProducerBatch]:
+        """Give up all that isn't in flight, and return it."""
+        dropped = [*self.retries, *self.waiting]
+        if self.open is not None:
+            dropped.append(self.open)
+        for batch in self.retries:
+            self._doubt(batch)
+        self.retries.clear()
+        self.waiting.clear()
+        self.open = None
+        return dropped
+
+
+def _order(batch: ProducerBatch) -> Order:
+    return batch.order

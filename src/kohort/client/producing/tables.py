@@ -1,0 +1,158 @@
+"""Arrow tables to encoded batches, by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kohort.client.producing.partition_queue import PartitionQueue
+from kohort.client.producing.partitioners import TopicRoutes
+from kohort.client.producing.settings import ProducerSettings
+from kohort.protocol.records.arrow import cast_column
+from kohort.protocol.records.batch import assign_offsets, read_header
+from kohort.protocol.records.columns import encode_columns
+from kohort.protocol.records.partitioner import partitions_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["EncodedRows", "check_table", "encode_table", "pieces_of"]
+
+_COLUMNS: Final = ("key", "value", "timestamp", "headers", "partition")
+_PIECE: Final = 4 * 1024 * 1024
+"""Bytes of a table that are encoded in one go; meanwhile the event loop stands still, for some 10 ms."""
+
+_MOST_ROWS: Final = 65_536
+
+
+class EncodedRows(NamedTuple):
+    """A batch's bytes, the number of records in it, and where it goes."""
+
+    queue: PartitionQueue
+    data: memoryview
+    count: int
+
+
+def check_table(table: pa.Table | pa.RecordBatch) -> pa.Table:
+    """The table with the columns that count, checked.
+
+    Raises:
+        ValueError: a column that a record doesn't have; names those there are.
+    """
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    unknown = [name for name in table.schema.names if name not in _COLUMNS]
+    if unknown:
+        raise ValueError(f"columns {', '.join(unknown)}: a table to send has {', '.join(_COLUMNS)}, all optional")
+    return table
+
+
+def pieces_of(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Slices of a few MiB, in order."""
+    rows = max(1, min(_MOST_ROWS, table.num_rows * _PIECE // max(1, table.nbytes)))
+    for batch in table.to_batches(max_chunksize=rows):
+        if batch.num_rows:
+            yield batch
+
+
+def encode_table(
+    piece: pa.RecordBatch, routes: TopicRoutes, partition: int | None, settings: ProducerSettings, now_ms: int
+) -> list[EncodedRows]:
+    """A piece's rows as batches.
+
+    Rows of a partition keep their order. Where neither `partition`, nor the column "partition", nor a key says where
+    a row goes, batches of such rows take turns.
+
+    Args:
+        piece: rows.
+        routes: the topic's partitions.
+        partition: where all of it goes.
+        settings: of the producer.
+        now_ms: ms since 1970, for rows without a timestamp.
+
+    Raises:
+        ValueError: a column of the wrong type, a partition that there isn't, a row larger than `max_request_size`.
+    """
+
+    def encoded(rows: pa.RecordBatch) -> list[memoryview]:
+        batches = encode_columns(
+            rows, batch_size=settings.max_request_size, compression=settings.compression,
+            level=settings.compression_level, default_timestamp=now_ms,
+        )  # fmt: skip
+        for batch in batches:
+            if len(batch) > settings.max_request_size:
+                raise ValueError(f"a row takes {len(batch)} bytes, over max_request_size={settings.max_request_size}")
+        return batches
+
+    count = len(routes.queues)
+    if partition is not None:
+        targets = np.full(piece.num_rows, partition, np.int32)
+    elif "partition" in piece.schema.names:
+        targets = _partition_column(piece.column("partition"))
+        _route_keys(targets, piece, routes)
+    else:
+        targets = np.full(piece.num_rows, -1, np.int32)
+        _route_keys(targets, piece, routes)
+    if "partition" in piece.schema.names:
+        piece = piece.drop_columns(["partition"])
+    largest = int(targets.max(initial=-1))
+    if largest >= count:
+        raise ValueError(f"topic {routes.topic} has {count} partitions, so there is none with number {largest}")
+    out: list[EncodedRows] = []
+    for target, rows in _by_target(piece, targets):
+        for data in encoded(rows):
+            queue = routes.queues[target] if target >= 0 else routes.stick(settings.batch_size)
+            header = read_header(data)
+            assign_offsets(data, header, 0, -1)
+            out.append(EncodedRows(queue, data, header.record_count))
+    return out
+
+
+def _partition_column(column: pa.Array) -> NDArray[np.int32]:
+    """The column, with -1 for null."""
+    if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
+        raise ValueError(f"column partition is {column.type}, not integers")
+    if column.null_count < len(column) and pc.min(column).as_py() < 0:
+        raise ValueError("column partition: partitions aren't negative")
+    numbers = cast_column(column, pa.int32(), "partition").fill_null(-1)
+    return np.array(numbers.to_numpy(zero_copy_only=False), np.int32)
+
+
+def _route_keys(targets: NDArray[np.int32], piece: pa.RecordBatch, routes: TopicRoutes) -> None:
+    """Fill in where rows with keys go that go nowhere else."""
+    if "key" not in piece.schema.names or pa.types.is_null(piece.column("key").type):
+        return
+    keys = piece.column("key")
+    open_rows = targets < 0
+    if not open_rows.any():
+        return
+    hashed: NDArray[np.int32]
+    if routes.compiled:
+        hashed = partitions_of(keys, len(routes.queues))
+    else:
+        numbers: Callable[[Any], int] = routes.number
+        hashed = np.array([-1 if key is None else numbers(key) for key in _bytes(keys)], np.int32)
+    np.copyto(targets, hashed, where=open_rows)
+
+
+def _bytes(keys: pa.Array) -> list[bytes | None]:
+    return list(cast_column(keys, pa.binary(), "key").to_pylist())
+
+
+def _by_target(piece: pa.RecordBatch, targets: NDArray[np.int32]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of each target, in their order."""
+    first = int(targets[0])
+    if (targets == first).all():
+        yield first, piece
+        return
+    order = np.argsort(targets, kind="stable")
+    piece = piece.take(pa.array(order))
+    sorted_targets = targets[order]
+    starts = np.flatnonzero(np.diff(sorted_targets, prepend=sorted_targets[0] - 1))
+    ends = [*starts[1:].tolist(), len(order)]
+    for start, end in zip(starts.tolist(), ends, strict=True):
+        yield int(sorted_targets[start]), piece.slice(start, end - start)

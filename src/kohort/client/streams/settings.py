@@ -1,0 +1,58 @@
+"""Who a member of a streams group is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kohort.client.errors import ConfigError
+from kohort.client.streams.events import Endpoint
+from kohort.client.streams.topology import Topology
+
+__all__ = ["MemberSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberSettings:
+    """What a member tells its group about itself.
+
+    Attributes:
+        group_id: of the group, which is the application's id.
+        topology: what the application is made of; the same for all members.
+        member_id: its own; no other member ever has it.
+        process_id: of the process that it runs in: members with the same one share a disk, and never have copies of
+            one task twice.
+        instance_id: makes it a static member, which may leave for a while and come back to its tasks.
+        rack_id: the rack that it runs in.
+        client_tags: by which standbys are spread: `{"zone": "eu-1a"}`.
+        user_endpoint: where the application answers queries.
+        rebalance_timeout_ms: how long it may take to give up tasks, before the group goes on without it.
+
+    Raises:
+        ConfigError: a value that can't be.
+    """
+
+    group_id: str
+    topology: Topology
+    member_id: str
+    process_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_tags: Mapping[str, str] = field(default_factory=dict)
+    user_endpoint: Endpoint | None = None
+    rebalance_timeout_ms: int = 300_000
+
+    def __post_init__(self) -> None:
+        for name in ("group_id", "member_id", "process_id"):
+            if not getattr(self, name).strip():
+                raise ConfigError(f"{name} must not be empty")
+        for name in ("instance_id", "rack_id"):
+            given = getattr(self, name)
+            if given is not None and not given.strip():
+                raise ConfigError(f"{name} must be None or not empty")
+        if self.rebalance_timeout_ms <= 0:
+            raise ConfigError(f"rebalance_timeout_ms is {self.rebalance_timeout_ms}; it must be more than 0")
+        if self.user_endpoint is not None and (
+            not self.user_endpoint.host or not 0 < self.user_endpoint.port < 1 << 16
+        ):
+            raise ConfigError(f"user_endpoint {self.user_endpoint} needs a host, and a port from 1 to 65535")

@@ -1,0 +1,419 @@
+"""A member of a streams group (KIP-1071): the asyncio shell around `kohort.client.streams`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections.abc import Collection, Mapping
+from types import TracebackType
+from typing import Self
+
+from kohort.client.cluster import Cluster
+from kohort.client.config import Servers
+from kohort.client.connector.settings import MembershipSettings
+from kohort.client.errors import (
+    ClientError,
+    ClosedError,
+    CommitFailedError,
+    ConnectionLostError,
+    RequestTimeoutError,
+)
+from kohort.client.group_offsets import GroupOffsets
+from kohort.client.server_cluster_info import CoordinatorKind
+from kohort.client.streams.events import (
+    Assigned,
+    Endpoint,
+    EndpointPartitions,
+    EndpointsChanged,
+    Event,
+    Lost,
+    Revoked,
+    RolesChanged,
+    ShutdownRequested,
+    Status,
+    StatusCode,
+    StatusesChanged,
+)
+from kohort.client.streams.membership import Membership
+from kohort.client.streams.reactions import Reaction, fatal_error
+from kohort.client.streams.settings import MemberSettings
+from kohort.client.streams.tasks import Role, TaskId
+from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
+from kohort.client.streams.transitions import State
+from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kohort.protocol.errors import KafkaError
+from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+
+__all__ = [
+    "Assigned", "Endpoint", "EndpointPartitions", "EndpointsChanged", "Event", "InternalTopic", "Lost", "Revoked",
+    "Role", "RolesChanged", "ShutdownRequested", "State", "Status", "StatusCode", "StatusesChanged", "StreamsMember",
+    "Subtopology", "TaskId", "Topology",
+]  # fmt: skip
+
+log = logging.getLogger(__name__)
+
+_GROUP = CoordinatorKind.GROUP
+
+
+class StreamsMember:
+    """A member of a streams group: it is given tasks, and says how they fare. What they do is the application's.
+
+        topology = Topology({"0": Subtopology(source_topics=["lines"])})
+        async with StreamsMember("localhost:9092", "app", topology) as member:
+            async for event in member:
+                match event:
+                    case Assigned(tasks): ...
+                    case Revoked(tasks) | Lost(tasks):
+                        ...
+                        member.closed(*tasks)
+
+    Heartbeats go on by themselves, in the event loop, from `start` to `close`: an application whose work blocks the
+    loop loses its tasks. The events are for one reader; each says what holds when it is asked for, so an application
+    that was busy never hears of what is over.
+
+    Args:
+        servers: addresses or a configuration.
+        group_id: the group, which is the application's id.
+        topology: what the application is made of; the same for all members.
+        process_id: of the process that it runs in: members with the same one share a disk, and never have copies of
+            one task twice. By default the member is alone in its process.
+        instance_id: makes it a static member, which comes back to its tasks. Apache Kafka takes these since 4.4.
+        rack_id: the rack that it runs in; by default the configuration's `client_rack`.
+        client_tags: by which standbys are spread: `{"zone": "eu-1a"}`.
+        user_endpoint: host and port where the application answers queries.
+        rebalance_timeout_ms: how long it may take to close revoked tasks before the group goes on without it.
+
+    Raises:
+        ConfigError: a value that can't be.
+    """
+
+    def __init__(
+        self,
+        servers: Servers,
+        group_id: str,
+        topology: Topology,
+        *,
+        process_id: str | None = None,
+        instance_id: str | None = None,
+        rack_id: str | None = None,
+        client_tags: Mapping[str, str] | None = None,
+        user_endpoint: tuple[str, int] | None = None,
+        rebalance_timeout_ms: int = 300_000,
+    ) -> None:
+        self._cluster = Cluster(servers)
+        config = self._cluster.config
+        settings = MemberSettings(
+            group_id=group_id,
+            topology=topology,
+            member_id=str(uuid.uuid4()),
+            process_id=str(uuid.uuid4()) if process_id is None else process_id,
+            instance_id=instance_id,
+            rack_id=rack_id or config.client_rack or None,
+            client_tags=dict(client_tags or {}),
+            user_endpoint=None if user_endpoint is None else Endpoint(*user_endpoint),
+            rebalance_timeout_ms=rebalance_timeout_ms,
+        )
+        self._membership = Membership(settings, self._cluster.backoff(), leave_within_ms=config.request_timeout_ms)
+        self._offsets = GroupOffsets(
+            self._cluster,
+            MembershipSettings(
+                group_id=group_id,
+                group_instance_id=instance_id,
+                group_protocol="consumer",  # offsets are committed and looked up in the same way
+                request_timeout_ms=config.request_timeout_ms,
+            ),
+            self,
+        )
+        self._runner: asyncio.Task[None] | None = None
+        self._heard = asyncio.Event()  # the coordinator has answered, or never will
+        self._poked = asyncio.Event()  # there may be something to send
+        self._news = asyncio.Event()  # there may be an event
+        self._closed = False
+
+    # Life ------------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Connect, and begin to join the group.
+
+        Raises:
+            NoBrokerError: none answered within `bootstrap_timeout_ms`.
+            AuthenticationError, UnsupportedError: a broker was reached, but it won't do.
+            ClosedError: it was closed before.
+        """
+        if self._closed:
+            raise ClosedError("the member is closed")
+        if self._runner is None:
+            await self._cluster.start()
+            self._membership.begin(self._now())
+            self._runner = asyncio.create_task(self._run(), name="kohort-streams-member")
+
+    def leave(self, *, for_good: bool = False) -> None:
+        """Have all tasks revoked, and leave the group when they are closed. The events end after that.
+
+        A static member leaves for a while, and its tasks wait for it until its session is over; `for_good` they don't.
+        """
+        self._membership.stop(self._now(), for_good=for_good)
+        self._wake()
+
+    async def close(self, *, for_good: bool = False, timeout_ms: int = 30_000) -> None:
+        """Leave the group now, and disconnect. Close the tasks first (`leave` has them revoked): others get them.
+
+        Args:
+            for_good: of a static member: don't keep its tasks for it.
+            timeout_ms: how long telling the group may take; if it can't be told, it waits for the session's end.
+        """
+        self._closed = True
+        runner, self._runner = self._runner, None
+        try:
+            if runner is not None:
+                self._membership.quit(self._now(), for_good=for_good)
+                self._wake()
+                await asyncio.wait([runner], timeout=timeout_ms / 1000)
+        finally:
+            if runner is not None:
+                runner.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await runner
+            self._membership.abandon(self._now())
+            await self._cluster.close()
+            self._wake()
+
+    # What it is told -------------------------------------------------------------------------------------------
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        event = await self.next_event()
+        if event is None:
+            raise StopAsyncIteration
+        return event
+
+    async def next_event(self, timeout_ms: int | None = None) -> Event | None:
+        """The next event; None if none came in time, or when the member has left (`ended`).
+
+        Raises:
+            Exception: why the member failed, once its tasks are told to be lost: a `KafkaError` that the group
+                answered with, or a `ClientError`.
+        """
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                while True:
+                    self._news.clear()
+                    if (event := self._membership.next_event(self._now())) is not None:
+                        self._poked.set()
+                        return event
+                    if self._membership.state is State.FAILED and self._membership.error is not None:
+                        raise self._membership.error
+                    if self._membership.ended:
+                        return None
+                    await self._news.wait()
+        except TimeoutError:
+            return None
+
+    # What it tells ---------------------------------------------------------------------------------------------
+
+    def closed(self, *tasks: TaskId) -> None:
+        """These tasks are closed, after `Revoked` or `Lost`; or run no longer, after `RolesChanged` from active.
+
+        All at once or one by one: what is closed is others' from then on. Commit first.
+
+        Raises:
+            ValueError: one that the member shall go on with.
+        """
+        self._membership.closed(list(tasks), self._now())
+        self._wake()
+
+    def report_offsets(self, offsets: Mapping[TaskId, int], end_offsets: Mapping[TaskId, int]) -> None:
+        """How far copies of tasks' state are: standbys, warm-ups, active tasks being restored, state on the disk.
+
+        Each time all of them, as often as one likes, and before `start` what the disk has. The group hears of it every
+        `task_offset_interval_ms`, and at once when a warm-up has caught up.
+
+        Args:
+            offsets: the sum of the offsets that the task's stores have, over its changelogs.
+            end_offsets: the sum of the changelogs' ends.
+        """
+        self._membership.offsets.report(offsets, end_offsets)
+        self._poked.set()
+
+    def shutdown_application(self) -> None:
+        """Ask that all members of the group stop; this one, too, is told so (`ShutdownRequested`)."""
+        self._membership.shut_application_down()
+        self._poked.set()
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], *, timeout_ms: int = 60_000
+    ) -> None:
+        """Commit how far tasks have read their partitions: the offsets of the next records. Without transactions.
+
+        Raises:
+            CommitFailedError: the member doesn't run these tasks (any more).
+            KafkaError: the broker won't have one of the offsets; the others are committed.
+            RequestTimeoutError: the coordinator couldn't be asked, or wasn't ready, in the time allowed.
+        """
+        given = {
+            partition: OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+            for partition, offset in offsets.items()
+        }
+        try:
+            failed = await self._offsets.commit(given, timeout_ms)
+        except CommitFailedError as error:
+            group_id = self._membership.settings.group_id
+            raise CommitFailedError(
+                f"group {group_id!r}: the member doesn't run these tasks any more; whoever does reads again what wasn't"
+                " committed"
+            ) from error.__cause__
+        if failed:
+            raise next(iter(failed.values()))
+
+    async def committed(
+        self, partitions: Collection[TopicPartition], *, timeout_ms: int = 60_000
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Where to begin: the committed offsets, None where there is none. Waits for open transactions (KIP-447).
+
+        Raises:
+            KafkaError: the broker won't tell.
+            RequestTimeoutError: the coordinator couldn't be asked, or wasn't ready, in the time allowed.
+        """
+        return await self._offsets.committed(partitions, timeout_ms)
+
+    # What is known ---------------------------------------------------------------------------------------------
+
+    def group_metadata(self) -> GroupMetadata:
+        """Who the member is to its group, as transactions and commits need it. Ask anew for each: epochs change.
+
+        A commit that crosses a change of the epoch is refused (STALE_MEMBER_EPOCH); if the task is still the
+        member's, it can be tried again with the new one.
+        """
+        return self._membership.group_metadata()
+
+    @property
+    def member_id(self) -> str:
+        """Its id in the group."""
+        return self._membership.settings.member_id
+
+    @property
+    def state(self) -> State:
+        """Where it is in its life."""
+        return self._membership.state
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has left the group, or failed."""
+        return self._membership.ended
+
+    @property
+    def tasks(self) -> dict[TaskId, Role]:
+        """The tasks that the application has been told of and hasn't closed."""
+        return dict(self._membership.held.told)
+
+    @property
+    def statuses(self) -> tuple[Status, ...]:
+        """What the group has to say."""
+        return self._membership.statuses
+
+    @property
+    def endpoints(self) -> dict[Endpoint, EndpointPartitions]:
+        """Which instance has which partitions."""
+        return dict(self._membership.endpoints)
+
+    @property
+    def acceptable_recovery_lag(self) -> int:
+        """Records that a copy may lack and still be good enough to take its task over."""
+        return self._membership.offsets.acceptable_lag
+
+    @property
+    def task_offset_interval_ms(self) -> int:
+        """How often the group wants to hear of offsets."""
+        return self._membership.offsets.interval_ms
+
+    # What has to be known to commit ----------------------------------------------------------------------------
+
+    lane = "coordinator"
+
+    def holds(self, partitions: Collection[TopicPartition]) -> bool:
+        """Whether the member runs the tasks that read these partitions; see `GroupOffsets`."""
+        return self._membership.runs(partitions)
+
+    async def moved_on(self, generation: int) -> bool:
+        """Hear from the coordinator; whether the member has another epoch then."""
+        membership = self._membership
+        if membership.epoch == generation:
+            self._heard.clear()
+            membership.hurry(self._now())
+            self._poked.set()
+            await self._heard.wait()
+        return membership.epoch not in (0, generation)
+
+    # Heartbeats ------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _now() -> int:
+        return int(asyncio.get_running_loop().time() * 1000)
+
+    def _wake(self) -> None:
+        self._poked.set()
+        self._news.set()
+
+    async def _run(self) -> None:
+        """Send heartbeats until it has left or failed."""
+        membership = self._membership
+        try:
+            while not membership.ended:
+                self._poked.clear()
+                due = membership.due_at
+                if due is not None and due <= self._now():
+                    await self._heartbeat()
+                    self._heard.set()
+                    self._news.set()
+                else:
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(None if due is None else (due - self._now()) / 1000):
+                            await self._poked.wait()
+        except Exception as error:
+            log.exception("%s failed", membership)
+            membership.fail(error, self._now())
+        finally:
+            self._heard.set()
+            self._news.set()
+
+    async def _heartbeat(self) -> None:
+        """Send the heartbeat that is due, and take what comes of it."""
+        membership, group_id = self._membership, self._membership.settings.group_id
+        try:
+            connection = await self._cluster.coordinator_connection(_GROUP, group_id)
+            version = connection.version(StreamsGroupHeartbeatRequest)
+            request = membership.request(self._now(), version)
+            response = await connection.ask(request, StreamsGroupHeartbeatResponse, version=version)
+        except (ConnectionLostError, RequestTimeoutError) as error:
+            log.info("%s: %s; trying again", membership, error)
+            self._cluster.forget_coordinator(_GROUP, group_id)
+            membership.missed(self._now())
+            return
+        except KafkaError as error:
+            if error.code.retriable:
+                membership.missed(self._now())
+            else:
+                membership.fail(fatal_error(error.code, error.detail), self._now())
+            return
+        except ClientError as error:
+            membership.fail(error, self._now())
+            return
+        try:
+            if membership.answered(response, self._now()) is Reaction.FIND_COORDINATOR:
+                self._cluster.forget_coordinator(_GROUP, group_id)
+        except ValueError as error:
+            log.warning("%s: %s: an answer that makes no sense: %s", membership, connection.broker, error)
+            await connection.close()

@@ -1,0 +1,106 @@
+"""Records and members of groups, made of single requests: what an admin is shown."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+from kohort.client.cluster import Cluster
+from kohort.client.server_cluster_info import CoordinatorKind
+from kohort.client.types import TopicPartition
+from kohort.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
+from kohort.protocol.messages.streams_group_heartbeat import (
+    Endpoint,
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+    TopicInfo,
+)
+from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kohort.protocol.records.rows import encode_rows
+
+__all__ = ["join_classic", "join_streams", "produce"]
+
+
+async def produce(servers: str, to: TopicPartition, timestamps: Sequence[int]) -> None:
+    """Write records with these times, in ms since 1970."""
+    values = [b"value"] * len(timestamps)
+    async with Cluster(servers) as cluster:
+        leader = (await cluster.topic(to.topic)).partitions[to.partition].leader
+        assert leader is not None
+        connection = await cluster.connection(leader)
+        kind = ProduceRequest.TopicData
+        records = bytes(encode_rows(timestamps, values, values))
+        data = [kind(name=to.topic, partition_data=[kind.PartitionData(index=to.partition, records=records)])]
+        request = ProduceRequest(transactional_id=None, acks=-1, timeout_ms=5000, topic_data=data)
+        answer = await connection.ask(request, ProduceResponse, version=12)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+
+
+async def join_classic(servers: str, group_id: str, assigned: TopicPartition) -> str:
+    """Make a consumer the only member of a classic group; its member id. It stays until its session is over."""
+    async with Cluster(servers) as cluster:
+        connection = await cluster.coordinator_connection(CoordinatorKind.GROUP, group_id)
+        subscription = ConsumerProtocolSubscription(topics=(assigned.topic,))
+        member_id = ""
+        for _ in range(2):  # the first answer is the id to come with
+            request = JoinGroupRequest(
+                group_id=group_id,
+                session_timeout_ms=30_000,
+                rebalance_timeout_ms=30_000,
+                member_id=member_id,
+                protocol_type="consumer",
+                protocols=[JoinGroupRequest.Protocol(name="range", metadata=b"\0\3" + subscription.encode(3))],
+            )
+            joined = await connection.ask(request, JoinGroupResponse)
+            member_id = joined.member_id
+        assert joined.error_code == 0
+        partitions = ConsumerProtocolAssignment.AssignedPartition(
+            topic=assigned.topic, partitions=(assigned.partition,)
+        )
+        assignment = ConsumerProtocolAssignment(assigned_partitions=[partitions])
+        sync = SyncGroupRequest(
+            group_id=group_id,
+            generation_id=joined.generation_id,
+            member_id=member_id,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=[SyncGroupRequest.Assignment(member_id=member_id, assignment=b"\0\3" + assignment.encode(3))],
+        )
+        assert (await connection.ask(sync, SyncGroupResponse)).error_code == 0
+        return member_id
+
+
+async def join_streams(servers: str, group_id: str, topic: str) -> str:
+    """Make a streams group of one member, with a task and a state store for each partition of the topic; its id."""
+    member_id = str(uuid.uuid4())
+    kind = StreamsGroupHeartbeatRequest.Topology
+    topology = kind(
+        epoch=0,
+        subtopologies=[
+            kind.Subtopology(
+                subtopology_id="0",
+                source_topics=(topic,),
+                state_changelog_topics=[TopicInfo(name=f"{group_id}-store-changelog")],
+            )
+        ],
+    )
+    async with Cluster(servers) as cluster:
+        connection = await cluster.coordinator_connection(CoordinatorKind.GROUP, group_id)
+        epoch = 0
+        for _ in range(100):
+            request = StreamsGroupHeartbeatRequest(group_id=group_id, member_id=member_id, member_epoch=epoch)
+            if not epoch:
+                request.rebalance_timeout_ms = 30_000
+                request.topology = topology
+                request.process_id = "process"
+                request.user_endpoint = Endpoint(host="here", port=80)
+                request.client_tags = []
+                request.active_tasks = request.standby_tasks = request.warmup_tasks = []
+            answer = await connection.ask(request, StreamsGroupHeartbeatResponse)
+            assert not answer.error_code, answer.error_message
+            epoch = answer.member_epoch
+            if answer.active_tasks:
+                return member_id
+        raise AssertionError("no task was given out")

@@ -1,0 +1,275 @@
+"""Members in virtual time: machines without sockets, whose messages take their time, and get lost with the channel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from types import SimpleNamespace
+from typing import Any, Protocol
+from uuid import UUID
+
+from kohort.client.connector.classic import ClassicMembership
+from kohort.client.connector.effects import Ask, Effect, Give, Learn, Resume, Seek, Suspend, Take, Tell
+from kohort.client.connector.machine import Machine
+from kohort.client.connector.modern import ConsumerMembership
+from kohort.client.connector.settings import MembershipSettings, Subscription
+from kohort.client.connector.table import Input, State
+from kohort.client.errors import ConnectionLostError
+from kohort.client.types import PartitionInfo, TopicInfo, TopicPartition
+from kohort.protocol.message import Request, Response
+from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kohort.protocol.messages.join_group import JoinGroupRequest
+from kohort.protocol.messages.leave_group import LeaveGroupRequest
+from kohort.protocol.messages.sync_group import SyncGroupRequest
+from tests.client.connector.modern_coordinator import ModernCoordinator
+from tests.coordinator.classic.driver import Driver
+
+__all__ = ["Classic", "Member", "Modern", "Simulation"]
+
+TOPICS = {"a": 6, "b": 3}
+STEP_MS = 10
+
+
+def view(topics: dict[str, int]) -> Any:
+    infos = {
+        name: TopicInfo(
+            name, UUID(int=index + 1), False, {n: PartitionInfo(n, 0, 0, (0,), (0,)) for n in range(count)}
+        )
+        for index, (name, count) in enumerate(topics.items())
+    }
+    return SimpleNamespace(topics=infos, names={info.topic_id: name for name, info in infos.items()})
+
+
+class Coordinator(Protocol):
+    now: int
+
+    def ask(self, request: Request, reply: Callable[[Response], None]) -> None: ...
+    def pass_time(self, ms: int) -> None: ...
+
+
+class Classic:
+    """Kohort's own classic groups."""
+
+    def __init__(self) -> None:
+        self.driver = Driver(group_initial_rebalance_delay_ms=100)
+
+    @property
+    def now(self) -> int:
+        return self.driver.now
+
+    def pass_time(self, ms: int) -> None:
+        self.driver.sleep(ms)
+
+    def ask(self, request: Request, reply: Callable[[Response], None]) -> None:
+        classic = self.driver.shard.classic
+        if isinstance(request, HeartbeatRequest):
+            reply(HeartbeatResponse(error_code=classic.heartbeat(request, self.now)))
+            return
+        operation, version = {
+            JoinGroupRequest: (classic.join, 9),
+            SyncGroupRequest: (classic.sync, 5),
+            LeaveGroupRequest: (classic.leave, 5),
+        }[type(request)]
+        request.encode(version)
+        call = self.driver.send(operation, request, version)
+        call.__class__ = type("Forwarding", (type(call),), {"__call__": lambda _, response: reply(response)})
+        for response in call.responses:
+            reply(response)
+
+
+class Modern:
+    """A consumer group's coordinator."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000
+        infos = view(TOPICS).topics
+        self.group = ModernCoordinator({name: (infos[name].topic_id, count) for name, count in TOPICS.items()})
+
+    def pass_time(self, ms: int) -> None:
+        self.now += ms
+        self.group.expire(self.now)
+
+    def ask(self, request: Request, reply: Callable[[Response], None]) -> None:
+        assert isinstance(request, ConsumerGroupHeartbeatRequest)
+        request.encode(1)
+        reply(self.group.heartbeat(request, self.now))
+
+
+@dataclass
+class _Due:
+    at: int
+    what: Callable[[], list[Effect]]
+
+
+class Member:
+    """A machine, its channel, and a consumer that fetches what it was told to."""
+
+    def __init__(self, simulation: Simulation, name: str, settings: MembershipSettings) -> None:
+        self.simulation, self.name = simulation, name
+        self.world = view(TOPICS)
+        membership = (
+            ClassicMembership(settings, self.world)
+            if settings.group_protocol == "classic"
+            else ConsumerMembership(settings, self.world, name)
+        )
+        self.membership = membership
+        self.machine = Machine(settings, membership)
+        self.has: set[TopicPartition] = set()
+        self.suspended = False
+        self.channel = 0
+        self.due: list[_Due] = []
+        self.work: list[Give | Take] = []
+        self.working = False
+        self.errors: list[Exception] = []
+        self.slow_since: int | None = None
+
+    @property
+    def fetching(self) -> set[TopicPartition]:
+        return set() if self.suspended else self.has
+
+    def subscribe(self, *topics: str) -> None:
+        self.perform(self.machine.subscribe(Subscription(frozenset(topics)), self.simulation.now))
+
+    def lose_channel(self) -> None:
+        """All that is asked stays without an answer, which the member sees."""
+        self.channel += 1
+
+    def later(self, what: Callable[[], list[Effect]], *, at_once: bool = False) -> None:
+        delay = 0 if at_once else self.simulation.random.randrange(0, 8 * STEP_MS, STEP_MS)
+        self.due.append(_Due(self.simulation.now + delay, what))
+
+    def perform(self, effects: list[Effect]) -> None:
+        simulation = self.simulation
+        for effect in effects:
+            match effect:
+                case Suspend():
+                    self.suspended = True
+                case Resume():
+                    self.suspended = False
+                case Tell(error):
+                    self.errors.append(error)
+                case Give(partitions):
+                    if effect.lost:
+                        assert self.suspended, "what is lost isn't fetched for a moment longer"
+                    self.work.append(effect)
+                case Take():
+                    self.work.append(effect)
+                case Seek(turn):
+                    if effect.lost:
+                        self.channel += 1
+                    self.later(lambda turn=turn: self.machine.found(turn, simulation.now))
+                case Learn(turn):
+                    self.later(lambda turn=turn: self.machine.learned(turn, simulation.now))
+                case Ask():
+                    self.ask(effect)
+        self.let_work()
+
+    def ask(self, effect: Ask) -> None:
+        channel, simulation, request = self.channel, self.simulation, effect.call.request
+
+        def answer(response: Response) -> None:
+            def arrive() -> list[Effect]:
+                if channel != self.channel:
+                    lost = ConnectionLostError("lost")
+                    return self.machine.unanswered(effect.turn, lost, simulation.now)
+                return self.machine.answered(effect.turn, request, response, simulation.now)
+
+            self.later(arrive)
+
+        def send() -> list[Effect]:
+            if channel != self.channel:
+                return self.machine.unanswered(effect.turn, ConnectionLostError("lost"), simulation.now)
+            simulation.coordinator.ask(request, answer)
+            return []
+
+        self.later(send)
+        if simulation.random.random() < simulation.faults:
+            self.later(lambda: [], at_once=True)
+            self.lose_channel()
+            # A held back answer won't come over a lost channel, and the member sees that at once.
+            lost = ConnectionLostError("lost")
+            self.later(lambda: self.machine.unanswered(effect.turn, lost, simulation.now))
+
+    def let_work(self) -> None:
+        if self.working or not self.work:
+            return
+        self.working = True
+        effect = self.work.pop(0)
+        if isinstance(effect, Give):
+            assert effect.partitions <= self.machine.giving
+            # Fetchers stop at once, before the user's loop is waited for.
+            self.has -= effect.partitions
+        else:
+            assert effect.added <= self.machine.owned and not effect.added & self.has
+
+        def done() -> list[Effect]:
+            self.working = False
+            if isinstance(effect, Give):
+                return self.machine.done(effect.done, effect.partitions, self.simulation.now)
+            self.has |= effect.added
+            assert self.has == effect.assigned
+            return self.machine.done(Input.ASSIGNED, effect.added, self.simulation.now)
+
+        self.later(done)
+
+    def step(self) -> None:
+        now = self.simulation.now
+        for due in [due for due in self.due if due.at <= now]:
+            self.due.remove(due)
+            self.perform(due.what())
+        self.perform(self.machine.tick(now, now if self.slow_since is None else self.slow_since))
+        assert self.fetching <= self.machine.owned, "it fetches what it doesn't own"
+        if self.machine.state in (State.OUT, State.FAILED, State.AWAY, State.LOSING):
+            assert not self.fetching
+
+
+class Simulation:
+    """Members of one group, and the time.
+
+    Args:
+        coordinator: of the group.
+        seed: for all that is left to chance.
+        settings: the members'.
+    """
+
+    def __init__(self, coordinator: Coordinator, seed: int, **settings: Any) -> None:
+        self.coordinator, self.random = coordinator, Random(seed)
+        self.settings = MembershipSettings(group_id="group", session_timeout_ms=6_000, **settings)
+        self.members: list[Member] = []
+        self.faults = 0.0
+
+    @property
+    def now(self) -> int:
+        return self.coordinator.now
+
+    def add(self, *topics: str) -> Member:
+        member = Member(self, f"member-{len(self.members)}", self.settings)
+        self.members.append(member)
+        member.subscribe(*topics)
+        return member
+
+    def run(self, ms: int) -> None:
+        for _ in range(ms // STEP_MS):
+            self.coordinator.pass_time(STEP_MS)
+            for member in self.members:
+                member.step()
+            # No two of them fetch the same.
+            fetched = [partition for member in self.members for partition in member.fetching]
+            assert len(fetched) == len(set(fetched)), {m.name: (m.machine.state, m.fetching) for m in self.members}
+
+    def settled(self) -> bool:
+        """Whether all members are stable, and fetch everything they subscribe to between them."""
+        members = [member for member in self.members if member.machine.state is not State.OUT]
+        topics = frozenset[str]().union(*(member.membership.subscription.topics for member in members))
+        wanted = {TopicPartition(topic, n) for topic in topics for n in range(TOPICS[topic])}
+        fetched = {partition for member in members for partition in member.fetching}
+        return fetched == wanted and all(member.machine.state is State.STABLE for member in members)
+
+    def settle(self) -> None:
+        for _ in range(60):
+            self.run(500)
+            if self.settled():
+                return
+        raise AssertionError({m.name: (m.machine.state, m.fetching, m.errors) for m in self.members})

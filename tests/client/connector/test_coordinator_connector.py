@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from kohort.client.connector.table import State
+from kohort.client.errors import CommitFailedError, FencedError, UnsupportedError
+from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.testing.broker import Broker
+from tests.client.connector.members import create_topics, joined, member, partitions
+from tests.client.support.running import run, until
+
+STRATEGIES = [("range",), ("roundrobin",), ("sticky",), ("cooperative-sticky",), ("range", "cooperative-sticky")]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES, ids="+".join)
+def test_members_come_and_go(strategy: tuple[str, ...]) -> None:
+    async def test() -> None:
+        async with Broker() as broker:
+            servers = broker.bootstrap_servers
+            await create_topics(servers, t=4)
+            async with member(servers, "t", partition_assignment_strategy=strategy) as one:
+                await until(lambda: joined(one))
+                async with member(servers, "t", partition_assignment_strategy=strategy) as two:
+                    await until(lambda: joined(one, two))
+                    assert len(one.assigned) == len(two.assigned) == 2
+                    assert one.connector.group_metadata().generation > 0
+                await until(lambda: joined(one))
+            assert not one.errors and not two.errors
+            assert one.assigned == two.assigned == frozenset()
+            # Cooperative members give up only what moves; eager ones everything.
+            assert one.connector.state is State.OUT
+
+    run(test())
+
+
+def test_start_up_is_quick() -> None:
+    async def test() -> float:
+        async with Broker() as broker:
+            await create_topics(broker.bootstrap_servers, t=4)
+            begin = time.monotonic()
+            async with member(broker.bootstrap_servers, "t") as one:
+                await until(lambda: joined(one))
+                return time.monotonic() - begin
+
+    assert run(test()) < 1
+
+
+def test_offsets() -> None:
+    async def test() -> None:
+        async with Broker() as broker:
+            servers = broker.bootstrap_servers
+            await create_topics(servers, t=4)
+            at = TopicPartition("t", 1)
+            async with member(servers, "t") as one:
+                await until(lambda: joined(one))
+                assert await one.connector.committed([at]) == {at: None}
+                assert await one.connector.commit({at: OffsetAndMetadata(5, 0, "note")}) == {}
+                assert await one.connector.committed([at]) == {at: OffsetAndMetadata(5, 0, "note")}
+                elsewhere = {TopicPartition("t", 9): OffsetAndMetadata(1)}
+                with pytest.raises(CommitFailedError, match="max_poll_interval_ms"):
+                    await one.connector.commit(elsewhere)
+            # Nobody is in the group now.
+            async with member(servers) as outsider:
+                assert await outsider.connector.commit({at: OffsetAndMetadata(7)}) == {}
+                assert (await outsider.connector.committed([at]))[at] == OffsetAndMetadata(7)
+                assert outsider.connector.group_metadata().generation == -1
+
+    run(test())
+
+
+def test_pattern_and_new_topics() -> None:
+    async def test() -> None:
+        async with Broker() as broker:
+            servers = broker.bootstrap_servers
+            await create_topics(servers, t1=1, other=1)
+            async with member(servers, pattern="t[0-9]") as one:
+                await until(lambda: one.assigned == partitions("t1", 0))
+                await create_topics(servers, t2=2)
+                await one.connector._cluster.refresh()
+                await until(lambda: one.assigned == partitions("t1", 0) | partitions("t2", 0, 1))
+
+    run(test())
+
+
+def test_subscription_changes_and_ends() -> None:
+    async def test() -> None:
+        async with Broker() as broker:
+            servers = broker.bootstrap_servers
+            await create_topics(servers, a=1, b=1)
+            for strategy in ("range", "cooperative-sticky"):
+                async with member(servers, "a", "b", partition_assignment_strategy=(strategy,), group=strategy) as one:
+                    await until(lambda one=one: len(one.assigned) == 2)
+                    for topics in ({"a"}, {"b"}, {"a", "b"}, set(), {"b"}):
+                        one.wanted = type(one.wanted)(frozenset(topics))
+                        one.connector.subscription_changed()
+                        expected = frozenset().union(*(partitions(topic, 0) for topic in topics))
+                        await until(lambda one=one, expected=expected: one.assigned == expected)
+
+    run(test())
+
+
+def test_slow_user_leaves_and_comes_back() -> None:
+    async def test() -> None:
+        async with Broker() as broker:
+            servers = broker.bootstrap_servers
+            await create_topics(servers, t=4)
+            async with member(servers, "t", max_poll_interval_ms=300) as one:
+                await until(lambda: joined(one))
+                one.heard_at = one.user_heard()
+                await until(lambda: one.connector.state is State.AWAY)
+                await until(lambda: not one.assigned)
+                assert one.calls[-1] == "lose"
+                one.heard_at = None
+                one.connector.heard()
+                await until(lambda: joined(one))
+
+    run(test())
+
+
+def test_static_members() -> None:
+    async def test() -> None:
+        async with Broker() as broker:
+            servers = broker.bootstrap_servers
+            await create_topics(servers, t=4)
+            async with member(servers, "t", group_instance_id="i") as one:
+                await until(lambda: joined(one))
+                generation = one.connector.group_metadata().generation
+            async with member(servers, "t", group_instance_id="i") as again:
+                await until(lambda: joined(again))
+                assert again.connector.group_metadata().generation == generation
+                async with member(servers, "t", group_instance_id="i") as other:
+                    await until(lambda: joined(other))
+                    await until(lambda: again.errors)
+                    assert isinstance(again.errors[0], FencedError) and again.connector.failed is again.errors[0]
+                    assert again.connector.state is State.FAILED and not again.assigned
+
+    run(test())
+
+
+def test_broker_without_consumer_groups() -> None:
+    async def test() -> None:
+        async with Broker() as broker, member(broker.bootstrap_servers, "t", group_protocol="consumer") as one:
+            await until(lambda: one.errors)
+            assert isinstance(one.errors[0], UnsupportedError)
+            assert 'group_protocol="classic"' in str(one.errors[0])
+
+    run(test())
+
+
+def test_closing_ends_while_the_user_does_not() -> None:
+    async def test() -> None:
+        async with Broker() as broker:
+            servers = broker.bootstrap_servers
+            await create_topics(servers, t=4)
+            async with member(servers, "t") as one, member(servers, "t") as two:
+                await until(lambda: joined(one, two))
+                one.revoking = two.revoking = asyncio.Event()
+                begin = time.monotonic()
+                await one.connector.close(timeout_ms=500)
+                assert time.monotonic() - begin < 1
+                # It told the coordinator, so the other needn't wait for a session's end.
+                assert one.connector.state is State.OUT
+                two.revoking.set()
+                await until(lambda: joined(two))
+
+    run(test())
+
+
+def test_closing_while_a_join_waits() -> None:
+    async def test() -> None:
+        async with Broker({"group.initial.rebalance.delay.ms": 60_000}) as broker:
+            await create_topics(broker.bootstrap_servers, t=4)
+            async with member(broker.bootstrap_servers, "t") as one:
+                await until(lambda: one.connector.state is State.JOINING and one.connector._membership.member_id)
+                begin = time.monotonic()
+                await one.connector.close()
+                assert time.monotonic() - begin < 1
+
+    run(test())
+
+
+def test_restarted_broker() -> None:
+    async def test() -> None:
+        async with Broker() as first:
+            port = first.server.port
+            servers = first.bootstrap_servers
+            await create_topics(servers, t=4)
+            one_context = member(servers, "t")
+            one = await one_context.__aenter__()
+            await until(lambda: joined(one))
+        await until(lambda: one.suspended)
+        async with Broker(port=port) as again:
+            await create_topics(again.bootstrap_servers, t=4)
+            # It's a new cluster, which doesn't know the member.
+            await until(lambda: one.calls[-1] == "assign" and one.calls.count("assign") == 2 and not one.suspended)
+            assert joined(one) and one.calls == ["assign", "lose", "assign"]
+            await one_context.__aexit__(None, None, None)
+
+    run(test())

@@ -1,0 +1,268 @@
+"""Groups of our members and our coordinator in virtual time, with heartbeats and answers that get lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from kohort.client.backoff import Backoff
+from kohort.client.streams.events import Assigned, Lost, Revoked, RolesChanged
+from kohort.client.streams.membership import Membership
+from kohort.client.streams.settings import MemberSettings
+from kohort.client.streams.tasks import Role, TaskId
+from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
+from kohort.client.streams.transitions import State
+from kohort.coordinator.step import Client
+from kohort.coordinator.streams.settings import StreamsSettings
+from tests.coordinator.streams.driver import GROUP, Driver
+
+TOPOLOGY = Topology(
+    {
+        "0": Subtopology(source_topics=["in"], repartition_sinks=["app-words-repartition"]),
+        "1": Subtopology(
+            repartition_sources=[InternalTopic(name="app-words-repartition", partitions=4)],
+            changelogs=[InternalTopic(name="app-counts-changelog")],
+        ),
+    }
+)
+ALL = {TaskId(name, partition) for name in "01" for partition in range(4)}
+STEP_MS = 50
+ANSWER_WITHIN_MS = 2_000
+VERSION = 1
+END = 50_000
+
+
+class Application:
+    """A member, and an application that takes its time. `has` is what it really does."""
+
+    def __init__(self, world: World, name: str, process: str, instance_id: str | None) -> None:
+        self.world, self.name, self.process = world, name, process
+        settings = MemberSettings(
+            group_id=GROUP, topology=TOPOLOGY, member_id=name, process_id=process, instance_id=instance_id
+        )
+        self.member = Membership(settings, Backoff(100, 1_000, world.random), leave_within_ms=5_000)
+        self.has: dict[TaskId, Role] = {}
+        self.closing: dict[TaskId, tuple[int, Role | None]] = {}
+        self.missed_at: int | None = None
+        self.copied: dict[TaskId, int] = {}
+        self.member.begin(world.now)
+
+    def step(self) -> None:
+        random, now = self.world.random, self.world.now
+        if random.random() < 0.3:
+            self.take_events()
+        for task, (ready, after) in list(self.closing.items()):
+            if ready <= now:
+                del self.closing[task]
+                if after is None:
+                    del self.has[task]
+                else:
+                    self.has[task] = after
+                self.member.closed([task], now)
+        self.copied = {
+            task: min(END, self.copied.get(task, 0) + 2_000)
+            for task, role in self.has.items()
+            if role is not Role.ACTIVE and task.subtopology == "1"
+        }
+        self.member.offsets.report(self.copied, dict.fromkeys(self.copied, END))
+        if self.missed_at is not None:
+            if self.missed_at <= now:
+                self.missed_at = None
+                self.member.missed(now)
+        elif (due := self.member.due_at) is not None and due <= now:
+            self.heartbeat()
+
+    def heartbeat(self) -> None:
+        now, fate = self.world.now, self.world.random.random()
+        request = self.member.request(now, VERSION)
+        if fate < self.world.losses:
+            self.missed_at = now + self.world.random.randrange(ANSWER_WITHIN_MS)
+            if fate < self.world.losses / 2:
+                return
+        self.world.counts["heartbeats"] += 1
+        response = self.world.driver.send(request, Client("client", "10.0.0.1", VERSION))
+        self.world.driver.create_missing()
+        if self.missed_at is None:
+            self.member.answered(response, now)
+
+    def take_events(self) -> None:
+        now = self.world.now
+        while (event := self.member.next_event(now)) is not None:
+            patience = now + self.world.close_ms + self.world.random.randrange(1_500)
+            self.world.counts[type(event).__name__] += 1
+            match event:
+                case Assigned(tasks):
+                    self.has.update(tasks)
+                case Revoked(tasks):
+                    self.closing.update(dict.fromkeys(tasks, (patience, None)))
+                case RolesChanged(tasks):
+                    for task, (before, after) in tasks.items():
+                        if before is Role.ACTIVE:
+                            self.closing[task] = patience, after
+                        else:
+                            self.has[task] = after
+                case Lost(tasks):
+                    assert tasks == self.has
+                    self.closing = dict.fromkeys(self.has, (patience, None))
+
+    @property
+    def at_peace(self) -> bool:
+        member = self.member
+        return member.state is State.STABLE and not self.closing and self.has == member.held.target
+
+
+class World:
+    """Steps of `STEP_MS`, all choices drawn from one generator."""
+
+    def __init__(self, seed: int, settings: StreamsSettings) -> None:
+        self.random = Random(seed)
+        self.driver = Driver(settings=settings)
+        self.applications: list[Application] = []
+        self.gone: list[Application] = []
+        self.losses = 0.1
+        self.close_ms = 0
+        self.counts: Counter[str] = Counter()
+
+    @property
+    def now(self) -> int:
+        return self.driver.now
+
+    def start(self, instance_id: str | None = None) -> Application:
+        number = len(self.applications) + len(self.gone)
+        process = f"p{number // 2 if instance_id is None else instance_id}"
+        self.applications.append(Application(self, f"m{number}", process, instance_id))
+        return self.applications[-1]
+
+    def run(self, ms: int) -> None:
+        for _ in range(ms // STEP_MS):
+            self.driver.sleep(STEP_MS)
+            for application in self.applications:
+                application.step()
+            for application in [one for one in self.applications if one.member.ended]:
+                application.take_events()
+                self.applications.remove(application)
+                self.gone.append(application)
+            self.check()
+
+    def check(self) -> None:
+        """Among members of the group, nobody has what another has. Who was thrown out may not know it yet."""
+        group = self.driver.shard.streams.get(GROUP)
+        members = {} if group is None else group.members
+        inside = [
+            one
+            for one in self.applications
+            if one.name in members and one.member.state is not State.FENCED and one.member.epoch
+        ]
+        running = Counter(task for one in inside for task, role in one.has.items() if role is Role.ACTIVE)
+        assert not running or max(running.values()) == 1, running
+        copies = Counter((one.process, task) for one in inside for task in one.has)
+        assert not copies or max(copies.values()) == 1, copies
+
+    def comes_to_rest(self) -> None:
+        self.losses = 0.0
+        self.run(90_000)
+        assert all(one.at_peace for one in self.applications), [
+            (one.name, one.member.state) for one in self.applications
+        ]
+        assert {one.member.epoch for one in self.applications} == {self.driver.group.assignment_epoch}
+        running = [task for one in self.applications for task, role in one.has.items() if role is Role.ACTIVE]
+        assert sorted(running) == sorted(ALL)
+
+
+def settings(**more: int) -> StreamsSettings:
+    return StreamsSettings(
+        **{
+            "initial_rebalance_delay_ms": 0,
+            "heartbeat_interval_ms": 1_000,
+            "session_timeout_ms": 15_000,
+            "task_offset_interval_ms": 5_000,
+            **more,
+        }
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_members_come_and_go(seed: int) -> None:
+    world = World(seed, settings(num_standby_replicas=seed % 2, num_warmup_replicas=seed % 3))
+    for _ in range(3):
+        world.start()
+        world.run(world.random.randrange(20_000))
+    world.comes_to_rest()
+    world.losses = 0.1
+    for _ in range(3):
+        leaver = world.random.choice(world.applications)
+        if world.random.random() < 0.5:
+            leaver.member.stop(world.now)
+        else:
+            leaver.has.clear()
+            leaver.closing.clear()
+            leaver.member.quit(world.now)
+        world.start()
+        world.run(world.random.randrange(20_000))
+    world.comes_to_rest()
+    assert world.counts["Revoked"]
+    assert not world.counts["Lost"], "heartbeats that get lost now and then throw nobody out"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_members_that_are_thrown_out_come_back(seed: int) -> None:
+    world = World(seed, settings(session_timeout_ms=3_000, num_standby_replicas=1))
+    world.losses = 0.6
+    for _ in range(4):
+        world.start()
+    world.run(120_000)
+    world.comes_to_rest()
+    assert world.counts["Lost"]
+
+
+def test_who_does_not_give_up_its_tasks_in_time_is_thrown_out() -> None:
+    world = World(1, settings(num_warmup_replicas=0))
+    world.start()
+    world.run(10_000)
+    world.close_ms = 400_000
+    world.start()
+    world.run(310_000)
+    assert world.counts["Lost"] == 1
+    world.close_ms = 0
+    world.run(400_000)
+    world.comes_to_rest()
+
+
+def test_a_static_member_comes_back_to_its_tasks() -> None:
+    world = World(1, settings(num_warmup_replicas=0))
+    first, second = world.start("a"), world.start("b")
+    world.comes_to_rest()
+    had, epoch = dict(first.has), second.member.epoch
+    first.member.stop(world.now)
+    world.run(3_000)
+    assert first.member.state is State.LEFT
+    again = world.start("a")
+    world.run(5_000)
+    assert again.has == had
+    assert second.member.epoch == epoch, "the other one has noticed nothing"
+    world.comes_to_rest()
+
+
+def test_a_restart_of_the_coordinator_moves_nothing() -> None:
+    world = World(1, settings())
+    for _ in range(3):
+        world.start()
+    world.comes_to_rest()
+    had = [dict(one.has) for one in world.applications]
+    world.counts.clear()
+    world.driver.restart()
+    world.run(30_000)
+    assert [one.has for one in world.applications] == had
+    assert not world.counts.keys() & {"Assigned", "Revoked", "Lost", "RolesChanged"}
+
+
+def test_two_members_talk_little() -> None:
+    world = World(1, settings(heartbeat_interval_ms=5_000))
+    world.start()
+    world.start()
+    world.comes_to_rest()
+    world.counts.clear()
+    world.run(60_000)
+    assert world.counts["heartbeats"] == 24

@@ -1,0 +1,57 @@
+"""What Kohort's client is tested against: each test by default with a Kohort server and with Apache Kafka's newest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from ..conftest import watch
+from ..java import build
+from ..newest_kafka import KafkaCluster, NewestKafka, SecureKafka, running
+from ..servers import QUICK_KRAFT, KohortServer, Server
+
+
+@pytest.fixture
+def admin(broker: Server) -> AdminClient:
+    """librdkafka's, for the broker that the test has; `new_topic` creates its topics with it."""
+    return AdminClient({"bootstrap.servers": broker.bootstrap})
+
+
+@pytest.fixture(params=["kohort", "kafka"])
+def own_broker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Server]:
+    """As `broker`, but the test's own, to kill and to restart."""
+    if request.param == "kafka":
+        build.require_java()
+        with running(NewestKafka(tmp_path / "kafka", QUICK_KRAFT)) as node:
+            watch(request.node, node)
+            yield node
+        return
+    server = KohortServer(tmp_path / "kohort")
+    server.start()
+    watch(request.node, server)
+    yield server
+    if server.process is not None:
+        server.kill()
+
+
+@pytest.fixture(scope="session")
+def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
+    """An Apache Kafka that listens with TLS and SASL, too."""
+    build.require_java()
+    with running(SecureKafka(tmp_path_factory.mktemp("secure-kafka") / "node")) as node:
+        yield node
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[KafkaCluster]:
+    """Three brokers of Apache Kafka, the test's own."""
+    build.require_java()
+    with KafkaCluster(tmp_path).running() as started:
+        yield started
+
+
+NewTopic = Callable[..., str]
+NewName = Callable[[], str]

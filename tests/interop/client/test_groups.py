@@ -1,0 +1,142 @@
+"""Groups of Kohort's consumers and others that grow, shrink, crash and come back, while records flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from ..members import Feeder, Member, Members, assert_at_least_once, monotonic
+from ..servers import Server
+from ..waiting import eventually
+from .owners import assert_one_owner
+
+NewTopic = Callable[..., str]
+NewName = Callable[[], str]
+ALL = list(range(6))
+KOHORT, LIBRDKAFKA, KAFKA_PYTHON = "kohort_member", "librdkafka_member", "kafka_python_member"
+
+
+class Case(NamedTuple):
+    """Who is in the group, and how."""
+
+    programs: list[str]
+    strategy: str = "range"
+    static: bool = False
+    protocol: str = "classic"
+    tell: bool = True  # all programs tell what they are assigned
+
+
+CLASSIC = [
+    pytest.param(Case([KOHORT, LIBRDKAFKA, KOHORT]), id="range"),
+    pytest.param(Case([LIBRDKAFKA, KOHORT, KOHORT], "roundrobin", static=True), id="roundrobin-static"),
+    pytest.param(Case([KOHORT, KAFKA_PYTHON, KOHORT], "sticky", tell=False), id="sticky"),
+    pytest.param(Case([KOHORT, LIBRDKAFKA, KOHORT], "cooperative-sticky"), id="cooperative"),
+]
+MODERN = [
+    pytest.param(Case([KOHORT, LIBRDKAFKA, KOHORT], protocol="consumer"), id="consumer"),
+    pytest.param(Case([KOHORT, KOHORT, LIBRDKAFKA], protocol="consumer", static=True), id="consumer-static"),
+]
+
+
+def shared(*members: Member) -> bool:
+    """Whether they have all partitions among them, an equal share each."""
+    shares = [m.owns for m in members]
+    return sorted(partition for share in shares for partition in share) == ALL and {len(s) for s in shares} == {
+        len(ALL) // len(members)
+    }
+
+
+def live(case: Case, broker: Server, members: Members, topic: str, group: str) -> None:
+    """A group's life; at its end, nothing was lost, nothing read twice without need, nothing owned by two."""
+
+    def start(slot: int) -> Member:
+        options: dict[str, Any] = {"instance": f"{group}-{slot}"} if case.static else {}
+        if case.protocol != "classic":
+            options["protocol"] = case.protocol
+        common = {"bootstrap": broker.bootstrap, "group": group, "topic": topic, "strategy": case.strategy}
+        return members.start(case.programs[slot], **common, **options)
+
+    feeder = Feeder(broker.bootstrap, topic, len(ALL))
+    try:
+        a = start(0)
+        eventually(lambda: shared(a), what="one has all")
+        b, c = start(1), start(2)
+        eventually(lambda: shared(a, b, c), what="three share")
+        b.leave()
+        eventually(lambda: shared(a, c), what="two share after one has left")
+        c.kill()
+        eventually(lambda: shared(a), what="one has all after one has crashed")
+        b, c = start(1), start(2)
+        eventually(lambda: shared(a, b, c), what="three share again")
+    finally:
+        ends = feeder.stop()
+    eventually(lambda: members.committed() == ends, what="all is read and committed")
+    for member in (a, b, c):
+        member.leave()
+    assert not [each for member in members.all for each in member.told("error")]
+    assert_at_least_once(members.all, ends)
+    if case.tell:
+        assert_one_owner(members.all)
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
+    found = consumer.committed([TopicPartition(topic, p) for p in ALL], timeout=20)
+    consumer.close()
+    assert {each.partition: each.offset for each in found} == ends
+
+
+@pytest.mark.parametrize("case", CLASSIC)
+def test_a_classic_group_of_several_libraries(
+    case: Case, broker: Server, members: Members, new_topic: NewTopic, new_name: NewName
+) -> None:
+    live(case, broker, members, new_topic(len(ALL)), new_name())
+
+
+@pytest.mark.parametrize("broker", ["kafka"], indirect=True)
+@pytest.mark.parametrize("case", MODERN)
+def test_a_consumer_group_of_several_libraries(
+    case: Case, broker: Server, members: Members, new_topic: NewTopic, new_name: NewName
+) -> None:
+    live(case, broker, members, new_topic(len(ALL)), new_name())
+
+
+def test_a_cooperative_member_keeps_what_stays_its_own(
+    broker: Server, members: Members, new_topic: NewTopic, new_name: NewName
+) -> None:
+    common = {"bootstrap": broker.bootstrap, "group": new_name(), "topic": new_topic(len(ALL))}
+    a = members.start(KOHORT, strategy="cooperative-sticky", **common)
+    eventually(lambda: shared(a), what="one has all")
+    b = members.start(LIBRDKAFKA, strategy="cooperative-sticky", **common)
+    eventually(lambda: shared(a, b), what="two share")
+    revoked = [p for event in a.told("revoked") for p in event["partitions"]]
+    assert sorted(revoked) == b.owns
+
+
+@pytest.mark.parametrize(
+    ("broker", "protocol"), [("kohort", "classic"), ("kafka", "classic"), ("kafka", "consumer")], indirect=["broker"]
+)
+def test_a_static_member_that_comes_back_in_time_disturbs_nobody(
+    protocol: str, broker: Server, members: Members, new_topic: NewTopic, new_name: NewName
+) -> None:
+    group = new_name()
+    common = {"bootstrap": broker.bootstrap, "group": group, "topic": new_topic(len(ALL)), "session_timeout": 30_000}
+    a, b, c = (members.start(KOHORT, instance=f"{group}-{n}", protocol=protocol, **common) for n in range(3))
+    eventually(lambda: shared(a, b, c), what="three share")
+    before, owned = monotonic(), c.owns
+    c.leave()
+    c = members.start(KOHORT, instance=f"{group}-2", protocol=protocol, **common)
+    eventually(lambda: c.owns == owned, what="it has what it had")
+    assert [e for m in (a, b) for e in m.events if e["at"] > before and e["event"] in ("revoked", "owns")] == []
+
+
+def test_the_later_of_two_with_one_instance_id_fences_the_earlier(
+    broker: Server, members: Members, new_topic: NewTopic, new_name: NewName
+) -> None:
+    common = {"bootstrap": broker.bootstrap, "group": new_name(), "topic": new_topic(len(ALL)), "instance": "the-one"}
+    earlier = members.start(KOHORT, session_timeout=30_000, **common)
+    eventually(lambda: shared(earlier), what="one has all")
+    later = members.start(KOHORT, session_timeout=30_000, **common)
+    eventually(lambda: earlier.told("error"), what="the earlier is told")
+    assert earlier.told("error")[0]["error"] == "FencedError"
+    eventually(lambda: shared(later), what="the later has all")

@@ -1,0 +1,136 @@
+"""Brokers that are killed and come back, or stay away, under clients at work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kohort.client import ClientConfig, Consumer, Producer
+from kohort.client.cluster import Cluster
+from kohort.client.server_cluster_info import CoordinatorKind
+
+from ..members import Members, assert_at_least_once
+from ..newest_kafka import KafkaCluster
+from ..servers import Server
+from ..topics import create_topic, numbers, read_partitions
+from .records import run
+from .test_faults import Given
+
+ALL = list(range(6))
+
+
+class Stream:
+    """A producer of ours that writes numbers into all partitions in turn, and keeps what was acknowledged."""
+
+    def __init__(self, producer: Producer, topic: str, partitions: int) -> None:
+        self.producer, self.topic, self.partitions = producer, topic, partitions
+        self.ends = dict.fromkeys(range(partitions), 0)
+        self.acknowledged = 0
+        self.stopping = False
+
+    async def run(self) -> None:
+        waiting = []
+        while not self.stopping:
+            for partition in range(self.partitions):
+                number = self.ends[partition]
+                waiting.append((number, await self.producer.send(self.topic, b"%d" % number, partition=partition)))
+                self.ends[partition] += 1
+            await asyncio.sleep(0.01)
+            while waiting and waiting[0][1].done():
+                number, delivery = waiting.pop(0)
+                assert (await delivery).offset == number
+                self.acknowledged += 1
+        for number, delivery in waiting:
+            assert (await delivery).offset == number
+            self.acknowledged += 1
+
+
+async def until(condition: Callable[[], bool], within: float = 30) -> None:
+    """Wait until it's true."""
+    async with asyncio.timeout(within):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+def test_a_broker_restarts_under_a_producer_and_a_consumer(own_broker: Server) -> None:
+    admin = AdminClient({"bootstrap.servers": own_broker.bootstrap})
+    topic = create_topic(admin, "restarted", 3)
+    config = ClientConfig(
+        bootstrap_servers=own_broker.bootstrap, reconnect_backoff_max_ms=200, retry_backoff_max_ms=200
+    )
+    given = Given()
+
+    async def scenario() -> None:
+        async with (
+            Producer(config, linger_ms=1) as producer,
+            Consumer(
+                config,
+                group_id="readers",
+                auto_offset_reset="earliest",
+                session_timeout_ms=6000,
+                heartbeat_interval_ms=200,
+                auto_commit_interval_ms=100,
+            ) as consumer,
+        ):
+            consumer.subscribe(topic)
+            stream = Stream(producer, topic, 3)
+            writing = asyncio.create_task(stream.run())
+            await given.read(consumer, 100)
+            for _ in range(2):
+                await asyncio.to_thread(own_broker.restart)
+                before = stream.acknowledged
+                await given.read(consumer, sum(map(len, given.values.values())) + 100)
+                await until(lambda before=before: stream.acknowledged > before + 100)
+            stream.stopping = True
+            await writing
+            await given.read(consumer, sum(stream.ends.values()))
+            assert read_partitions(own_broker.bootstrap, topic, 3) == numbers(stream.ends)
+
+    run(scenario(), within=90)
+
+
+def test_one_of_three_brokers_is_killed(cluster: KafkaCluster, members: Members) -> None:
+    """The one that coordinates the group and leads partitions: all go on, and nothing acknowledged is lost."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.create_topics([NewTopic("load", num_partitions=len(ALL), replication_factor=3)])["load"].result(20)
+
+    async def coordinator(group: str) -> int:
+        async with Cluster(cluster.bootstrap) as client:
+            return await client.coordinator(CoordinatorKind.GROUP, group)
+
+    async def leaders() -> set[int | None]:
+        async with Cluster(cluster.bootstrap) as client:
+            topic = await client.topic("load")
+            return {each.leader for each in topic.partitions.values()}
+
+    async def scenario() -> None:
+        groups = [f"group-{n}" for n in range(20)]
+        coordinators = {group: await coordinator(group) for group in groups}
+        group = next(group for group in groups if coordinators[group] in (2, 3))
+        killed = coordinators[group]
+        assert killed in await leaders()
+        common = {"bootstrap": cluster.bootstrap, "group": group, "topic": "load", "session_timeout": 10_000}
+        team = [members.start("kohort_member", strategy="cooperative-sticky", **common) for _ in range(2)]
+        config = ClientConfig(bootstrap_servers=cluster.bootstrap, retry_backoff_max_ms=200)
+        async with Producer(config, acks="all", linger_ms=1) as producer:
+            stream = Stream(producer, "load", len(ALL))
+            writing = asyncio.create_task(stream.run())
+            await until(lambda: sum(members.committed().values()) > 500)
+            cluster.nodes[killed].kill()
+            acknowledged, committed = stream.acknowledged, sum(members.committed().values())
+            await until(lambda: stream.acknowledged > acknowledged + 1000)
+            await until(lambda: sum(members.committed().values()) > committed + 1000)
+            await asyncio.to_thread(cluster.nodes[killed].start)
+            acknowledged = stream.acknowledged
+            await until(lambda: stream.acknowledged > acknowledged + 500)
+            stream.stopping = True
+            await writing
+        await until(lambda: members.committed() == stream.ends)
+        for member in team:
+            await asyncio.to_thread(member.leave)
+        assert_at_least_once(members.all, stream.ends)
+        assert read_partitions(cluster.bootstrap, "load", len(ALL)) == numbers(stream.ends)
+
+    run(scenario(), within=120)

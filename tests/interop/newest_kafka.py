@@ -1,0 +1,218 @@
+"""The newest Apache Kafka, for Kohort's client: one node, a node with TLS and SASL, and a cluster of three."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import trustme
+from confluent_kafka.admin import AdminClient
+from cryptography.hazmat.primitives import serialization
+
+from .apache_kafka import CLUSTER_ID, ApacheKafka, free_ports
+from .servers import QUICK_KRAFT
+from .waiting import eventually
+
+# Groups of the newer protocols are as quick as the classic ones, and a node is small.
+QUICK_GROUPS = {
+    f"group.{kind}.{key}": value
+    for kind in ("consumer", "streams", "share")
+    for key, value in {
+        "min.heartbeat.interval.ms": "100",
+        "heartbeat.interval.ms": "300",
+        "min.session.timeout.ms": "1000",
+        "session.timeout.ms": "6000",
+    }.items()
+}
+QUICK_GROUPS["group.consumer.session.timeout.ms"] = "5000"
+SMALL = {
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "share.coordinator.state.topic.num.partitions": "2",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "log.cleaner.dedupe.buffer.size": str(4 << 20),
+    "num.network.threads": "2",
+    "num.io.threads": "2",
+    "background.threads": "2",
+}
+FLAGS = (
+    "-Xms96m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)  # fmt: skip
+
+
+class NewestKafka(ApacheKafka):
+    """A node that is broker and controller.
+
+    Args:
+        directory: for its data and what it prints; must not be another server's.
+        settings: what differs from quick ones.
+    """
+
+    project = "newest_kafka"
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        super().__init__(directory, QUICK_GROUPS | SMALL | dict(settings or {}), FLAGS)
+
+
+class SecureKafka(NewestKafka):
+    """A node that also listens with TLS (`SSL`), SASL (`SASL_PLAINTEXT`) and both; its certificate is for localhost.
+
+    Attributes:
+        ports: by security protocol.
+        ca: what signed the certificate, PEM.
+        client_pem: a certificate with its key that `SSL` asks clients for.
+    """
+
+    USER, PASSWORD = "kohort", "a secret with spaces"
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        authority = trustme.CA()
+        self.ca, self.client_pem, server_pem = (directory / name for name in ("ca.pem", "client.pem", "server.pem"))
+        authority.cert_pem.write_to_path(str(self.ca))
+        authority.issue_cert("kohort@example.org").private_key_and_cert_chain_pem.write_to_path(str(self.client_pem))
+        server_pem.write_bytes(for_java(authority.issue_cert("localhost")))
+        self.ports = dict(zip(("SSL", "SASL_PLAINTEXT", "SASL_SSL"), free_ports(3), strict=True))
+        login = f'username="{self.USER}" password="{self.PASSWORD}"'
+        plain = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+        scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        super().__init__(
+            directory,
+            {
+                "listener.security.protocol.map": ",".join(
+                    ["CONTROLLER:PLAINTEXT", "PLAINTEXT:PLAINTEXT", *(f"{each}:{each}" for each in self.ports)]
+                ),
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.location": str(server_pem),
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.location": str(self.ca),
+                "listener.name.ssl.ssl.client.auth": "required",
+                "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            }
+            | {
+                f"listener.name.{listener}.{mechanism}.sasl.jaas.config": value
+                for listener in ("sasl_plaintext", "sasl_ssl")
+                for mechanism, value in {
+                    "plain": f'{plain} {login} user_{self.USER}="{self.PASSWORD}";',
+                    "scram-sha-256": scram,
+                    "scram-sha-512": scram,
+                }.items()
+            },
+        )
+        self.format_options = tuple(
+            f"--add-scram={mechanism}=[name={self.USER},password={self.PASSWORD}]"
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+        )
+
+    def addresses(self) -> dict[str, str]:
+        """As of the base class, with three listeners more."""
+        found = super().addresses()
+        for protocol, port in self.ports.items():
+            for key in ("listeners", "advertised.listeners"):
+                found[key] += f",{protocol}://localhost:{port}"
+        return found
+
+
+def for_java(certificate: trustme.LeafCert) -> bytes:
+    """A certificate chain and its key as Java wants them: PEM, the key as PKCS#8."""
+    key = serialization.load_pem_private_key(certificate.private_key_pem.bytes(), None)
+    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    chain = [each.bytes() for each in certificate.cert_chain_pems]
+    return b"".join([key.private_bytes(pem, pkcs8, serialization.NoEncryption()), *chain])
+
+
+class ClusterNode(NewestKafka):
+    """One of a cluster; the first is its controller, too."""
+
+    def __init__(self, directory: Path, node_id: int, controller_port: int) -> None:
+        super().__init__(
+            directory,
+            QUICK_KRAFT
+            | {
+                "broker.session.timeout.ms": "2000",
+                "min.insync.replicas": "2",
+                "offsets.topic.replication.factor": "3",
+                "transaction.state.log.replication.factor": "3",
+                "transaction.state.log.min.isr": "2",
+                "share.coordinator.state.topic.replication.factor": "3",
+                "share.coordinator.state.topic.min.isr": "2",
+                "replica.lag.time.max.ms": "2000",
+            },
+        )
+        self.node_id, self.controller_port = node_id, controller_port
+
+    def addresses(self) -> dict[str, str]:
+        """As of the base class, with a controller shared by all."""
+        (self.port,) = free_ports(1)
+        controls = self.node_id == 1
+        listeners = f"PLAINTEXT://{self.bootstrap}"
+        return {
+            "process.roles": "broker,controller" if controls else "broker",
+            "node.id": str(self.node_id),
+            "controller.quorum.voters": f"1@{self.host}:{self.controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"{listeners},CONTROLLER://{self.host}:{self.controller_port}" if controls else listeners,
+            "advertised.listeners": listeners,
+        }
+
+    def prepare_data(self) -> None:
+        """As of the base class; but one that only follows the controller is prepared without a JVM."""
+        if self.node_id == 1:
+            super().prepare_data()
+            return
+        self.data_dir.mkdir()
+        identity = {
+            "version": "1",
+            "cluster.id": CLUSTER_ID,
+            "node.id": str(self.node_id),
+            "directory.id": base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="),
+        }
+        text = "".join(f"{key}={value}\n" for key, value in identity.items())
+        (self.data_dir / "meta.properties").write_text(text)
+
+
+class KafkaCluster:
+    """Three brokers: topics have three replicas, and two must be in sync. Broker 2 or 3 may be killed, 1 controls."""
+
+    def __init__(self, directory: Path) -> None:
+        (port,) = free_ports(1)
+        self.nodes = {node: ClusterNode(directory / f"node-{node}", node, port) for node in (1, 2, 3)}
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(node.bootstrap for node in self.nodes.values())
+
+    @contextmanager
+    def running(self) -> Iterator[KafkaCluster]:
+        """The cluster, started; ended with the block."""
+        with ExitStack() as stack:
+            for node in self.nodes.values():
+                stack.callback(kill, node)
+            for node in self.nodes.values():
+                node.format()
+            with ThreadPoolExecutor(3) as together:
+                list(together.map(ApacheKafka.start, self.nodes.values()))
+            admin = AdminClient({"bootstrap.servers": self.bootstrap})
+            eventually(lambda: len(admin.list_topics(timeout=20).brokers) == 3, what="all three have registered")
+            yield self
+
+
+@contextmanager
+def running(node: NewestKafka) -> Iterator[NewestKafka]:
+    """A node, started; killed with the block: it has nothing to save."""
+    try:
+        node.start()
+        yield node
+    finally:
+        kill(node)
+
+
+def kill(node: NewestKafka) -> None:
+    """End it, if it runs."""
+    if node.process is not None:
+        node.kill()
