@@ -303,6 +303,29 @@ def test_what_refreshes_ask_for_is_what_is_followed() -> None:
     run(main())
 
 
+def test_a_topic_given_up_while_it_is_asked_for_does_not_come_back() -> None:
+    async def main() -> None:
+        async with ScriptedBroker() as broker, quick(broker) as cluster:
+            broker.topics["t"] = topic("t")
+            await cluster.topic("t")
+            go = asyncio.Event()
+
+            async def slow(asked: Asked) -> Response:
+                await go.wait()
+                return broker.metadata(asked)
+
+            broker.script[MetadataRequest] = slow
+            count = len(broker.asked)
+            refreshing = asyncio.create_task(cluster.refresh())
+            await until(lambda: len(broker.asked) > count)
+            cluster.follow_only(())
+            go.set()
+            await refreshing
+            assert (cluster.info.topics, cluster.info.errors) == ({}, {})
+
+    run(main())
+
+
 def test_changes_are_told_and_hints_count() -> None:
     async def main() -> None:
         async with ScriptedBroker() as broker, quick(broker) as cluster:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,7 @@ def test_passwords_are_not_shown() -> None:
         ({"retry_backoff_ms": -1}, "retry_backoff_ms=-1"),
         ({"retry_backoff_ms": 1.5}, "a whole number"),
         ({"metadata_max_age_ms": True}, "a whole number"),
+        ({"client_id": "x" * 40_000}, "client_id is longer than 32767 bytes"),
         ({"receive_message_max_bytes": 2**31}, "receive_message_max_bytes=2147483648: must be from 1024"),
     ],
 )
@@ -170,6 +172,8 @@ def test_librdkafka_files_are_read(tmp_path: Path) -> None:
         ({"ssl.truststore.type": "JKS"}, "f: ssl.truststore.type: JKS: Java's stores can't be read, only PEM"),
         ({"ssl.truststore.location": "/x/trust.jks"}, "trust.jks': .*only PEM"),
         ({"enable.ssl.certificate.verification": "false"}, "always verified"),
+        ({"ssl.truststore.password": "x"}, "f: ssl.truststore.password: Java's stores can't be read"),
+        ({"ssl.ca.pem": "-----BEGIN"}, "f: ssl.ca.pem: write it to a file"),
         ({"sasl.jaas.config": 'com.Krb5LoginModule required x="y";'}, "Krb5LoginModule can't be used"),
         ({"sasl.jaas.config": "x.PlainLoginModule required username=a;"}, "password="),
         ({"sasl.jaas.config": ""}, "nothing can't be used"),
@@ -208,3 +212,12 @@ def test_properties_are_read_as_java_reads_them(text: str, properties: dict[str,
 @given(st.text(max_size=60))
 def test_any_text_has_some_properties(text: str) -> None:
     parse(text)
+
+
+def test_the_files_that_the_guide_shows_say_the_same() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "connections.md").read_text()
+    java, librdkafka = (
+        ClientConfig.from_properties(parse(block)) for block in re.findall(r"```properties\n(.*?)```", guide, re.DOTALL)
+    )
+    assert java == librdkafka
+    assert java[0].sasl_password == "secret"

@@ -240,6 +240,8 @@ def test_a_broker_that_does_not_finish_setting_up_is_given_up() -> None:
         async with ScriptedBroker({ApiVersionsRequest: lambda asked: None}) as broker:
             with pytest.raises(ConnectionLostError, match="no connection within 40 ms"):
                 await Connection.open(broker.broker, config(broker, socket_connection_setup_timeout_ms=40))
+            with pytest.raises(ConnectionLostError, match="ApiVersions wasn't answered within 40 ms"):
+                await Connection.open(broker.broker, config(broker, request_timeout_ms=40))
 
     run(main())
 
@@ -271,6 +273,8 @@ def test_a_throttled_client_holds_its_requests_back_in_order() -> None:
         first = connection.send(METADATA, MetadataResponse)
         second = connection.send(BEAT, HeartbeatResponse)
         assert connection.in_flight == 2
+        await connection.drained()
+        assert loop.time() - began >= 0.14
         await asyncio.gather(first, second)
         assert loop.time() - began >= 0.14
         assert [type(each.request) for each in broker.asked[-2:]] == [MetadataRequest, HeartbeatRequest]
@@ -285,10 +289,17 @@ def test_a_throttled_request_has_its_deadline_all_the_same() -> None:
         seen = len(broker.asked)
         with pytest.raises(RequestTimeoutError, match="throttles"):
             await connection.ask(BEAT, HeartbeatResponse, timeout_ms=30)
+        assert connection.in_flight == 0
+        await connection.drained()
+        connection.tell(BEAT)
+        with pytest.raises(RequestTimeoutError, match="throttles this client for more than 50 ms"):
+            await connection.drained()
         assert not connection.closed
         assert len(broker.asked) == seen
 
-    scenario(test, {HeartbeatRequest: lambda asked: HeartbeatResponse(throttle_time_ms=2**31 - 1)})
+    scenario(
+        test, {HeartbeatRequest: lambda asked: HeartbeatResponse(throttle_time_ms=2**31 - 1)}, request_timeout_ms=50
+    )
 
 
 def test_closing_ends_even_if_the_broker_reads_nothing() -> None:

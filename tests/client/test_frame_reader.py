@@ -10,7 +10,7 @@ from kohort.client.frame_reader import FrameReader, FrameSizeError
 
 
 def feed(reader: FrameReader, data: bytes, cuts: list[int]) -> list[bytes]:
-    frames = []
+    frames: list[bytes] = []
     position = 0
     for cut in [*cuts, len(data)]:
         while position < len(data):
@@ -52,12 +52,21 @@ def test_sizes_that_cannot_be_are_refused_with_a_reason(head: bytes, says: str) 
         feed(FrameReader(1000), head, [])
 
 
+def test_frames_before_a_size_that_cannot_be_are_given() -> None:
+    reader = FrameReader(1000)
+    reader.buffer()[:10] = b"\0\0\0\2ok\xff\xff\xff\xff"
+    frames = reader.filled(10)
+    assert next(frames) == b"ok"
+    with pytest.raises(FrameSizeError):
+        next(frames)
+
+
 def test_a_large_frame_is_handed_out_without_a_copy() -> None:
     reader = FrameReader(2**30)
     size = 64 * 2**20
     head = struct.pack(">i", size)
     reader.buffer()[:4] = head
-    assert reader.filled(4) == []
+    assert list(reader.filled(4)) == []
     room = reader.buffer()
     assert len(room) == size, "the rest is received right where it stays"
     room[:1], room[-1:] = b"a", b"z"

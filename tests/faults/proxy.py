@@ -93,19 +93,21 @@ class FaultyProxy:
         return self._ports[address]
 
     async def _listen(self, address: Address, port: int) -> asyncio.Server:
-        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            self._links.add(task)
-            try:
-                await self._link(address, reader, writer)
-            except asyncio.CancelledError:
-                pass  # cut
-            finally:
-                await hang_up(writer)
+        def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            def ended(task: asyncio.Task[None]) -> None:
                 self._links.discard(task)
+                writer.close()  # it may have been cancelled before it began
+
+            link = asyncio.create_task(self._serve(address, reader, writer))
+            self._links.add(link)
+            link.add_done_callback(ended)
 
         return await asyncio.start_server(connected, HOST, port)
+
+    async def _serve(self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.CancelledError):  # cut
+            await self._link(address, reader, writer)
+        await hang_up(writer)
 
     async def _close_doors(self) -> None:
         for server in self._doors.values():
@@ -130,8 +132,10 @@ class FaultyProxy:
         finally:
             for way in ways:
                 way.cancel()
-            ended = await asyncio.gather(*ways, return_exceptions=True)
-            await hang_up(far_writer)
+            try:
+                ended = await asyncio.gather(*ways, return_exceptions=True)
+            finally:
+                await hang_up(far_writer)
         for error in ended:
             if isinstance(error, Exception) and not isinstance(error, OSError):
                 raise error

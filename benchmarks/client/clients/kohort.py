@@ -21,7 +21,6 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 def produce(bootstrap: str, topic: str, values: Sequence[bytes], clock: Clock) -> None:
     async def work() -> None:
         async with Producer(bootstrap) as producer:
-            await producer.partitions_for(topic)
             clock.start()
             for value in values:
                 await producer.send(topic, value)
@@ -36,7 +35,6 @@ def produce_batch(bootstrap: str, topic: str, values: Sequence[bytes], clock: Cl
 
     async def work() -> None:
         async with Producer(bootstrap) as producer:
-            await producer.partitions_for(topic)
             clock.start()
             for start in range(0, table.num_rows, BATCH):
                 await producer.send_table(topic, table.slice(start, BATCH))

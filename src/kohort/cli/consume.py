@@ -6,7 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
@@ -153,11 +153,9 @@ def command(
         most=max_messages,
     )
     if group is not None and (partition or start_time or end_time or isinstance(selection.start, int)):
-        fail(
-            "--group shares partitions out, and knows where it is: no --partition, --from, --to, and no number as --offset"
-        )
+        fail("--group shares partitions out and knows where it is: no --partition, --from, --to, no number as --offset")
     pieces = _Pieces(key, key_separator, timestamp, headers, template, null)
-    make_writer = _writer_maker(format, output, pieces)
+    render = _render(format, output, pieces)
     settings, properties = client_settings(bootstrap_server, config, timeout)
     try:
         arguments = arguments_of(Consumer, properties, str(config))
@@ -173,7 +171,7 @@ def command(
     }
 
     async def body() -> None:
-        with Interrupter() as interrupter, make_writer(interrupter) as writer:
+        with Interrupter() as interrupter, _writer(output, render, interrupter) as writer:
             async with Consumer(settings, **arguments) as consumer:
                 commit = group is not None and not no_commit
                 reading = Reading(consumer, writer, selection, interrupter, group=group is not None, commit=commit)
@@ -222,43 +220,14 @@ class _Pieces(NamedTuple):
         return shown + (f"%k{separator}" if self.key or self.key_separator is not None else "") + "%v"
 
 
-def _writer_maker(
-    form: str, output: str | None, pieces: _Pieces
-) -> Callable[[Interrupter], AbstractContextManager[Writer]]:
-    """What opens the output."""
-    from kohort.cli.data.writers import LineWriter, ParquetWriter
-
+def _render(form: str, output: str | None, pieces: _Pieces) -> Callable[[pa.RecordBatch], memoryview] | None:
+    """What makes bytes of records; None for a Parquet file, which isn't made so."""
     if form not in FORMATS:
         fail(f"--format {form}: one of {', '.join(FORMATS)} is wanted")
     if form != "text" and pieces != _Pieces(False, None, False, False, None, pieces.null):
         fail(f"--format {form} has it all: --key, --timestamp, --headers and --template are for text")
     if form == "parquet" and output is None:
         fail("--format parquet needs --output FILE")
-    render = _render(form, pieces)
-
-    @contextmanager
-    def opened(interrupter: Interrupter) -> Iterator[Writer]:
-        if output is None:
-            sys.stdout.flush()
-            yield LineWriter(sys.stdout.fileno(), render, interrupter)
-            return
-        try:
-            file = Path(output).open("wb", buffering=0)  # noqa: SIM115 (left below)
-        except (OSError, ValueError) as error:
-            fail(f"--output: can't write {printable(output)}: {getattr(error, 'strerror', None) or error}", FAILED)
-        with (
-            file,
-            closing(
-                ParquetWriter(file) if render is None else LineWriter(file.fileno(), render, interrupter)
-            ) as writer,
-        ):
-            yield writer
-
-    return opened
-
-
-def _render(form: str, pieces: _Pieces) -> Callable[[pa.RecordBatch], memoryview] | None:
-    """What makes bytes of records; None for a Parquet file, which isn't made so."""
     if form == "parquet":
         return None
     if form == "json":
@@ -271,6 +240,28 @@ def _render(form: str, pieces: _Pieces) -> Callable[[pa.RecordBatch], memoryview
         return parse_template(pieces.as_template(), pieces.null.encode(errors="surrogateescape"))
     except ValueError as error:
         fail(f"--template: {error}")
+
+
+@contextmanager
+def _writer(
+    output: str | None, render: Callable[[pa.RecordBatch], memoryview] | None, interrupter: Interrupter
+) -> Iterator[Writer]:
+    """The output, opened."""
+    from kohort.cli.data.writers import LineWriter, ParquetWriter
+
+    if output is None:
+        assert render is not None
+        sys.stdout.flush()
+        yield LineWriter(sys.stdout.fileno(), render, interrupter)
+        return
+    try:
+        file = Path(output).open("wb", buffering=0)  # noqa: SIM115 (closed below)
+    except (OSError, ValueError) as error:
+        fail(f"--output: can't write {printable(output)}: {getattr(error, 'strerror', None) or error}", FAILED)
+    with file:
+        writer = ParquetWriter(file) if render is None else LineWriter(file.fileno(), render, interrupter)
+        with closing(writer):
+            yield writer
 
 
 def _regex(pattern: str | None) -> str | None:

@@ -16,7 +16,7 @@ from kohort.cli.terminal import err, fail, out, print_json, printable
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
-    from kohort.client.administration.groups import MemberToRemove
+    from kohort.client.administration.removing import MemberToRemove
     from kohort.client.administration.resets import PlannedReset
     from kohort.client.types import TopicPartition
 
@@ -124,7 +124,7 @@ def reset_offsets(
     shift_by: Annotated[int | None, typer.Option(metavar="N", help="N records on, or back if negative.")] = None,
     to_datetime: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="To the first record of then: 2026-01-31T08:00:00Z, or ms since 1970."),
+        typer.Option(metavar="TIME", help="To the first record of then: 2026-01-31T08:00 (UTC), or ms since 1970."),
     ] = None,
     by_duration: Annotated[
         str | None, typer.Option(metavar="TIME", help="To the first record of so long ago: 15m, 1h, 7d, PT1H30M.")
@@ -229,7 +229,7 @@ def remove_members(
 
     kohort groups remove-members word-count --instance worker-3
     """
-    from kohort.client.administration.groups import MemberToRemove
+    from kohort.client.administration.removing import MemberToRemove
 
     wanted = [*map(MemberToRemove, members or []), *(MemberToRemove("", name) for name in instances or [])]
     if bool(wanted) == everybody:

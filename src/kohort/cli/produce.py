@@ -123,16 +123,12 @@ def command(
     arguments |= {name: value for name, value in given.items() if value is not None}
     if acks not in (None, "all", "-1"):
         arguments["enable_idempotence"] = False
-    options = {
-        "partition": partition,
-        "headers": headers,
-        "null": None if null is None else null.encode(errors="surrogateescape"),
-        "rate": rate,
-    }
+    marker = None if null is None else null.encode(errors="surrogateescape")
 
     async def body() -> None:
         async with Producer(settings, **arguments) as producer:
-            await _produce(Sending(producer, topic, read, **options), files or ["-"], quiet)
+            sending = Sending(producer, topic, read, partition=partition, headers=headers, null=marker, rate=rate)
+            await _produce(sending, files or ["-"], quiet)
 
     run(body, loop_factory=uvloop.new_event_loop)
 

@@ -15,8 +15,9 @@ from kohort.client.administration.configs import (
 )
 from kohort.client.administration.group_offsets import GroupOffsets, PartitionLag
 from kohort.client.administration.group_types import GroupDescription, GroupListing, GroupMember, GroupType
-from kohort.client.administration.groups import Groups, MemberToRemove
+from kohort.client.administration.groups import Groups
 from kohort.client.administration.offsets import Offsets, OffsetSpec
+from kohort.client.administration.removing import MemberToRemove
 from kohort.client.administration.resets import PlannedReset, ResetError, ResetTo
 from kohort.client.administration.routing import Routes
 from kohort.client.administration.topics import CreatedTopic, NewTopic, Topics

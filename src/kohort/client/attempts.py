@@ -52,8 +52,6 @@ async def ask_until(
                 except (ConnectionLostError, RequestTimeoutError) as error:
                     failure = error
                 await asyncio.sleep(backoff.next() / 1000)
-    except TimeoutError as error:
-        if isinstance(error, RequestTimeoutError):
-            raise
+    except TimeoutError:
         detail = f": {failure}" if failure else ""
         raise NoBrokerError(f"{what}: no broker answered within {timeout_ms:g} ms{detail}") from failure

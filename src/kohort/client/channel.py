@@ -92,6 +92,7 @@ class Channel(asyncio.BufferedProtocol):
         self._waiting: deque[_Waiting] = deque()
         self._held: deque[_Held] = deque()
         self._holding = False
+        self._paused = False  # the broker doesn't read
         self._watch: asyncio.TimerHandle | None = None
         self._release: asyncio.TimerHandle | None = None
         self._writable = asyncio.Event()
@@ -124,7 +125,7 @@ class Channel(asyncio.BufferedProtocol):
         deadline = self._loop.time() + timeout_ms / 1000
         waiting = _Waiting(request.__message__.api, response, version, future, deadline, timeout_ms)
         if not first and self._must_wait():
-            self._held.append((type(request), version, pieces, waiting))
+            self._hold_back(type(request), version, pieces, waiting)
         else:
             self._write(type(request), version, pieces, waiting)
         self._watch_until(deadline)
@@ -134,24 +135,26 @@ class Channel(asyncio.BufferedProtocol):
         """Send a request that isn't answered; raises as `ask`."""
         pieces = self._encoded(request, version)
         if self._must_wait():
-            self._held.append((type(request), version, pieces, None))
+            self._hold_back(type(request), version, pieces, None)
         else:
             self._write(type(request), version, pieces, None)
 
     async def drained(self, timeout_ms: float) -> None:
-        """Wait until what was sent is mostly gone.
+        """Wait until what was sent is mostly gone, and nothing is held back.
 
         Raises:
             ConnectionLostError: it ends.
-            RequestTimeoutError: it takes longer than that; it is ended.
+            RequestTimeoutError: it takes longer than that; unless requests are held back, it is ended.
         """
         if not self._writable.is_set():
             try:
                 async with asyncio.timeout(timeout_ms / 1000):
                     await self._writable.wait()
             except TimeoutError:
-                why = f"the broker has read nothing for {timeout_ms:g} ms"
-                self.lose(why)
+                why = f"the broker throttles this client for more than {timeout_ms:g} ms"
+                if not self._held:
+                    why = f"the broker has read nothing for {timeout_ms:g} ms"
+                    self.lose(why)
                 raise RequestTimeoutError(f"{self._broker}: {why}") from None
         self.check_open()
 
@@ -181,8 +184,13 @@ class Channel(asyncio.BufferedProtocol):
             return True
         if self._loop.time() >= self.throttled_until:
             return False
-        self._release = self._loop.call_at(self.throttled_until, self._send_held)
+        if self._release is None:
+            self._release = self._loop.call_at(self.throttled_until, self._send_held)
         return True
+
+    def _hold_back(self, request: type[Request], version: int, pieces: list[Buffer], waiting: _Waiting | None) -> None:
+        self._held.append((request, version, pieces, waiting))
+        self._writable.clear()
 
     def _send_held(self) -> None:
         if self._release is not None:
@@ -197,6 +205,8 @@ class Channel(asyncio.BufferedProtocol):
             request, version, pieces, waiting = self._held.popleft()
             if waiting is None or not waiting.future.done():
                 self._write(request, version, pieces, waiting)
+        if not self._paused:
+            self._writable.set()
 
     # Bytes out
 
@@ -226,11 +236,14 @@ class Channel(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         """The broker doesn't read."""
+        self._paused = True
         self._writable.clear()
 
     def resume_writing(self) -> None:
         """It has read."""
-        self._writable.set()
+        self._paused = False
+        if not self._held:
+            self._writable.set()
 
     # Bytes in
 
@@ -327,12 +340,15 @@ class Channel(asyncio.BufferedProtocol):
                     waiting.future.set_exception(RequestTimeoutError(f"{self._broker}: {why}"))
                 self.lose(why)
                 return
-        for _, _, _, held in self._held:
+        for *_, held in self._held:
             if held is not None and held.deadline <= now and not held.future.done():
                 why = f"{held.api} was held back for {held.timeout_ms:g} ms: the broker throttles this client"
                 held.future.set_exception(RequestTimeoutError(f"{self._broker}: {why}"))
+        self._held = deque(each for each in self._held if each[-1] is None or not each[-1].future.done())
+        if not self._held and not self._paused:
+            self._writable.set()
         deadlines = [each.deadline for each in self._waiting]
-        deadlines += [held.deadline for *_, held in self._held if held is not None and not held.future.done()]
+        deadlines += [held.deadline for *_, held in self._held if held is not None]
         if deadlines:
             self._watch_until(min(deadlines))
 

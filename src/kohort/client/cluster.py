@@ -136,7 +136,7 @@ class Cluster:
     def follow_only(self, topics: Collection[str]) -> None:
         """Keep these topics in `info`, and no others."""
         before, self._metadata.followed = self._metadata.followed, set(topics)
-        self.info.forget_topics([*(self.info.topics.keys() | self.info.errors.keys()) - self._metadata.followed])
+        self.info.forget_topics((self.info.topics.keys() | self.info.errors.keys()) - self._metadata.followed)
         if before is None or not before.issuperset(topics):
             self._metadata.want(urgent=True)
 
@@ -176,8 +176,12 @@ class Cluster:
         """
         news = self.info.learn_leader(at, node_id, epoch, endpoint)
         if news:
-            self._metadata.learnt(Changes(leaders=frozenset((at,))))
+            self.learn(Changes(leaders=frozenset((at,))))
         return news
+
+    def learn(self, changes: Changes) -> None:
+        """Tell those who wait for changes what `info` was told by another answer than metadata."""
+        self._metadata.learnt(changes)
 
     # Refreshing
 

@@ -17,6 +17,7 @@ SECURITY_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 SASL_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 _MAX_FRAME: Final = 2**31 - 1
+_MAX_STRING: Final = 2**15 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,8 @@ class ClientConfig:
         for name in ("request_timeout_ms", "socket_connection_setup_timeout_ms", "metadata_max_age_ms"):
             _whole(name, getattr(self, name), 1)
         _whole("receive_message_max_bytes", self.receive_message_max_bytes, 1024, _MAX_FRAME)
+        if len(self.client_id.encode()) > _MAX_STRING:
+            raise ConfigError(f"client_id is longer than {_MAX_STRING} bytes")
         if self.uses_sasl and (self.sasl_username is None or self.sasl_password is None):
             raise ConfigError(f"{self.security_protocol} needs sasl_username and sasl_password")
         if not self.uses_sasl and self.sasl_username is not None:

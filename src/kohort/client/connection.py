@@ -11,7 +11,13 @@ from typing import Any, Final, TypeVar
 from kohort import __version__
 from kohort.client.channel import Channel
 from kohort.client.config import ClientConfig
-from kohort.client.errors import AuthenticationError, ClientError, ConnectionLostError, UnsupportedError
+from kohort.client.errors import (
+    AuthenticationError,
+    ClientError,
+    ConnectionLostError,
+    RequestTimeoutError,
+    UnsupportedError,
+)
 from kohort.client.tls import tls_context
 from kohort.client.types import Broker
 from kohort.protocol.errors import ErrorCode, UnsupportedVersionError
@@ -65,6 +71,8 @@ class Connection:
         try:
             async with asyncio.timeout(config.socket_connection_setup_timeout_ms / 1000):
                 await connection._set_up()
+        except RequestTimeoutError as error:
+            raise ConnectionLostError(str(error)) from error
         except TimeoutError as error:
             connection._channel.lose("too slow")
             ms = config.socket_connection_setup_timeout_ms

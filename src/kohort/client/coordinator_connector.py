@@ -350,7 +350,7 @@ class CoordinatorConnector:
                 self._perform(self._machine.refused(error, self._now()))
                 return
             await asyncio.sleep(self._backoff.next() / 1000)
-        self._perform(self._machine.found(effect.turn, self._now()))
+        self._perform(self._machine.found(effect.search, self._now()))
 
     async def _ask(self, effect: Ask) -> None:
         if effect.again:

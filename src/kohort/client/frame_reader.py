@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from collections.abc import Iterator
 from typing import Final
 
 __all__ = ["FrameReader", "FrameSizeError"]
@@ -41,15 +42,20 @@ class FrameReader:
         """Where the next bytes go; never empty."""
         return self._rest if self._rest is not None else self._view[self._end :]
 
-    def filled(self, count: int) -> list[bytes]:
+    def filled(self, count: int) -> Iterator[bytes]:
         """Take note that `count` bytes were put into the buffer; the frames that are now complete, without their size.
 
+        Nothing else may be done with the reader before all were taken.
+
         Raises:
-            FrameSizeError: a size below 0 or over the limit.
+            FrameSizeError: a size below 0 or over the limit, after the frames before it.
         """
         if self._rest is not None:
-            return self._filled_large(count)
-        frames = []
+            if count < len(self._rest):
+                self._rest = self._rest[count:]
+            else:
+                yield self._end_large()
+            return
         small, start, end = self._small, self._start, self._end + count
         while end - start >= 4:
             (size,) = _SIZE.unpack_from(small, start)
@@ -61,7 +67,7 @@ class FrameReader:
                     self._begin_large(size, start + 4, end)
                     start = end
                 break
-            frames.append(bytes(self._view[start + 4 : after]))
+            yield bytes(self._view[start + 4 : after])
             start = after
         if start == end:
             start = end = 0
@@ -70,7 +76,6 @@ class FrameReader:
             small[: end - start] = small[start:end]
             start, end = 0, end - start
         self._start, self._end = start, end
-        return frames
 
     def _begin_large(self, size: int, start: int, end: int) -> None:
         # CPython's BytesIO gives away the very bytes that it was made of, with what was put into its buffer since.
@@ -79,14 +84,11 @@ class FrameReader:
         view[: end - start] = self._view[start:end]
         self._rest = view[end - start :]
 
-    def _filled_large(self, count: int) -> list[bytes]:
-        assert self._large is not None and self._rest is not None
-        if count < len(self._rest):
-            self._rest = self._rest[count:]
-            return []
+    def _end_large(self) -> bytes:
+        assert self._large is not None
         frame = self._large.getvalue()
         self._large = self._rest = None
-        return [frame]
+        return frame
 
 
 def _what_is_wrong(head: bytes, size: int, limit: int) -> str:

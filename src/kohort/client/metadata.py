@@ -181,6 +181,9 @@ class Metadata:
             self._failure = self._refused = error
             return False
         self._refused = self._failure = None
+        if self.followed is not None:
+            # What was given up while the question was on its way.
+            self._info.forget_topics((self._info.topics.keys() | self._info.errors.keys()) - self.followed)
         return True
 
     async def _ask(self, connection: Connection, names: Collection[str] | None, *, create: bool = False) -> None:

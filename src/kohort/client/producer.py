@@ -74,7 +74,7 @@ class Producer:
         transaction_timeout_ms: int = 60_000,
         compression_type: str = "none",
         compression_level: int | None = None,
-        batch_size: int = 131_072,
+        batch_size: int = 262_144,
         linger_ms: float = 5,
         max_request_size: int = 1_048_576,
         buffer_memory: int = 33_554_432,
@@ -98,6 +98,7 @@ class Producer:
         self._key_serializer, self._value_serializer = key_serializer, value_serializer
         self._state = ProducerState(transactional_id)
         self._intake = Intake(self._cluster, settings, self._state)
+        self._largest_batch, self._memory = settings.largest_batch, settings.buffer_memory
         self._started = False
         self._closed = False
 
@@ -213,7 +214,7 @@ class Producer:
         size = RECORD_OVERHEAD + len(value or b"") + len(key or b"")
         if headers:
             size += _size_of(headers)
-        settings, intake, accumulator = self._settings, self._intake, self._intake.accumulator
+        intake, accumulator, largest = self._intake, self._intake.accumulator, self._largest_batch
         deadline: float | None = None
         while True:
             if self._state.refusal is not None:
@@ -229,14 +230,14 @@ class Producer:
             else:
                 await intake.learn_partition(routes, partition)
                 continue
-            if size >= settings.largest_batch:
+            if size >= largest:
                 intake.check_size(key, value, headers)
             batch = queue.open
-            if accumulator.buffered + size + HEADER_SIZE <= settings.buffer_memory:
+            if accumulator.buffered + size + HEADER_SIZE <= self._memory:
                 if batch is None:
                     batch = intake.open_batch(queue)
                     break
-                if batch.size + size <= settings.largest_batch:
+                if batch.size + size <= largest:
                     break
             deadline = await intake.make_room(queue, size, deadline)
         index = batch.count
@@ -274,7 +275,7 @@ class Producer:
             await asyncio.to_thread(load_kernels)
         from kohort.client.producing.tables import check_table, encode_table, pieces_of
 
-        intake, accumulator, memory = self._intake, self._intake.accumulator, self._settings.buffer_memory
+        intake, accumulator, memory = self._intake, self._intake.accumulator, self._memory
         taken: list[ProducerBatch] = []
         for piece in pieces_of(check_table(table)):
             routes = intake.routes.get(topic) or await intake.learn(topic)

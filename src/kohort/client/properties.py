@@ -130,6 +130,14 @@ def _pem(value: str, settings: dict[str, Any]) -> None:
         raise ValueError(f"{value}: {_ONLY_PEM}")
 
 
+def _no_store(value: str, settings: dict[str, Any]) -> None:
+    raise ValueError(_ONLY_PEM)
+
+
+def _no_text(value: str, settings: dict[str, Any]) -> None:
+    raise ValueError("write it to a file, and name that in ssl.ca.location, ssl.certificate.location, ssl.key.location")
+
+
 def _verification(value: str, settings: dict[str, Any]) -> None:
     if value.lower() != "true":
         raise ValueError("certificates are always verified: name the one to trust in ssl.ca.location")
@@ -170,6 +178,14 @@ _CHECKED: Final[dict[str, Callable[[str, dict[str, Any]], None]]] = {
     "ssl.endpoint.identification.algorithm": _endpoint_identification,
     "ssl.truststore.type": _pem,
     "ssl.keystore.type": _pem,
+    "ssl.truststore.password": _no_store,
+    "ssl.keystore.password": _no_store,
+    "ssl.truststore.certificates": _no_text,
+    "ssl.keystore.certificate.chain": _no_text,
+    "ssl.keystore.key": _no_text,
+    "ssl.ca.pem": _no_text,
+    "ssl.certificate.pem": _no_text,
+    "ssl.key.pem": _no_text,
     "enable.ssl.certificate.verification": _verification,
 }
 

@@ -8,7 +8,7 @@ import logging
 import uuid
 from collections.abc import Collection, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from kohort.client.cluster import Cluster
 from kohort.client.config import Servers
@@ -19,6 +19,7 @@ from kohort.client.errors import (
     CommitFailedError,
     ConnectionLostError,
     RequestTimeoutError,
+    UnsupportedError,
 )
 from kohort.client.group_offsets import GroupOffsets
 from kohort.client.server_cluster_info import CoordinatorKind
@@ -43,7 +44,7 @@ from kohort.client.streams.tasks import Role, TaskId
 from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.client.streams.transitions import State
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
-from kohort.protocol.errors import KafkaError
+from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 
 __all__ = [
@@ -54,7 +55,8 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
-_GROUP = CoordinatorKind.GROUP
+_GROUP: Final = CoordinatorKind.GROUP
+_LEAVE_WITHIN_MS: Final = 5_000  # that others get the tasks sooner is not worth waiting longer
 
 
 class StreamsMember:
@@ -115,7 +117,7 @@ class StreamsMember:
             user_endpoint=None if user_endpoint is None else Endpoint(*user_endpoint),
             rebalance_timeout_ms=rebalance_timeout_ms,
         )
-        self._membership = Membership(settings, self._cluster.backoff(), leave_within_ms=config.request_timeout_ms)
+        self._membership = Membership(settings, self._cluster.backoff(), leave_within_ms=_LEAVE_WITHIN_MS)
         self._offsets = GroupOffsets(
             self._cluster,
             MembershipSettings(
@@ -166,7 +168,7 @@ class StreamsMember:
         self._membership.stop(self._now(), for_good=for_good)
         self._wake()
 
-    async def close(self, *, for_good: bool = False, timeout_ms: int = 30_000) -> None:
+    async def close(self, *, for_good: bool = False, timeout_ms: int = _LEAVE_WITHIN_MS) -> None:
         """Leave the group now, and disconnect. Close the tasks first (`leave` has them revoked): others get them.
 
         Args:
@@ -407,6 +409,9 @@ class StreamsMember:
                 membership.missed(self._now())
             else:
                 membership.fail(fatal_error(error.code, error.detail), self._now())
+            return
+        except UnsupportedError as error:
+            membership.fail(fatal_error(ErrorCode.UNSUPPORTED_VERSION, str(error)), self._now())
             return
         except ClientError as error:
             membership.fail(error, self._now())

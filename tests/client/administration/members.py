@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from collections.abc import Sequence
 
@@ -89,7 +90,7 @@ async def join_streams(servers: str, group_id: str, topic: str) -> str:
     async with Cluster(servers) as cluster:
         connection = await cluster.coordinator_connection(CoordinatorKind.GROUP, group_id)
         epoch = 0
-        for _ in range(100):
+        for _ in range(1000):
             request = StreamsGroupHeartbeatRequest(group_id=group_id, member_id=member_id, member_epoch=epoch)
             if not epoch:
                 request.rebalance_timeout_ms = 30_000
@@ -103,4 +104,5 @@ async def join_streams(servers: str, group_id: str, topic: str) -> str:
             epoch = answer.member_epoch
             if answer.active_tasks:
                 return member_id
+            await asyncio.sleep(0.01)
         raise AssertionError("no task was given out")

@@ -111,7 +111,7 @@ def test_settings_are_described_and_altered() -> None:
         }  # fmt: skip
         assert entries["retention.ms"].source is ConfigSource.TOPIC
         assert not entries["retention.ms"].default
-        assert entries["retention.ms"].synonyms[-1].source is ConfigSource.DEFAULT
+        assert entries["retention.ms"].synonyms[0].source is ConfigSource.TOPIC
         assert entries["retention.ms"].documentation
         await admin.configs.alter(topic, delete=["retention.ms"], subtract={"cleanup.policy": "delete"})
         entries = (await admin.configs.describe(topic, keys=keys))[topic]

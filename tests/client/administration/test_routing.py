@@ -32,7 +32,7 @@ from kohort.protocol.messages.metadata import MetadataResponse
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kohort.protocol.messages.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
 from tests.client.support.running import run
-from tests.client.support.scripted_broker import Asked, HangUp, ScriptedBroker
+from tests.client.support.scripted_broker import Asked, HangUpError, ScriptedBroker
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -122,7 +122,7 @@ def test_a_lost_connection_and_a_loading_coordinator_are_tried_again() -> None:
             def find(asked: Asked) -> Response:
                 match next(answers):
                     case "lost":
-                        raise HangUp
+                        raise HangUpError
                     case "not available":
                         where = coordinator(two, ErrorCode.COORDINATOR_NOT_AVAILABLE)
                     case _:
@@ -290,6 +290,8 @@ def test_members_are_removed_by_static_name_or_by_id() -> None:
     async def test() -> None:
         async with ScriptedBroker() as broker, Admin(broker.address) as admin:
             at_one(broker, listed("g", "Classic"))
+            described = DescribeGroupsResponse.Group(group_id="g", group_state="Stable", protocol_type="consumer")
+            broker.script[DescribeGroupsRequest] = lambda asked: DescribeGroupsResponse(groups=[described])
             gone = LeaveGroupResponse.Member
             broker.script[LeaveGroupRequest] = lambda asked: LeaveGroupResponse(
                 members=[

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
-from typing import Any, AsyncIterator
+from typing import Any
 
 from kohort.client.cluster import Cluster
 from kohort.client.coordinator_connector import CoordinatorConnector, MembershipSettings, Subscription

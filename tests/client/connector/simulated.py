@@ -34,9 +34,7 @@ STEP_MS = 10
 
 def view(topics: dict[str, int]) -> Any:
     infos = {
-        name: TopicInfo(
-            name, UUID(int=index + 1), False, {n: PartitionInfo(n, 0, 0, (0,), (0,)) for n in range(count)}
-        )
+        name: TopicInfo(name, UUID(int=index + 1), False, {n: PartitionInfo(n, 0, 0, (0,), (0,)) for n in range(count)})
         for index, (name, count) in enumerate(topics.items())
     }
     return SimpleNamespace(topics=infos, names={info.topic_id: name for name, info in infos.items()})
@@ -119,6 +117,8 @@ class Member:
         self.has: set[TopicPartition] = set()
         self.suspended = False
         self.channel = 0
+        self.open = False
+        self.searches = 0
         self.due: list[_Due] = []
         self.work: list[Give | Take] = []
         self.working = False
@@ -136,8 +136,8 @@ class Member:
         """All that is asked stays without an answer, which the member sees."""
         self.channel += 1
 
-    def later(self, what: Callable[[], list[Effect]], *, at_once: bool = False) -> None:
-        delay = 0 if at_once else self.simulation.random.randrange(0, 8 * STEP_MS, STEP_MS)
+    def later(self, what: Callable[[], list[Effect]]) -> None:
+        delay = self.simulation.random.randrange(0, 8 * STEP_MS, STEP_MS)
         self.due.append(_Due(self.simulation.now + delay, what))
 
     def perform(self, effects: list[Effect]) -> None:
@@ -156,15 +156,26 @@ class Member:
                     self.work.append(effect)
                 case Take():
                     self.work.append(effect)
-                case Seek(turn):
-                    if effect.lost:
-                        self.channel += 1
-                    self.later(lambda turn=turn: self.machine.found(turn, simulation.now))
+                case Seek():
+                    self.later(self.found(effect))
                 case Learn(turn):
                     self.later(lambda turn=turn: self.machine.learned(turn, simulation.now))
                 case Ask():
                     self.ask(effect)
         self.let_work()
+
+    def found(self, effect: Seek) -> Callable[[], list[Effect]]:
+        self.open = self.open and not effect.lost
+        self.searches += 1
+        search = self.searches
+
+        def find() -> list[Effect]:
+            if search != self.searches:
+                return []  # another one has begun
+            self.open = True
+            return self.machine.found(effect.search, self.simulation.now)
+
+        return find
 
     def ask(self, effect: Ask) -> None:
         channel, simulation, request = self.channel, self.simulation, effect.call.request
@@ -179,14 +190,13 @@ class Member:
             self.later(arrive)
 
         def send() -> list[Effect]:
-            if channel != self.channel:
+            if channel != self.channel or not self.open:
                 return self.machine.unanswered(effect.turn, ConnectionLostError("lost"), simulation.now)
             simulation.coordinator.ask(request, answer)
             return []
 
         self.later(send)
         if simulation.random.random() < simulation.faults:
-            self.later(lambda: [], at_once=True)
             self.lose_channel()
             # A held back answer won't come over a lost channel, and the member sees that at once.
             lost = ConnectionLostError("lost")

@@ -34,12 +34,14 @@ class Log:
     Attributes:
         batches: by base offset; each has one record, whose value is its offset.
         faults: what to answer next instead.
+        serving: the brokers that serve it; the others say that they don't.
         asked: offsets that were fetched, with the broker and the leader epoch that was named.
     """
 
     def __init__(self, count: int, epoch: int = 0) -> None:
         self.batches = {offset: self.batch(offset, epoch) for offset in range(count)}
         self.faults: list[Callable[[Asked, int], FetchResponse | Read]] = []
+        self.serving = {1, 2}
         self.asked: list[tuple[int, int, int]] = []
         self.epoch_end = (0, count)
         self.per_answer = 3
@@ -61,7 +63,9 @@ class Log:
             offset, epoch = self._position[broker.node_id]
             self.asked.append((broker.node_id, offset, epoch))
             read: FetchResponse | Read
-            if self.faults:
+            if broker.node_id not in self.serving:
+                read = partition(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            elif self.faults:
                 read = self.faults.pop(0)(asked, offset)
                 if isinstance(read, FetchResponse):
                     return read
@@ -72,7 +76,8 @@ class Log:
                 read = partition(records=records, high_watermark=len(self.batches))
             topic_id = TOPIC if asked.version >= 13 else UUID(int=0)
             return FetchResponse(
-                session_id=5, responses=[FetchResponse.TopicResponse(topic="t", topic_id=topic_id, partitions=[read])]
+                session_id=5 if asked.version >= 7 else 0,
+                responses=[FetchResponse.TopicResponse(topic="t", topic_id=topic_id, partitions=[read])],
             )
 
         def offsets(asked: Asked) -> ListOffsetsResponse:
@@ -164,6 +169,7 @@ def test_a_moved_leader_is_followed(hint: bool) -> None:
 
             def moved(asked: Asked, offset: int) -> Read:
                 leads(2, 1, first, second)
+                log.serving = {2}
                 current = Read.CurrentLeader(leader_id=2, leader_epoch=1) if hint else None
                 return partition(ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=current)
 
@@ -189,6 +195,7 @@ def test_a_truncated_log_is_noticed(policy: str) -> None:
             log.epoch_end = (0, 4)
             log.batches |= {offset: Log.batch(offset, 1) for offset in range(4, 9)}
             leads(2, 1, first, second)
+            log.serving = {2}
             consumer._running().cluster.request_refresh()
             if policy == "earliest":
                 assert values(await take(consumer, 5)) == numbers(5, 4)

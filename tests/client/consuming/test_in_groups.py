@@ -211,3 +211,76 @@ def test_a_topic_that_is_not_there_is_created_for_who_subscribes() -> None:
             assert values(await take(consumer, 1)) == [b"x"]
 
     run(test())
+
+
+def test_a_member_whose_user_is_away_too_long_gives_way_and_comes_back() -> None:
+    async def test() -> None:
+        async with world() as (servers, cluster):
+            await produce(cluster, "t", numbers(10))
+            lost: list[set[TopicPartition]] = []
+            slow = {"max_poll_interval_ms": 300, "session_timeout_ms": 6_000}
+            async with member(servers, **slow) as first, member(servers) as second:
+                first.subscribe("t", on_revoke=lost.append)
+                loop = aiter(first)
+                assert (await anext(loop)).offset == 0
+                second.subscribe("t")
+                assert values(await take(second, 10)) == numbers(10)  # the first one has said nothing of its record
+                assert lost == [{T0}]
+                await second.close()
+                assert first.assignment() == set()
+                await produce(cluster, "t", numbers(1, 10))
+                assert (await anext(loop)).offset == 10
+
+    run(test())
+
+
+def test_a_lost_coordinator_connection_neither_loses_nor_repeats_records() -> None:
+    async def test() -> None:
+        async with world() as (servers, cluster), member(servers) as consumer:
+            await produce(cluster, "t", numbers(100))
+            consumer.subscribe("t")
+            seen = []
+            async for record in consumer:
+                seen.append(record.value)
+                if record.offset in (10, 50):
+                    connector = consumer._running().connector
+                    assert connector is not None and connector._connection is not None
+                    await connector._connection.close()
+                    await asyncio.sleep(0.01)
+                if record.offset == 99:
+                    break
+            assert seen == numbers(100)
+
+    run(test())
+
+
+def test_what_a_callback_raises_is_raised_in_the_loop() -> None:
+    async def test() -> None:
+        async with world() as (servers, cluster), member(servers) as consumer:
+            await produce(cluster, "t", numbers(3))
+
+            async def refuse(partitions: set[TopicPartition]) -> None:
+                raise LookupError("no room")
+
+            consumer.subscribe("t", on_assign=refuse)
+            with pytest.raises(LookupError, match="no room"):
+                await take(consumer, 1)
+            assert values(await take(consumer, 3)) == numbers(3)
+
+    run(test())
+
+
+def test_without_a_membership_offsets_are_committed_all_the_same() -> None:
+    async def test() -> None:
+        async with world() as (servers, cluster):
+            await produce(cluster, "t", numbers(10))
+            async with member(servers) as consumer:
+                consumer.assign([T0])
+                assert values(await take(consumer, 4)) == numbers(4)
+            async with member(servers) as consumer:
+                consumer.assign([T0])
+                assert values(await take(consumer, 1)) == [b"4"]
+                with pytest.raises(ClientError, match="assigned by hand"):
+                    consumer.subscribe("t")
+
+    run(test())

@@ -194,4 +194,4 @@ class Telling(RuleBasedStateMachine):
 
 
 TestTelling = Telling.TestCase
-TestTelling.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestTelling.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)

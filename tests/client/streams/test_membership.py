@@ -169,6 +169,16 @@ def test_tasks_are_told_and_said() -> None:
     assert scripted.member.group_metadata() == GroupMetadata("app", 4, "m", None)
 
 
+def test_promised_tasks_are_said_before_the_application_asks_for_them() -> None:
+    scripted = Scripted().joined(tasks={A: ACTIVE})
+    scripted.beat(epoch=4, tasks={A: ACTIVE, B: ACTIVE})
+    scripted.sent()
+    scripted.member.missed(scripted.now)
+    assert owned(scripted.beat(epoch=4, tasks={A: ACTIVE})) == {A: ACTIVE, B: ACTIVE}, "it may take B at any moment"
+    assert owned(scripted.beat(epoch=5)) == {A: ACTIVE}, "now it won't"
+    assert not scripted.events()
+
+
 def test_each_task_is_released_when_it_is_closed() -> None:
     scripted = Scripted().joined(tasks={A: ACTIVE, B: ACTIVE, C: STANDBY})
     scripted.beat(tasks={C: STANDBY})

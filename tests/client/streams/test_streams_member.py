@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -42,7 +43,7 @@ from kohort.protocol.messages.streams_group_heartbeat import (
 )
 from kohort.testing.broker import Broker
 from tests.client.support.running import run, until
-from tests.client.support.scripted_broker import Asked, HangUp, ScriptedBroker
+from tests.client.support.scripted_broker import Asked, HangUpError, ScriptedBroker
 
 TOPOLOGY = Topology({"0": Subtopology(source_topics=["in"], changelogs=[InternalTopic(name="app-store-changelog")])})
 TASKS = [TaskId("0", partition) for partition in range(4)]
@@ -87,9 +88,9 @@ async def joined(servers: Any, **settings: Any) -> AsyncIterator[Application]:
 
 
 @asynccontextmanager
-async def broker(**settings: Any) -> AsyncIterator[Broker]:
+async def broker(data_dir: Path | None = None, **settings: Any) -> AsyncIterator[Broker]:
     """A broker with the topic that is read."""
-    async with Broker(QUICK | settings) as started:
+    async with Broker(QUICK | settings, data_dir=data_dir) as started:
         async with Cluster(started.bootstrap_servers) as cluster:
             new = CreateTopicsRequest.Topic(
                 name="in", num_partitions=4, replication_factor=1, assignments=[], configs=[]
@@ -234,6 +235,50 @@ def test_nobody_asks_and_nothing_is_missed() -> None:
     run(test())
 
 
+@asynccontextmanager
+async def restarted(server: Broker, **options: Any) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """A way to end a broker and start another one on its port."""
+    async with AsyncExitStack() as stack:
+        port = server.server.port
+
+        async def restart() -> None:
+            await server._stop()
+            await stack.enter_async_context(Broker(QUICK, port=port, **options))
+
+        yield restart
+
+
+def test_a_broker_that_restarts_is_found_again(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with (
+            broker(data_dir=tmp_path) as server,
+            restarted(server, data_dir=tmp_path) as restart,
+            joined(server.bootstrap_servers) as a,
+        ):
+            await until(lambda: a.has(Role.ACTIVE) == [0, 1, 2, 3] and a.member.state is State.STABLE)
+            address, epoch = server.bootstrap_servers, a.member.group_metadata().generation
+            await restart()
+            async with joined(address) as b:
+                await until(lambda: b.member.tasks)
+                await until(lambda: a.member.group_metadata().generation > epoch)
+                assert not a.told(Lost)
+                assert len(a.told(Assigned)) == 1
+
+    run(test())
+
+
+def test_a_broker_that_has_lost_everything() -> None:
+    async def test() -> None:
+        async with broker() as server, restarted(server) as restart, joined(server.bootstrap_servers) as a:
+            await until(lambda: a.has(Role.ACTIVE) == [0, 1, 2, 3])
+            await restart()
+            await until(lambda: a.told(Lost))
+            await until(lambda: StatusCode.MISSING_SOURCE_TOPICS in [of.code for of in a.member.statuses])
+            assert not a.member.tasks
+
+    run(test())
+
+
 def test_offsets_are_committed_by_who_runs_the_tasks() -> None:
     async def test() -> None:
         async with broker(**{"group.streams.num.warmup.replicas": 0}) as server:
@@ -327,7 +372,7 @@ def refuse(code: ErrorCode) -> Callable[[Asked], Response]:
 
 
 def hang_up(asked: Asked) -> Response:
-    raise HangUp(b"\0\0")
+    raise HangUpError(b"\0\0")
 
 
 def nonsense(asked: Asked) -> Response:
@@ -399,6 +444,7 @@ def test_a_broker_without_streams_groups() -> None:
         async with group.server, joined(group.config) as a:
             await a.task
             assert isinstance(a.error, UnsupportedError)
+            assert "take Apache Kafka 4.2 or kohort serve" in str(a.error)
 
     run(test())
 

@@ -81,7 +81,7 @@ def test_anything_at_random(seed: int, broker: Server, new_topic: NewTopic, new_
             await given.read(consumer, count)
 
     async def scenario() -> None:
-        plans = (Seeded(100 * seed + each, rate=0.15, most=40, delay=0.1, swallow=each == 0) for each in range(2))
+        plans = (Seeded(100 * seed + each, rate=0.25, most=60, delay=0.1, swallow=each == 0) for each in range(2))
         async with (
             FaultyProxy(broker.bootstrap, next(plans)) as for_consumer,
             FaultyProxy(broker.bootstrap, next(plans)) as for_producer,

@@ -60,9 +60,11 @@ def test_the_earlier_of_two_is_fenced(broker: Server, new_topic: NewTopic, new_n
                 await later.begin_transaction()
                 await later.send(topic, b"later")
                 await later.commit_transaction()
+                zombie = await earlier.send(topic, b"zombie")
                 with pytest.raises(FencedError):
-                    await earlier.send(topic, b"zombie")
                     await earlier.commit_transaction()
+                with pytest.raises(FencedError):
+                    await zombie
 
     run(scenario())
     assert read_partitions(broker.bootstrap, topic, 1) == {0: [b"later"]}

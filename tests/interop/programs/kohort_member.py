@@ -58,10 +58,10 @@ async def main() -> None:
         pending.clear()
         tell("lost", partitions)
 
-    consumer.subscribe(
-        wanted.topic, on_assign=lambda partitions: tell("assigned", partitions), on_revoke=revoked, on_lost=lost
-    )
     async with consumer:
+        consumer.subscribe(
+            wanted.topic, on_assign=lambda partitions: tell("assigned", partitions), on_revoke=revoked, on_lost=lost
+        )
         while not terminated:
             try:
                 records = await consumer.poll(timeout_ms=50)

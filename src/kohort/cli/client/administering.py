@@ -41,11 +41,11 @@ def administer(
         body: the work.
         endless: whether the timeout is for each request alone, since the command runs until it is stopped.
     """
+    from kohort.client.admin import Admin  # here, where no clock runs yet
+
     settings = client_config(bootstrap_server, config, timeout)
 
     async def work() -> T:
-        from kohort.client.admin import Admin
-
         async with Admin(settings, default_api_timeout_ms=int(timeout * 1000)) as admin:
             try:
                 return await body(admin)

@@ -1,17 +1,16 @@
-"""What people write on the command line: settings, partitions, times."""
+"""What people write on the command line: settings, partitions, durations."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from kohort.cli.terminal import fail
 from kohort.client.types import TopicPartition
 
-__all__ = ["offsets_file", "parse_duration", "parse_partitions", "parse_settings", "parse_time"]
+__all__ = ["offsets_file", "parse_duration", "parse_partitions", "parse_settings"]
 
 _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _ISO_DURATION: Final = re.compile(
@@ -49,19 +48,6 @@ def parse_partitions(texts: Iterable[str], option: str) -> tuple[list[str], list
                 TopicPartition(topic, number) for number in range(int(match[1]), int(match[2] or match[1]) + 1)
             ]
     return topics, partitions
-
-
-def parse_time(text: str, option: str) -> int:
-    """Ms since 1970 out of ISO 8601 (without a zone: the local one), or a whole number of ms."""
-    if re.fullmatch(r"\d{1,16}", text, re.ASCII):
-        return int(text)
-    try:
-        when = datetime.fromisoformat(text)
-        if when.tzinfo is None:
-            when = when.astimezone()
-        return int((when - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
-    except (ValueError, OverflowError, OSError):
-        fail(f"{option} {text}: a time is wanted, such as 2026-01-31T08:00:00Z, or ms since 1970")
 
 
 def parse_duration(text: str, option: str) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time as clock
 from typing import TYPE_CHECKING
 
-from kohort.cli.client.arguments import offsets_file, parse_duration, parse_time
+from kohort.cli.client.arguments import offsets_file, parse_duration
+from kohort.cli.data.times import parse_time
 from kohort.cli.terminal import fail
 
 if TYPE_CHECKING:
@@ -45,10 +46,14 @@ def reset_target(
         return ResetTo.offset(offset)
     if shift is not None:
         return ResetTo.shift(shift)
+    now = int(clock.time() * 1000)
     if time is not None:
-        return ResetTo.time(parse_time(time, "--to-datetime"))
+        try:
+            return ResetTo.time(max(0, parse_time(time, now)))
+        except ValueError as error:
+            fail(f"--to-datetime {error}")
     if ago is not None:
-        return ResetTo.time(max(0, int(clock.time() * 1000) - parse_duration(ago, "--by-duration")))
+        return ResetTo.time(max(0, now - parse_duration(ago, "--by-duration")))
     if file is not None:
         return ResetTo.to_offsets(offsets_file(file))
     return ResetTo.earliest() if earliest else ResetTo.latest() if latest else ResetTo.current()

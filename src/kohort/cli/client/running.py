@@ -19,7 +19,7 @@ __all__ = ["run"]
 
 T = TypeVar("T")
 
-_GRACE: Final = 0.5
+_GRACE: Final = 1.0
 """Seconds that a deadline leaves for what has one of its own to say what was slow."""
 
 

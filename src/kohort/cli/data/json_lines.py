@@ -33,7 +33,8 @@ def read_json(source: Source, key: str | None = None) -> Iterator[pa.RecordBatch
         for lines, _ in _decoded(source, raw.decode):
             yield records(value=pa.array(lines, pa.binary()))
         return
-    line = msgspec.json.Decoder(msgspec.defstruct("Line", [("key", Any, None)], rename={"key": key}))
+    fields: Any = msgspec.defstruct("Line", [("key", Any, None)], rename={"key": key})  # mypy doesn't know its fields
+    line = msgspec.json.Decoder(fields)
     for lines, objects in _decoded(source, line.decode):
         keys = [_bytes(each.key) for each in objects]
         yield records(key=pa.array(keys, pa.binary()), value=pa.array(lines, pa.binary()))

@@ -60,7 +60,8 @@ class Source:
         Raises:
             DataError: a line is too long, or can't be read.
         """
-        line, begun, size = 1, [], 0
+        begun: list[bytes] = []
+        line, size = 1, 0
         while data := self.read():
             cut = data.rfind(b"\n")
             size += len(data)

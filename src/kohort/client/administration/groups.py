@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from kohort.client.administration import describing
 from kohort.client.administration.finding import coordinators, themselves
 from kohort.client.administration.group_types import GroupDescription, GroupListing, GroupMember, GroupType
+from kohort.client.administration.removing import MemberToRemove, remove
 from kohort.client.administration.routing import Deadline, Failure, Line, Outcomes, Routes
 from kohort.client.errors import UnsupportedError, kafka_error, raise_for
 from kohort.client.server_cluster_info import CoordinatorKind
@@ -18,28 +19,14 @@ from kohort.protocol.messages import share_group_describe as share
 from kohort.protocol.messages import streams_group_describe as streams
 from kohort.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from kohort.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kohort.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
-__all__ = ["Groups", "MemberToRemove"]
+__all__ = ["BY_COORDINATOR", "Groups"]
 
 _STATES, _TYPES = 4, 5
 """The first versions of ListGroups that filter by state and by type."""
 
-_MEMBERS = 3
-"""The first version of LeaveGroup that takes several members, and static ones."""
-
 BY_COORDINATOR = coordinators(CoordinatorKind.GROUP)
-
-
-class MemberToRemove(NamedTuple):
-    """A member to remove: by its static name, else by its member id."""
-
-    member_id: str = ""
-    instance_id: str | None = None
-
-    def __str__(self) -> str:
-        return self.instance_id or self.member_id
 
 
 class Groups:
@@ -141,40 +128,24 @@ class Groups:
             PartialFailureError: some of several couldn't be removed.
         """
         deadline = self._deadline(timeout_ms)
-        if members is None:
-            described = (await self._routes.spread([group_id], BY_COORDINATOR, _describe, deadline)).checked()
-            leaving = [_to_remove(member) for member in described[group_id].members]
-        else:
-            leaving = [*members]
-        if not leaving:
-            return ()
+        wanted = None if members is None else [*members]
 
-        async def ask(line: Line, keys: Sequence[str]) -> Mapping[str, LeaveGroupResponse]:
-            if line.version(LeaveGroupRequest) < _MEMBERS:
-                raise UnsupportedError(f"{line.broker} is too old to have members removed")
-            kind = LeaveGroupRequest.Member
-            request = LeaveGroupRequest(
-                group_id=group_id,
-                members=[
-                    kind(
-                        member_id="" if member.instance_id is not None else member.member_id,
-                        group_instance_id=member.instance_id,
-                        reason=reason,
-                    )
-                    for member in leaving
-                ],
-            )
-            answer = await line.ask(request, LeaveGroupResponse)
-            raise_for(answer.error_code)
-            return {group_id: answer}
+        async def ask(
+            line: Line, keys: Sequence[str]
+        ) -> Mapping[str, Mapping[MemberToRemove, Failure | None] | Failure]:
+            group = (await _describe(line, keys))[group_id]
+            if not isinstance(group, GroupDescription):
+                return {group_id: group}
+            some = [_to_remove(member) for member in group.members] if wanted is None else wanted
+            return {group_id: await remove(line, group, some, reason) if some else {}}
 
-        answer = (await self._routes.spread([group_id], BY_COORDINATOR, ask, deadline)).checked()[group_id]
+        found = (await self._routes.spread([group_id], BY_COORDINATOR, ask, deadline)).checked()[group_id]
         outcomes: Outcomes[MemberToRemove, None] = Outcomes()
-        for member, outcome in zip(leaving, answer.members, strict=False):
-            if outcome.error_code:
-                outcomes.failed[member] = kafka_error(outcome.error_code)
-            else:
+        for member, failure in found.items():
+            if failure is None:
                 outcomes[member] = None
+            else:
+                outcomes.failed[member] = failure
         return tuple(outcomes.checked())
 
     def _deadline(self, timeout_ms: int | None) -> Deadline:

@@ -14,11 +14,11 @@ __all__ = ["Ask", "Effect", "Give", "Learn", "Resume", "Seek", "Suspend", "Take"
 class Seek:
     """Find the coordinator and open a channel, for as long as it takes; then `Machine.found`.
 
-    `turn` goes back to the machine; a Seek of another turn ends the one before. If `lost`, the channel that there is
-    isn't good any more, nor what's known of the coordinator.
+    `search` goes back to the machine; a Seek ends the one before. If `lost`, the channel that there is isn't good any
+    more, nor what's known of the coordinator.
     """
 
-    turn: int
+    search: int
     lost: bool
 
 

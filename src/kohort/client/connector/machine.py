@@ -42,6 +42,7 @@ class Machine:
         self._deferred: list[Heard] = []
         # Answers to what was asked in another turn are of no interest any more.
         self._turn = 0
+        self._search = 0
         self._channel = False
         self._asked: Call | None = None
         self._waiting = False
@@ -105,9 +106,9 @@ class Machine:
         self._deferred.clear()
         return self._take(Heard(Input.LEAVE), now)
 
-    def found(self, turn: int, now: int) -> list[Effect]:
+    def found(self, search: int, now: int) -> list[Effect]:
         """The channel to the coordinator is open."""
-        if turn != self._turn:
+        if search != self._search:
             return []
         self._channel, self._heartbeat_at = True, now
         return self._take(Heard(Input.FOUND), now)
@@ -235,7 +236,8 @@ class Machine:
         self._new_turn()
         if heard.input is Input.LOST:
             self._membership.unheard()
-        self._effects.append(Seek(self._turn, lost=heard.input is Input.LOST))
+        self._search += 1
+        self._effects.append(Seek(self._search, lost=heard.input is Input.LOST))
 
     def _new_turn(self) -> None:
         self._turn += 1

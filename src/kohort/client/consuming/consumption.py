@@ -153,8 +153,13 @@ class Consumption:
         self._positions.look_again()
         self.delivery.arrived()
 
+    def resume_fetching(self) -> None:
+        """Go on after `suspend`, or with other partitions."""
+        self.fetchers.resume()
+        self.update()
+
     def suspend(self) -> None:
-        """Fetch and give nothing, until `update`; what is queued is forgotten."""
+        """Fetch and give nothing, until `resume_fetching`; what is queued is forgotten."""
         self.delivery.take_back(None)
         self.fetchers.suspend()
         for partition in self.partitions:

@@ -388,6 +388,7 @@ class Delivery:
             self._partitions.clear(partition)
             partition.retry_at = asyncio.get_running_loop().time() * 1000 + _RETRY_MS
             self._room_made()
+        self._partitions.later(partition)
         raise fault
 
 

@@ -15,7 +15,6 @@ from kohort.client.consuming.fetcher import Fetcher
 from kohort.client.consuming.partitions import EARLIEST, ConsumedPartition, ConsumedPartitions, Phase
 from kohort.client.consuming.settings import FetchSettings
 from kohort.client.errors import kafka_error
-from kohort.client.server_cluster_info import Changes
 from kohort.client.types import Broker, TopicPartition
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.fetch import FetchResponse
@@ -66,7 +65,7 @@ class Fetchers:
         self._arrived = arrived
         self._offsets_wanted = offsets_wanted
         self._by_broker: dict[int, Fetcher] = {}
-        self._stop_listening = cluster.on_change(self._changed)
+        self._stop_listening = cluster.on_change(lambda changes: self.update())
         self._sharing = 1
         self._suspended = False
         self._closed = False
@@ -90,10 +89,15 @@ class Fetchers:
             await fetcher.close()
 
     def suspend(self) -> None:
-        """Let no fetcher ask any more, until `update`."""
+        """Let no fetcher ask any more, and drop what comes, until `resume`."""
         self._suspended = True
         for fetcher in self._by_broker.values():
             fetcher.look_again()
+
+    def resume(self) -> None:
+        """Let the fetchers ask again."""
+        self._suspended = False
+        self.update()
 
     @property
     def suspended(self) -> bool:
@@ -102,9 +106,8 @@ class Fetchers:
 
     def update(self) -> None:
         """Assignment, positions or leaders have changed: have each partition fetched by the right fetcher."""
-        if self._closed:
+        if self.suspended:
             return
-        self._suspended = False
         now = self.now
         for partition in self.partitions:
             self._place(partition, now)
@@ -119,10 +122,6 @@ class Fetchers:
         """The user has taken something: those who waited for room may go on."""
         for fetcher in self._by_broker.values():
             fetcher.look_again_for_room()
-
-    def _changed(self, changes: Changes) -> None:
-        if not self._suspended:
-            self.update()
 
     def _place(self, partition: ConsumedPartition, now: float) -> None:
         """Find the broker to fetch a partition from, and notice what is new about its leader."""
@@ -189,7 +188,9 @@ class Fetchers:
     def took(self, node_id: int, at: TopicPartition, ask: Ask, read: _Read) -> None:
         """Take in what a broker answered for a partition, unless something else is wanted by now."""
         partition = self.partitions.by_name.get(at)
-        if partition is None or partition.phase is not Phase.READY or partition.fetched != ask.offset:
+        if self.suspended or partition is None:
+            return
+        if partition.phase is not Phase.READY or partition.fetched != ask.offset:
             return
         if partition.topic_id != ask.topic_id and NO_UUID not in (partition.topic_id, ask.topic_id):
             return

@@ -78,7 +78,7 @@ class Membership:
             await _call(self.listeners.on_assign, set(added))
         finally:
             consumption.partitions.release(new)
-            consumption.update()
+            consumption.resume_fetching()
 
     def suspend(self) -> None:
         """Fetch and give nothing, until `resume`."""
@@ -86,7 +86,7 @@ class Membership:
 
     def resume(self) -> None:
         """Go on after what was given."""
-        self._consumption.update()
+        self._consumption.resume_fetching()
 
     def failed(self, error: Exception) -> None:
         """Raise this where the user asks for the next record."""

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from kohort.client.producing.batch import Identity, ProducerBatch
+from kohort.client.producing.batch import ProducerBatch
 from kohort.client.producing.partition_queue import PartitionQueue
 from kohort.client.producing.settings import ProducerSettings
+from kohort.client.producing.transactions import ProducerState
 from kohort.client.types import TopicPartition
 
 __all__ = ["Accumulator", "Due"]
@@ -98,7 +99,7 @@ class Accumulator:
         self,
         node: int | None,
         now: float,
-        identity: Identity | None,
+        state: ProducerState,
         may_send: Callable[[PartitionQueue], bool] = lambda queue: True,
     ) -> Due:
         """What goes to a broker in one request: a batch a partition at most, and no more than `max_request_size`.
@@ -108,8 +109,8 @@ class Accumulator:
         Args:
             node: the broker's id.
             now: ms.
-            identity: the producer's id and epoch, for sequences.
-            may_send: whether a partition's batches may be sent; called when there are some.
+            state: knows the producer's id and epoch, for sequences.
+            may_send: whether a partition's batches may be sent; called when there are some. It may raise the epoch.
         """
         active = self._active.get(node)
         if not active:
@@ -135,7 +136,7 @@ class Accumulator:
             if batches and head.size > room:
                 next_at = now
                 continue
-            batch = queue.take(now, identity)
+            batch = queue.take(now, state.identity)
             if batch is not None:
                 batches.append(batch)
                 room -= head.size

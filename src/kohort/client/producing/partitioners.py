@@ -71,6 +71,7 @@ class TopicRoutes:
         "_partitioner",
         "_random",
         "_stickiness",
+        "_sticks",
         "_sticky",
         "available",
         "queues",
@@ -89,6 +90,7 @@ class TopicRoutes:
         self.queues = list(queues)
         self.available = list(queues)
         self._partitioner = partitioner
+        self._sticks = partitioner == "murmur2"
         self._stickiness = stickiness
         self._random = random
         self._hashes: dict[bytes, int] = {}
@@ -114,16 +116,17 @@ class TopicRoutes:
 
     def route(self, key: bytes | None, size: int) -> PartitionQueue:
         """Where a record of `size` bytes goes that names no partition."""
+        if self._sticks and key is None:
+            sticky = self._sticky
+            if sticky is None or self._left <= 0:
+                return self.stick(size)
+            self._left -= size
+            return sticky
         if callable(self._partitioner):
             return self.queues[self._partitioner(self.topic, key, len(self.queues))]
         if key is not None:
             return self.queues[self.hash(key) % len(self.queues)]
-        if self._partitioner != "murmur2":
-            return self._random.choice(self.available)
-        if self._sticky is None or self._left <= 0:
-            return self.stick(size)
-        self._left -= size
-        return self._sticky
+        return self._random.choice(self.available)
 
     def stick(self, size: int) -> PartitionQueue:
         """Another partition for keyless records, `size` bytes of which go there right now."""

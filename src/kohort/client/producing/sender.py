@@ -172,7 +172,7 @@ class Sender:
             try:
                 connection = await self._cluster.connection(lane.node)
                 lane.trouble = None
-                due = self._accumulator.due(lane.node, self.now(), self._state.identity, self._judge.may_send)
+                due = self._accumulator.due(lane.node, self.now(), self._state, self._judge.may_send)
                 self._do_chores()
                 if not due.batches:
                     return due.next_at

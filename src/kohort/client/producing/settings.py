@@ -26,6 +26,11 @@ _PARTITIONERS: Final = ("murmur2", "murmur2_random", "consistent_random")
 class ProducerSettings:
     """Kafka's settings of a producer, with underscores; times are ms, sizes bytes. `Producer` explains them.
 
+    Attributes:
+        required_acks: `acks` as a request has it.
+        compression: the codec.
+        largest_batch: bytes that a batch of several records may have.
+
     Raises:
         ConfigError: a value that can't be, or two that don't go together.
     """
@@ -36,7 +41,7 @@ class ProducerSettings:
     transaction_timeout_ms: int = 60_000
     compression_type: str = "none"
     compression_level: int | None = None
-    batch_size: int = 131_072
+    batch_size: int = 262_144
     linger_ms: float = 5
     max_request_size: int = 1_048_576
     buffer_memory: int = 33_554_432
@@ -49,11 +54,13 @@ class ProducerSettings:
 
     required_acks: int = field(init=False)
     compression: Compression = field(init=False)
+    largest_batch: int = field(init=False)
 
     def __post_init__(self) -> None:
         if self.acks not in _ACKS:
             raise ConfigError(f"acks is {self.acks!r}; it is 'all', 1 or 0")
         object.__setattr__(self, "required_acks", _ACKS[self.acks])
+        object.__setattr__(self, "largest_batch", min(self.batch_size, self.max_request_size))
         try:
             object.__setattr__(self, "compression", Compression[self.compression_type.upper()])
         except (KeyError, AttributeError):
@@ -82,8 +89,3 @@ class ProducerSettings:
                     f"max_in_flight_requests_per_connection is {self.max_in_flight_requests_per_connection}; "
                     f"with enable_idempotence it is at most {_MOST_IN_FLIGHT}"
                 )
-
-    @property
-    def largest_batch(self) -> int:
-        """Bytes that a batch may have, so that it fits into a request by itself."""
-        return min(self.batch_size, self.max_request_size)

@@ -64,7 +64,7 @@ class Membership:
         error: why it failed.
     """
 
-    def __init__(self, settings: MemberSettings, backoff: Backoff, *, leave_within_ms: int = 30_000) -> None:
+    def __init__(self, settings: MemberSettings, backoff: Backoff, *, leave_within_ms: int) -> None:
         self.settings = settings
         self.state = State.UNJOINED
         self.epoch = _JOIN

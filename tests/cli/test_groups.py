@@ -1,0 +1,173 @@
+"""`kohort groups`, as a user calls it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kohort.client.admin import Admin
+from kohort.client.types import TopicPartition
+from tests.cli.administering import Cluster, cluster, rows
+from tests.client.administration.members import join_classic, join_streams, produce
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+MINUTE = 60_000
+
+
+@pytest.fixture(scope="module")
+def at() -> Iterator[Cluster]:
+    with cluster() as found:
+        found.ok("topics", "create", "t", "--partitions", "2")
+        asyncio.run(produce(found.servers, T0, [MINUTE, 2 * MINUTE, 3 * MINUTE]))
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def clean(at: Cluster) -> Iterator[None]:
+    yield
+    for group in at.json("groups", "list"):
+        at.ok("groups", "remove-members", group["group_id"], "--all")
+        at.ok("groups", "delete", group["group_id"])
+
+
+def commit(at: Cluster, group: str, offsets: dict[TopicPartition, int]) -> None:
+    async def whole() -> None:
+        async with Admin(at.servers) as admin:
+            await admin.group_offsets.alter(group, offsets)
+
+    asyncio.run(whole())
+
+
+def committed(at: Cluster, group: str) -> dict[int, int]:
+    (described,) = at.json("groups", "describe", group)
+    return {each["partition"]: each["committed"] for each in described["offsets"]}
+
+
+def test_a_classic_group(at: Cluster) -> None:
+    member = asyncio.run(join_classic(at.servers, "g", T0))
+    assert rows(at.ok("groups", "list"))[1] == ["g", "classic", "Stable", "consumer", "1"]
+    shown = at.ok("groups", "describe", "g")
+    assert "g: classic group, Stable, 1 member\n" in shown
+    assert [member, "kohort", "127.0.0.1", "t: 0"] in rows(shown)
+    assert ["t", "0", "-", "3", "-", member] in rows(shown)
+    assert at.ok("groups", "remove-members", "g", "--member", member) == f"removed {member}\n"
+    assert at.ok("groups", "list", "--type", "streams") == ""
+    assert [group["group_id"] for group in at.json("groups", "list", "--state", "empty")] == ["g"]
+
+
+def test_a_streams_group_shows_tasks_by_role(at: Cluster) -> None:
+    member = asyncio.run(join_streams(at.servers, "app", "t"))
+    shown = at.ok("groups", "describe", "app")
+    assert "app: streams group, Stable, 1 member\n" in shown
+    assert "topology epoch 0" in shown
+    (line,) = [row for row in rows(shown) if row[0] == member]
+    assert line[-2:] == ["process", "0: 0-1"]
+    (described,) = at.json("groups", "describe", "app")
+    assert described["members"][0]["streams"]["tasks"] == {"active": {"0": [0, 1]}, "standby": {}, "warmup": {}}
+    assert described["topology"][0]["changelog_topics"] == ["app-store-changelog"]
+    assert [each["members"] for each in described["offsets"]] == [[member], [member]]
+    assert described["epoch"] == described["assignment_epoch"]
+
+
+def test_offsets_and_lag_add_up(at: Cluster) -> None:
+    commit(at, "g", {T0: 1, T1: 0})
+    shown = rows(at.ok("groups", "describe", "g"))
+    assert ["t", "0", "1", "3", "2", "-"] in shown
+    assert ["in all", "2"] in shown
+
+
+def test_a_reset_is_shown_and_only_done_when_told(at: Cluster, tmp_path: Path) -> None:
+    commit(at, "g", {T0: 1, T1: 0})
+    shown = at.run("groups", "reset-offsets", "g", "--to-latest")
+    assert ["t", "0", "1", "3"] in rows(shown.stdout)
+    assert "--execute does it" in shown.stderr
+    assert committed(at, "g") == {0: 1, 1: 0}
+    at.ok("groups", "reset-offsets", "g", "--to-latest", "--execute")
+    assert committed(at, "g") == {0: 3, 1: 0}
+    at.ok("groups", "reset-offsets", "g", "--shift-by", "-1", "--topic", "t:0", "--execute")
+    assert committed(at, "g") == {0: 2, 1: 0}
+    file = tmp_path / "offsets.csv"
+    at.ok("groups", "reset-offsets", "g", "--to-current", "--export", str(file))
+    assert file.read_text() == "t,0,2\nt,1,0\n"
+    when = at.json("groups", "reset-offsets", "g", "--to-datetime", "1970-01-01T00:01:30", "--topic", "t")
+    assert when["executed"] is False
+    assert [each["after"] for each in when["offsets"]] == [1, 0]
+    long_ago = at.json("groups", "reset-offsets", "g", "--by-duration", "P99999D", "--topic", "t:0")
+    assert long_ago["offsets"][0]["after"] == 0
+    at.ok("groups", "reset-offsets", "g", "--to-earliest", "--execute")
+    assert committed(at, "g") == {0: 0, 1: 0}
+    at.ok("groups", "reset-offsets", "g", "--from-file", str(file), "--execute")
+    assert committed(at, "g") == {0: 2, 1: 0}
+    assert at.json("groups", "reset-offsets", "new", "--to-offset", "9", "--topic", "t:0", "--execute")["offsets"] == [
+        {"topic": "t", "partition": 0, "before": None, "after": 3, "note": "9 is after the end"}
+    ]
+
+
+def test_offsets_are_forgotten(at: Cluster) -> None:
+    commit(at, "g", {T0: 1, T1: 0})
+    assert at.ok("groups", "delete-offsets", "g", "--topic", "t:1") == "deleted the offsets of g in t-1\n"
+    assert committed(at, "g") == {0: 1}
+    assert "no such offsets" in at.fails("groups", "delete-offsets", "g", "--topic", "t:1")
+
+
+def test_a_group_that_is_active_is_left_alone(at: Cluster) -> None:
+    asyncio.run(join_classic(at.servers, "words", T0))
+    assert "stop its member first" in at.fails("groups", "reset-offsets", "words", "--to-latest", "--topic", "t")
+    assert "the group has members; stop them first (NON_EMPTY_GROUP)" in at.fails("groups", "delete", "words")
+    assert "UNKNOWN_MEMBER_ID" in at.fails("groups", "remove-members", "words", "--instance", "nobody")
+    assert "did you mean 'words'?" in at.fails("groups", "describe", "wrods")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["reset-offsets", "g"], "where to? One of --to-earliest"),
+        (["reset-offsets", "g", "--to-latest", "--to-offset", "3"], "not --to-latest and --to-offset"),
+        (["reset-offsets", "g", "--to-datetime", "noon"], "a time such as"),
+        (["reset-offsets", "g", "--by-duration", "soon"], "a duration is wanted"),
+        (["reset-offsets", "g", "--from-file", "/none"], "can't read /none"),
+        (["delete-offsets", "g"], "Give --topic"),
+        (["remove-members", "g"], "who?"),
+        (["list", "--type", "odd"], "one of classic, consumer, streams, share is wanted"),
+    ],
+)
+def test_wrong_calls(at: Cluster, arguments: list[str], said: str) -> None:
+    assert said in at.fails("groups", *arguments, code=2)
+
+
+def test_a_file_of_offsets_is_checked(at: Cluster, tmp_path: Path) -> None:
+    file = tmp_path / "offsets.csv"
+    for text, said in (("t,0,1\nt;1\n", "line 2: topic,partition,offset is wanted"), ("", "holds no offsets")):
+        file.write_text(text)
+        assert said in at.fails("groups", "reset-offsets", "g", "--from-file", str(file), code=2)
+    file.write_text("t,0,1\n")
+    assert "leave out --topic" in at.fails(
+        "groups", "reset-offsets", "g", "--from-file", str(file), "--topic", "t", code=2
+    )
+
+
+def test_watching_goes_on_until_it_is_interrupted(at: Cluster) -> None:
+    commit(at, "g", {T0: 1})
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "kohort.cli", "groups", "describe", "g", "--json", "--watch", "0.1"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"KOHORT_BOOTSTRAP_SERVERS": at.servers},
+    )
+    with watching:
+        assert watching.stdout is not None
+        first = json.loads(watching.stdout.readline())
+        commit(at, "g", {T0: 2})
+        while json.loads(watching.stdout.readline())[0]["offsets"][0]["committed"] != 2:
+            pass
+        watching.send_signal(signal.SIGINT)
+        assert watching.wait(10) == 0
+    assert first[0]["offsets"][0]["committed"] == 1

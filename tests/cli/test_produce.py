@@ -1,0 +1,243 @@
+"""`kohort produce`: files of every format into a broker, and what is said of broken ones."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from kohort.cli import _application
+from kohort.testing import Broker
+
+from .client_topics import Topics
+
+NAMES = count()
+
+
+@pytest.fixture(scope="module")
+def topics() -> Iterator[Topics]:
+    with Broker() as broker:
+        yield Topics(broker.bootstrap_servers)
+
+
+@pytest.fixture
+def topic(topics: Topics) -> str:
+    return topics.create(f"topic-{next(NAMES)}")
+
+
+def run(topics: Topics, topic: str, *arguments: str) -> Any:
+    command = ["produce", topic, *arguments, "-b", topics.bootstrap]
+    return CliRunner().invoke(_application(["produce"]), command)
+
+
+def produced(topics: Topics, topic: str, file: Path, data: bytes, *arguments: str) -> list[tuple[Any, ...]]:
+    """Keys and values that came of a file."""
+    file.write_bytes(data)
+    done = run(topics, topic, str(file), *arguments)
+    assert not done.exit_code, done.stderr
+    return [(record.key, record.value) for record in topics.read(topic)]
+
+
+# formats
+
+
+def test_a_record_a_line(topics: Topics, topic: str, tmp_path: Path) -> None:
+    found = produced(topics, topic, tmp_path / "lines", b"one\n\n\xff two\r\nthree")
+    assert found == [(None, b"one"), (None, b""), (None, b"\xff two\r"), (None, b"three")]
+
+
+def test_lines_with_keys_and_nulls(topics: Topics, topic: str, tmp_path: Path) -> None:
+    data = b"a::1\nb::2::3\nc::NULL\nNULL::4\n"
+    found = produced(topics, topic, tmp_path / "lines", data, "--key-separator", "::", "--null", "NULL")
+    assert found == [(b"a", b"1"), (b"b", b"2::3"), (b"c", None), (None, b"4")]
+
+
+def test_json_lines_are_sent_as_they_are(topics: Topics, topic: str, tmp_path: Path) -> None:
+    data = b'{"id": 7, "x":1}\n\n{"id":"b"}\r\n{"x":2}\n'
+    found = produced(topics, topic, tmp_path / "lines", data, "--format", "json", "--key", "id")
+    assert found == [(b"7", b'{"id": 7, "x":1}'), (b"b", b'{"id":"b"}'), (None, b'{"x":2}')]
+
+
+def test_csv_rows_become_objects(topics: Topics, topic: str, tmp_path: Path) -> None:
+    data = b'id;text\n007;"say ""hi"";\nbye"\n8;\n'
+    found = produced(topics, topic, tmp_path / "csv", data, "-f", "csv", "--delimiter", ";", "--key", "id")
+    assert found == [
+        (b"007", rb'{"id":"007","text":"say \"hi\";\nbye"}'),
+        (b"8", b'{"id":"8","text":""}'),
+    ]
+
+
+def test_typed_csv_has_numbers(topics: Topics, topic: str, tmp_path: Path) -> None:
+    found = produced(topics, topic, tmp_path / "csv", b"id,ok,x\n7,true,1.5\n8,false,\n", "-f", "csv", "--typed")
+    assert found == [(None, b'{"id":7,"ok":true,"x":1.5}'), (None, b'{"id":8,"ok":false,"x":null}')]
+
+
+def test_parquet_rows_become_objects(topics: Topics, topic: str, tmp_path: Path) -> None:
+    file = io.BytesIO()
+    pq.write_table(pa.table({"id": [1, 2], "tags": [["a"], None]}), file)
+    found = produced(topics, topic, tmp_path / "rows", file.getvalue(), "-f", "parquet", "--key", "id")
+    assert found == [(b"1", b'{"id":1,"tags":["a"]}'), (b"2", b'{"id":2,"tags":null}')]
+
+
+def test_whole_records(topics: Topics, topic: str, tmp_path: Path) -> None:
+    data = (
+        b'{"topic":"other","offset":9,"timestamp":1700000000123,"key":"k","value":"/w==","value_encoding":"base64",'
+        b'"headers":[{"key":"h","value":"1"},{"key":"n","value":null}]}\n{"value":null}\n'
+    )
+    assert produced(topics, topic, tmp_path / "saved", data, "-f", "records") == [(b"k", b"\xff"), (None, None)]
+    first = topics.read(topic)[0]
+    assert (first.timestamp, first.headers) == (1700000000123, [("h", b"1"), ("n", None)])
+
+
+# options
+
+
+def test_where_to_and_with_what(topics: Topics, tmp_path: Path) -> None:
+    topic = topics.create(f"topic-{next(NAMES)}", partitions=3)
+    (tmp_path / "a").write_text("1\n2\n")
+    (tmp_path / "b").write_text("3\n")
+    files = [str(tmp_path / name) for name in "ab"]
+    options = ["-p", "2", "-H", "from=test=1", "-z", "zstd", "--acks", "1", "--batch-size", "1000", "--rate", "1000"]
+    done = run(topics, topic, *files, *options)
+    assert not done.exit_code, done.stderr
+    assert done.stderr.startswith("sent 3 records (3 B) in ")
+    found = topics.read(topic)
+    assert [(record.value, record.partition, record.headers) for record in found] == [
+        (value, 2, [("from", b"test=1")]) for value in (b"1", b"2", b"3")
+    ]
+
+
+def test_many_records_keep_their_order(topics: Topics, topic: str, tmp_path: Path) -> None:
+    lines = [b"%d" % number * 3 for number in range(300_000)]
+    found = produced(topics, topic, tmp_path / "many", b"\n".join(lines))
+    assert [value for _, value in found] == lines
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--format", "xml"], "one of lines, json, csv, parquet, records"),
+        (["--key", "id"], "lines have no fields; --key-separator TEXT splits them"),
+        (["--format", "json", "--key-separator", ":"], "--key FIELD"),
+        (["--header", "x"], "NAME=VALUE is wanted"),
+        (["--format", "csv", "--delimiter", "ab"], "one ASCII character"),
+        (["--compression", "rar"], "compression_type is 'rar'"),
+        (["--config", "/nowhere/at/all"], "/nowhere/at/all"),
+    ],
+)
+def test_a_wrong_call(topics: Topics, options: list[str], complaint: str) -> None:
+    done = run(topics, "any", *options)
+    assert done.exit_code == 2
+    assert complaint in done.stderr
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n")
+    arguments = ["produce", "t", str(tmp_path / "a"), "-b", "127.0.0.1:1", "--timeout", "0.5"]
+    done = CliRunner().invoke(_application(["produce"]), arguments)
+    assert done.exit_code == 1
+    assert "127.0.0.1:1" in done.stderr
+
+
+def test_settings_out_of_a_file(topics: Topics, topic: str, tmp_path: Path) -> None:
+    (tmp_path / "client.properties").write_text("linger.ms=0\ncompression.type=lz4\nkey.serializer=Any\ngroup.id=g\n")
+    found = produced(topics, topic, tmp_path / "a", b"1\n", "--config", str(tmp_path / "client.properties"))
+    assert found == [(None, b"1")]
+    (tmp_path / "client.properties").write_text("linger.ms=soon\n")
+    done = run(topics, topic, "--config", str(tmp_path / "client.properties"))
+    assert done.exit_code == 2
+    assert "linger.ms='soon': a whole number is wanted" in done.stderr
+
+
+# broken input
+
+
+@pytest.mark.parametrize(
+    ("options", "data", "complaint", "sent"),
+    [
+        (["-f", "json"], b'{"a":1}\n[2]\n{"a":\n4\n', "line 3: not JSON", 2),
+        (["-f", "json", "--key", "a"], b'{"a":1}\n[2]\n', "line 2: Expected `object`", 1),
+        (["-f", "records"], b'{"value":"x"}\n{"value":"=","value_encoding":"base64"}\n', "line 2: base64", 1),
+        (["-K", ":"], b"a:1\nb\nc:2\n", "line 2: there is no key separator ':'", 1),
+        (["-f", "csv"], b"a,b\n1,2\n3\n", "row 3: 2 fields wanted, as in the first row, and there are 1", 0),
+        (["-f", "csv"], b"a,a\n1,2\n", "two fields are called 'a'", 0),
+        (["-f", "csv", "--key", "z"], b"a,b\n1,2\n", "there is no field 'z'; there are a, b", 0),
+        (["-f", "parquet"], b"PAR?", "Parquet", 0),
+    ],
+)
+def test_broken_input_is_named_and_what_came_before_is_sent(
+    topics: Topics, topic: str, tmp_path: Path, options: list[str], data: bytes, complaint: str, sent: int
+) -> None:
+    file = tmp_path / "broken"
+    file.write_bytes(data)
+    done = run(topics, topic, str(file), *options)
+    assert done.exit_code == 1
+    assert f"{file}" in done.stderr
+    assert complaint in done.stderr
+    assert f"({sent} records were sent, and stay sent)" in done.stderr
+    assert len(topics.read(topic)) == sent
+
+
+def test_files_that_cant_be_read(topics: Topics, topic: str, tmp_path: Path) -> None:
+    assert "No such file" in run(topics, topic, str(tmp_path / "absent")).stderr
+    assert "is a directory" in run(topics, topic, str(tmp_path)).stderr
+
+
+def test_there_is_no_such_partition(topics: Topics, topic: str, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n")
+    done = run(topics, topic, str(tmp_path / "a"), "--partition", "7")
+    assert done.exit_code == 1
+    assert "7" in done.stderr
+
+
+# standard input
+
+
+def started(topics: Topics, topic: str, *arguments: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "kohort.cli", "produce", topic, *arguments, "-b", topics.bootstrap]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_a_pipe_is_sent_as_it_comes_and_sigterm_says_how_far_it_was(topics: Topics, topic: str) -> None:
+    with started(topics, topic) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"one\ntwo\nhal")
+        process.stdin.flush()
+        deadline = time.monotonic() + 30
+        while len(topics.read(topic)) < 2:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert b"sent 2 records" in said
+    assert [record.value for record in topics.read(topic)] == [b"one", b"two"]
+
+
+def test_typed_lines_go_at_once(topics: Topics, topic: str) -> None:
+    controller, terminal = os.openpty()
+    command = [sys.executable, "-m", "kohort.cli", "produce", topic, "-b", topics.bootstrap]
+    with subprocess.Popen(command, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        os.close(terminal)
+        os.write(controller, b"typed\n")
+        deadline = time.monotonic() + 30
+        while not topics.read(topic):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        os.write(controller, b"\x04")  # Ctrl-D: the end
+        _, said = process.communicate(timeout=30)
+    os.close(controller)
+    assert process.returncode == 0
+    assert b"sent 1 record (5 B)" in said
