@@ -33,6 +33,9 @@ class Topics:
         admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(20)
         return topic
 
+    def names(self) -> set[str]:
+        return set(AdminClient(self._settings).list_topics(timeout=20).topics)
+
     def write(
         self,
         topic: str,

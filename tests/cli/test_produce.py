@@ -60,13 +60,13 @@ def test_a_record_a_line(topics: Topics, topic: str, tmp_path: Path) -> None:
 
 def test_lines_with_keys_and_nulls(topics: Topics, topic: str, tmp_path: Path) -> None:
     data = b"a::1\nb::2::3\nc::NULL\nNULL::4\n"
-    found = produced(topics, topic, tmp_path / "lines", data, "--key-separator", "::", "--null", "NULL")
+    found = produced(topics, topic, tmp_path / "lines", data, "--key-separator", "::", "--null", "NULL", "-p", "0")
     assert found == [(b"a", b"1"), (b"b", b"2::3"), (b"c", None), (None, b"4")]
 
 
 def test_json_lines_are_sent_as_they_are(topics: Topics, topic: str, tmp_path: Path) -> None:
     data = b'{"id": 7, "x":1}\n\n{"id":"b"}\r\n{"x":2}\n'
-    found = produced(topics, topic, tmp_path / "lines", data, "--format", "json", "--key", "id")
+    found = produced(topics, topic, tmp_path / "lines", data, "--format", "json", "--key", "id", "-p", "0")
     assert found == [(b"7", b'{"id": 7, "x":1}'), (b"b", b'{"id":"b"}'), (None, b'{"x":2}')]
 
 
@@ -96,7 +96,10 @@ def test_whole_records(topics: Topics, topic: str, tmp_path: Path) -> None:
         b'{"topic":"other","offset":9,"timestamp":1700000000123,"key":"k","value":"/w==","value_encoding":"base64",'
         b'"headers":[{"key":"h","value":"1"},{"key":"n","value":null}]}\n{"value":null}\n'
     )
-    assert produced(topics, topic, tmp_path / "saved", data, "-f", "records") == [(b"k", b"\xff"), (None, None)]
+    assert produced(topics, topic, tmp_path / "saved", data, "-f", "records", "-p", "0") == [
+        (b"k", b"\xff"),
+        (None, None),
+    ]
     first = topics.read(topic)[0]
     assert (first.timestamp, first.headers) == (1700000000123, [("h", b"1"), ("n", None)])
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from kohort.client.producer import Producer
 from kohort.client.streams_member import Endpoint, Role, State, StreamsMember, TaskId, Topology
@@ -57,9 +58,7 @@ def fleet(server: Server, jvm: Process, tmp_path: Path) -> Iterator[Fleet]:
 
 
 @pytest.fixture
-def admin(server: Server) -> Any:
-    from confluent_kafka.admin import AdminClient
-
+def admin(server: Server) -> AdminClient:
     return AdminClient({"bootstrap.servers": server.bootstrap})
 
 
@@ -87,7 +86,7 @@ async def commit_all(applications: list[Application], servers: str, topology: To
     assert await applications[0].member.committed(list(wanted)) == wanted
 
 
-def test_members_come_and_go(server: Server, admin: Any, new_name: NewName) -> None:
+def test_members_come_and_go(server: Server, admin: AdminClient, new_name: NewName) -> None:
     group = new_name()
     topology = word_count(group, create_topic(admin, f"{group}-in", 3))
 
@@ -110,7 +109,7 @@ def test_members_come_and_go(server: Server, admin: Any, new_name: NewName) -> N
     run(test())
 
 
-def test_a_standby_takes_over_from_one_that_dies(server: Server, admin: Any, new_name: NewName) -> None:
+def test_a_standby_takes_over_from_one_that_dies(server: Server, admin: AdminClient, new_name: NewName) -> None:
     group = new_name()
     topology = word_count(group, create_topic(admin, f"{group}-in", 3))
     configure(admin, group, streams__num__standby__replicas="1", streams__session__timeout__ms="1500")
@@ -137,7 +136,7 @@ def test_a_standby_takes_over_from_one_that_dies(server: Server, admin: Any, new
     run(test())
 
 
-def test_a_static_member_comes_back_to_its_tasks(server: Server, admin: Any, new_name: NewName) -> None:
+def test_a_static_member_comes_back_to_its_tasks(server: Server, admin: AdminClient, new_name: NewName) -> None:
     group = new_name()
     topology = word_count(group, create_topic(admin, f"{group}-in", 3))
     configure(admin, group, streams__session__timeout__ms="30000", streams__num__warmup__replicas="0")

@@ -148,7 +148,7 @@ async def _produce(sending: Sending, files: list[str], quiet: bool) -> None:
             await sending.send_files(files, interrupter)
         except asyncio.CancelledError:
             interrupted = True
-        except DataError as error:
+        except (DataError, ValueError) as error:  # the producer won't have a partition, or so large a record
             problem = str(error)
         except (ClientError, KafkaError) as error:
             problem = explain(error)

@@ -327,26 +327,15 @@ class Consumer:
 
     async def seek_to_beginning(self, *partitions: tuple[str, int]) -> None:
         """Go on at the beginnings of the logs: of these partitions, or of all that are assigned."""
-        await self._seek_to(dict.fromkeys(self._chosen(partitions), EARLIEST))
+        await self._running().seek_to(dict.fromkeys(self._chosen(partitions), EARLIEST))
 
     async def seek_to_end(self, *partitions: tuple[str, int]) -> None:
         """Go on at the ends of the logs: of these partitions, or of all that are assigned."""
-        await self._seek_to(dict.fromkeys(self._chosen(partitions), LATEST))
+        await self._running().seek_to(dict.fromkeys(self._chosen(partitions), LATEST))
 
     async def seek_to_time(self, times: Mapping[TopicPartition, int]) -> None:
         """Go on at the first record of a time (ms since 1970) or later, else at the log's end."""
-        await self._seek_to({TopicPartition(*partition): time for partition, time in times.items()})
-
-    async def _seek_to(self, times: Mapping[TopicPartition, int]) -> None:
-        running = self._running()
-        for partition in times:
-            running.partitions[partition]  # raises if it isn't assigned
-        found = await self.offsets_for_times(times)
-        missing = [partition for partition, place in found.items() if place is None]
-        ends = await self.end_offsets(*missing) if missing else {}
-        for partition, place in found.items():
-            if partition in running.partitions.by_name:
-                running.seek(partition, ends[partition] if place is None else place.offset)
+        await self._running().seek_to({TopicPartition(*partition): time for partition, time in times.items()})
 
     async def offsets_for_times(
         self, times: Mapping[TopicPartition, int], *, isolation_level: str | None = None
@@ -357,14 +346,12 @@ class Consumer:
             KafkaError: a partition isn't there, or may not be read.
             ConnectionLostError, RequestTimeoutError: a leader couldn't be asked within `default_api_timeout_ms`.
         """
-        committed = None if isolation_level is None else FetchSettings(isolation_level=isolation_level).committed
         wanted = {TopicPartition(*partition): time for partition, time in times.items()}
-        timeout_ms = self._settings.default_api_timeout_ms
-        return await self._running().offsets.find(wanted, timeout_ms=timeout_ms, committed=committed)
+        return await self._running().find(wanted, committed=_committed(isolation_level))
 
     async def beginning_offsets(self, *partitions: tuple[str, int]) -> dict[TopicPartition, int]:
         """The offsets where the logs begin: of these partitions, or of all that are assigned. Raises as above."""
-        return await self._ends(partitions, EARLIEST, None)
+        return await self._running().ends(self._chosen(partitions), EARLIEST)
 
     async def end_offsets(
         self, *partitions: tuple[str, int], isolation_level: str | None = None
@@ -373,20 +360,14 @@ class Consumer:
 
         With "read_committed" (the consumer's own `isolation_level` by default), that's before open transactions.
         """
-        return await self._ends(partitions, LATEST, isolation_level)
+        committed = _committed(isolation_level)
+        return await self._running().ends(self._chosen(partitions), LATEST, committed=committed)
 
     async def lag(self, *partitions: tuple[str, int]) -> dict[TopicPartition, int]:
         """How many offsets lie between positions (where known) and the logs' ends. Raises as above."""
         positions = {partition: self.position(partition) for partition in self._chosen(partitions)}
         ends = await self.end_offsets(*positions)
         return {at: max(0, ends[at] - position) for at, position in positions.items() if position is not None}
-
-    async def _ends(
-        self, partitions: Collection[tuple[str, int]], which: int, isolation_level: str | None
-    ) -> dict[TopicPartition, int]:
-        wanted = dict.fromkeys(self._chosen(partitions), which)
-        found = await self.offsets_for_times(wanted, isolation_level=isolation_level)
-        return {partition: place.offset for partition, place in found.items() if place is not None}
 
     # The group's offsets.
 
@@ -459,6 +440,10 @@ class Consumer:
 
     def _chosen(self, partitions: Collection[tuple[str, int]]) -> list[TopicPartition]:
         return [TopicPartition(*each) for each in partitions] or list(self._running().partitions.by_name)
+
+
+def _committed(isolation_level: str | None) -> bool | None:
+    return None if isolation_level is None else FetchSettings(isolation_level=isolation_level).committed
 
 
 def _placed(offset: Offset) -> OffsetAndMetadata:

@@ -9,7 +9,7 @@ from kohort.client.attempts import ask_until, retry_backoff
 from kohort.client.config import ClientConfig
 from kohort.client.connection import Connection
 from kohort.client.connections import Connections
-from kohort.client.errors import kafka_error
+from kohort.client.errors import NoBrokerError, kafka_error
 from kohort.client.server_cluster_info import CoordinatorKind, ServerClusterInfo
 from kohort.client.types import Broker
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -37,11 +37,17 @@ class Coordinators:
         now = asyncio.get_running_loop().time
         deadline = now() + timeout_ms / 1000
         backoff = retry_backoff(self._config)
+        refused: KafkaError | None = None
         while True:
             left_ms = max((deadline - now()) * 1000, 1)
-            found = await ask_until(
-                self._connections, self._config, "FindCoordinator", left_ms, lambda each: _ask(each, kind, key)
-            )
+            try:
+                found = await ask_until(
+                    self._connections, self._config, "FindCoordinator", left_ms, lambda each: _ask(each, kind, key)
+                )
+            except NoBrokerError:
+                if refused is None:
+                    raise
+                raise refused from None  # says more than that the last moment was too short
             if isinstance(found, Broker):
                 self._info.learn_broker(found)
                 self._info.coordinators[kind, key] = found.node_id
@@ -49,6 +55,7 @@ class Coordinators:
             pause = backoff.next() / 1000
             if not found.code.retriable or now() + pause > deadline:
                 raise found
+            refused = found
             await asyncio.sleep(pause)
 
 

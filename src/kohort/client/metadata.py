@@ -122,23 +122,29 @@ class Metadata:
         now = asyncio.get_running_loop().time
         deadline = now() + timeout_ms / 1000
         backoff = retry_backoff(self._config)
+        refused: KafkaError | None = None
         while True:
             left_ms = max((deadline - now()) * 1000, 1)
-            await ask_until(
-                self._connections,
-                self._config,
-                f"topic {name!r}",
-                left_ms,
-                lambda each: self._ask(each, {name}, create=create),
-            )
+            try:
+                await ask_until(
+                    self._connections,
+                    self._config,
+                    f"topic {name!r}",
+                    left_ms,
+                    lambda each: self._ask(each, {name}, create=create),
+                )
+            except NoBrokerError:
+                if refused is None:
+                    raise
+                raise refused from None  # says more than that the last moment was too short
             error = self._info.errors.get(name)
             known = self._info.topics.get(name)
             if error is None and known is not None:
                 return known
-            error = error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused = KafkaError(error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r}")
             pause = backoff.next() / 1000
-            if not error.retriable or now() + pause > deadline:
-                raise KafkaError(error, f"topic {name!r}")
+            if not refused.code.retriable or now() + pause > deadline:
+                raise refused
             await asyncio.sleep(pause)
 
     def learnt(self, changes: Changes) -> None:

@@ -388,6 +388,7 @@ class Producer:
         self._state.abort()
         self._intake.judge.drop(ClientError("the transaction that the record was sent in was aborted"))
         await self._intake.deliver_all()
+        await self._intake.sender.chores_done()  # it may be adding a partition, which must be aborted, too
         await self._intake.transactions.end(commit=False)
         self._intake.judge.take_losses()
 

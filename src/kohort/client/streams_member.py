@@ -40,6 +40,7 @@ from kohort.client.streams.events import (
 from kohort.client.streams.membership import Membership
 from kohort.client.streams.reactions import Reaction, fatal_error
 from kohort.client.streams.settings import MemberSettings
+from kohort.client.streams.standing import Standing
 from kohort.client.streams.tasks import Role, TaskId
 from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.client.streams.transitions import State
@@ -72,8 +73,8 @@ class StreamsMember:
                         member.closed(*tasks)
 
     Heartbeats go on by themselves, in the event loop, from `start` to `close`: an application whose work blocks the
-    loop loses its tasks. The events are for one reader; each says what holds when it is asked for, so an application
-    that was busy never hears of what is over.
+    loop loses its tasks. Nothing here is for other threads. The events are for one reader; each says what holds when
+    it is asked for, so an application that was busy never hears of what is over.
 
     Args:
         servers: addresses or a configuration.
@@ -126,7 +127,7 @@ class StreamsMember:
                 group_protocol="consumer",  # offsets are committed and looked up in the same way
                 request_timeout_ms=config.request_timeout_ms,
             ),
-            self,
+            Standing(self._membership, self._hear),
         )
         self._runner: asyncio.Task[None] | None = None
         self._heard = asyncio.Event()  # the coordinator has answered, or never will
@@ -341,24 +342,6 @@ class StreamsMember:
         """How often the group wants to hear of offsets."""
         return self._membership.offsets.interval_ms
 
-    # What has to be known to commit ----------------------------------------------------------------------------
-
-    lane = "coordinator"
-
-    def holds(self, partitions: Collection[TopicPartition]) -> bool:
-        """Whether the member runs the tasks that read these partitions; see `GroupOffsets`."""
-        return self._membership.runs(partitions)
-
-    async def moved_on(self, generation: int) -> bool:
-        """Hear from the coordinator; whether the member has another epoch then."""
-        membership = self._membership
-        if membership.epoch == generation:
-            self._heard.clear()
-            membership.hurry(self._now())
-            self._poked.set()
-            await self._heard.wait()
-        return membership.epoch not in (0, generation)
-
     # Heartbeats ------------------------------------------------------------------------------------------------
 
     @staticmethod
@@ -368,6 +351,13 @@ class StreamsMember:
     def _wake(self) -> None:
         self._poked.set()
         self._news.set()
+
+    async def _hear(self) -> None:
+        """Send a heartbeat soon, and wait for its answer."""
+        self._heard.clear()
+        self._membership.hurry(self._now())
+        self._poked.set()
+        await self._heard.wait()
 
     async def _run(self) -> None:
         """Send heartbeats until it has left or failed."""

@@ -10,6 +10,7 @@ from kohort.client.cluster import Cluster
 from kohort.client.server_cluster_info import CoordinatorKind
 from kohort.client.types import TopicPartition
 from kohort.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kohort.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
 from kohort.protocol.messages.streams_group_heartbeat import (
@@ -21,7 +22,7 @@ from kohort.protocol.messages.streams_group_heartbeat import (
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kohort.protocol.records.rows import encode_rows
 
-__all__ = ["join_classic", "join_streams", "produce"]
+__all__ = ["join_classic", "join_streams", "open_transaction", "produce"]
 
 
 async def produce(servers: str, to: TopicPartition, timestamps: Sequence[int]) -> None:
@@ -35,6 +36,34 @@ async def produce(servers: str, to: TopicPartition, timestamps: Sequence[int]) -
         records = bytes(encode_rows(timestamps, values, values))
         data = [kind(name=to.topic, partition_data=[kind.PartitionData(index=to.partition, records=records)])]
         request = ProduceRequest(transactional_id=None, acks=-1, timeout_ms=5000, topic_data=data)
+        answer = await connection.ask(request, ProduceResponse, version=12)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+
+
+async def open_transaction(servers: str, transactional_id: str, to: TopicPartition) -> None:
+    """Write a record in a transaction that nobody ends."""
+    async with Cluster(servers) as cluster:
+        coordinator = await cluster.coordinator_connection(CoordinatorKind.TRANSACTION, transactional_id)
+        init = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
+        producer = await coordinator.ask(init, InitProducerIdResponse)
+        assert not producer.error_code
+        records = encode_rows(
+            [0],
+            [None],
+            [b"value"],
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            base_sequence=0,
+            transactional=True,
+        )
+        data = ProduceRequest.TopicData.PartitionData(index=to.partition, records=bytes(records))
+        request = ProduceRequest(
+            transactional_id=transactional_id,
+            acks=-1,
+            timeout_ms=5000,
+            topic_data=[ProduceRequest.TopicData(name=to.topic, partition_data=[data])],
+        )
+        connection = await cluster.any_connection()
         answer = await connection.ask(request, ProduceResponse, version=12)
         assert answer.responses[0].partition_responses[0].error_code == 0
 

@@ -236,6 +236,23 @@ def test_brokers_that_cannot_filter_groups_are_helped() -> None:
     run(test())
 
 
+def test_what_a_broker_that_dies_had_is_found_at_the_others() -> None:
+    async def test() -> None:
+        async with two_brokers() as (one, two, admin):
+            one.script[ListGroupsRequest] = lambda asked: ListGroupsResponse(
+                groups=[listed("a", "Classic")] + ([] if one.others else [listed("b", "Classic")])
+            )
+
+            def dies(asked: Asked) -> Response:
+                one.others = []
+                raise HangUpError
+
+            two.script[ListGroupsRequest] = dies
+            assert [group.group_id for group in await admin.groups.list()] == ["a", "b"]
+
+    run(test())
+
+
 def test_old_brokers_are_asked_for_offsets_in_their_way() -> None:
     async def test() -> None:
         versions = {OffsetFetchRequest: (1, 5), FindCoordinatorRequest: (0, 3)}

@@ -150,7 +150,7 @@ class Member:
                     self.suspended = False
                 case Tell(error):
                     self.errors.append(error)
-                case Give(partitions):
+                case Give():
                     if effect.lost:
                         assert self.suspended, "what is lost isn't fetched for a moment longer"
                     self.work.append(effect)

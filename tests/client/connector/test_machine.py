@@ -191,7 +191,7 @@ CODES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.sampled_from(KINDS), st.data())
 def test_any_inputs(kind: str, data: st.DataObject) -> None:
     """It fetches only what it owns, acknowledges what has stopped, and can be closed whatever has happened."""

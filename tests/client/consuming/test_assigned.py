@@ -128,6 +128,21 @@ def test_pausing_takes_back_what_was_not_given_and_resuming_goes_on() -> None:
     run(test())
 
 
+def test_what_is_queued_of_paused_partitions_does_not_hold_up_the_others() -> None:
+    async def test() -> None:
+        async with world(2, queued_max_bytes=3_000, max_partition_fetch_bytes=2_000) as (cluster, consumer):
+            await produce(cluster, "t", [b"x" * 500] * 50, 0, batch_size=700)
+            await take(consumer, 1)
+            await until(lambda: consumer._running().partitions.queued > 1_000)
+            consumer.pause(T0)
+            await produce(cluster, "t", [b"y" * 500] * 50, 1, batch_size=700)
+            assert {record.partition for record in await take(consumer, 50)} == {1}
+            consumer.resume(T0)
+            assert [record.offset for record in await take(consumer, 49)] == list(range(1, 50))
+
+    run(test())
+
+
 def test_seeking_in_the_loop_drops_what_was_fetched() -> None:
     async def test() -> None:
         async with world() as (cluster, consumer):
@@ -199,7 +214,7 @@ def test_where_nothing_is_known_the_policy_decides(policy: str, expected: bytes)
             assert values(await take(consumer, 1)) == [expected]
             consumer.seek(T0, 1_000)  # out of range
             if policy != "earliest":
-                await until(lambda: consumer.position(T0) != 1_000)
+                await until(lambda: consumer.position(T0) not in (None, 1_000))
                 await produce(cluster, "t", [b"new"])
             assert values(await take(consumer, 1)) == [expected]
 

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from kohort.client.errors import FencedError, TransactionAbortableError
 from kohort.client.producing import transactions
 from kohort.client.producing.batch import Identity
-from kohort.client.producing.coordinator_errors import Asked, Reaction, reaction_to
+from kohort.client.producing.coordinator_errors import EXCEPTIONS, REACTIONS, Asked, Reaction, reaction_to
 from kohort.client.producing.transactions import TRANSITIONS, Event, ProducerState, State
-from kohort.client.producing.verdicts import Verdict, verdict_of
+from kohort.client.producing.verdicts import VERDICTS, Verdict, verdict_of
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 
@@ -134,6 +136,12 @@ def test_after_the_last_epoch_a_new_id_is_needed() -> None:
 )
 def test_reactions(asked: Asked, code: ErrorCode, reaction: Reaction) -> None:
     assert reaction_to(asked, code) is reaction
+
+
+def test_the_docs_name_every_error_of_the_tables() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "producer.md").read_text()
+    codes = {*VERDICTS, *REACTIONS, *(code for _, code in EXCEPTIONS)} - {ErrorCode.NONE}
+    assert {code.name for code in codes if code.name not in page} == set()
 
 
 def test_verdicts_that_are_in_no_table() -> None:

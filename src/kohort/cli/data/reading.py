@@ -139,7 +139,8 @@ class Reading:
 
         def write() -> None:
             self._writer.write(batch.slice(0, rows))
-            # From here on the records may be committed, even if we are being cancelled meanwhile.
+            # From here on the records count, even if we are being cancelled meanwhile.
+            self.progress.advance(rows, self._writer.written - self.progress.bytes)
             if after is None:
                 del self._limits[partition]
             else:
@@ -147,7 +148,6 @@ class Reading:
 
         self._limits[partition] = int(offsets[0])
         await self._interrupter.run(write, _PATIENCE)
-        self.progress.advance(rows, self._writer.written - self.progress.bytes)
 
     async def _commit(self, partitions: set[TopicPartition]) -> None:
         """Commit what was written of these partitions, unless it can't be read by anybody yet."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kohort.client.administration.finding import metadata, themselves
+from kohort.client.administration.finding import everywhere, living, metadata
 from kohort.client.administration.routing import Failure, Line, Routes
 from kohort.client.errors import kafka_error, raise_for
 from kohort.client.types import Broker, TopicPartition
@@ -141,8 +141,9 @@ class ClusterInfo:
             raise_for(answer.error_code)
             return dict.fromkeys(nodes, tuple(map(_log_dir, answer.results)))
 
-        nodes = await self._routes.brokers(deadline) if brokers is None else [*brokers]
-        return (await self._routes.spread(nodes, themselves, ask, deadline)).checked()
+        if brokers is None:
+            return await everywhere(self._routes, ask, deadline)
+        return (await self._routes.spread(brokers, living, ask, deadline)).checked()
 
     async def quorum(self, *, timeout_ms: int | None = None) -> Quorum:
         """The quorum that keeps the cluster's metadata.

@@ -6,20 +6,35 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
-from kohort.client.administration.routing import ANY, Deadline, Failure, Finder, Line, Routes
-from kohort.client.errors import UnsupportedError, kafka_error
+from kohort.client.administration.routing import ANY, Ask, Deadline, Failure, Finder, Line, Routes
+from kohort.client.errors import ClientError, UnsupportedError, kafka_error
 from kohort.client.server_cluster_info import CoordinatorKind
 from kohort.client.types import Broker, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
-__all__ = ["anywhere", "controller", "coordinators", "leaders", "metadata", "themselves"]
+__all__ = [
+    "all_brokers",
+    "anywhere",
+    "controller",
+    "coordinators",
+    "everywhere",
+    "leaders",
+    "living",
+    "metadata",
+    "topic_error",
+]
 
 K = TypeVar("K")
+V = TypeVar("V")
 
 _MANY_KEYS: Final = 4
 """The first version of FindCoordinator that takes several."""
+
+
+class _GoneError(ClientError):
+    """A broker that the cluster doesn't have, or no longer has."""
 
 
 async def metadata(routes: Routes, topics: Collection[str] | None, deadline: Deadline) -> MetadataResponse:
@@ -35,14 +50,37 @@ async def metadata(routes: Routes, topics: Collection[str] | None, deadline: Dea
     return answer
 
 
+def topic_error(topic: MetadataResponse.Topic) -> KafkaError:
+    """What metadata says is wrong with a topic."""
+    unknown = topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return kafka_error(topic.error_code, f"there is no topic {topic.name}" if unknown else topic.name)
+
+
+async def all_brokers(routes: Routes, deadline: Deadline) -> list[int]:
+    """The node ids of the brokers that are there now."""
+    return sorted(broker.node_id for broker in (await metadata(routes, (), deadline)).brokers)
+
+
 async def anywhere(routes: Routes, keys: list[K], deadline: Deadline) -> Mapping[K, int]:
     """Any broker will do."""
     return dict.fromkeys(keys, ANY)
 
 
-async def themselves(routes: Routes, keys: list[int], deadline: Deadline) -> Mapping[int, int]:
-    """The keys are node ids."""
-    return {key: key for key in keys}
+async def living(routes: Routes, keys: list[int], deadline: Deadline) -> Mapping[int, int | Failure]:
+    """The keys are node ids, of brokers that are there."""
+    there = await all_brokers(routes, deadline)
+    return {key: key if key in there else _GoneError(f"there is no broker {key}, or not any more") for key in keys}
+
+
+async def everywhere(routes: Routes, ask: Ask[int, V], deadline: Deadline) -> dict[int, V]:
+    """The answers of all brokers, by node id.
+
+    If one goes meanwhile, all are asked again: what it had belongs to others now, which may have been asked before.
+    """
+    while True:
+        outcomes = await routes.spread(await all_brokers(routes, deadline), living, ask, deadline)
+        if not any(isinstance(error, _GoneError) for error in outcomes.failed.values()):
+            return outcomes.checked()
 
 
 async def controller(routes: Routes, keys: list[K], deadline: Deadline) -> Mapping[K, int]:
@@ -60,7 +98,7 @@ async def leaders(
     for topic in answer.topics:
         name = topic.name or ""
         if topic.error_code:
-            missing[name] = kafka_error(topic.error_code)
+            missing[name] = topic_error(topic)
             continue
         count = len(topic.partitions)
         unknown = f"{name} has {count} {'partition' if count == 1 else 'partitions'}, from 0"

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
-from kohort.client.administration.finding import anywhere, metadata
+from kohort.client.administration.finding import anywhere, metadata, topic_error
 from kohort.client.administration.group_types import GroupType
 from kohort.client.administration.groups import BY_COORDINATOR, Groups
 from kohort.client.administration.offsets import Offsets, OffsetSpec
@@ -14,7 +14,7 @@ from kohort.client.administration.partitions import by_topic
 from kohort.client.administration.resets import PlannedReset, ResetTo, Where, plan
 from kohort.client.administration.routing import Deadline, Failure, Line, Outcomes, Routes, settled
 from kohort.client.administration.share_offsets import alter_share, delete_share, fetch_share
-from kohort.client.errors import kafka_error, raise_for
+from kohort.client.errors import raise_for
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -245,7 +245,7 @@ async def _partitions(
     answer = await metadata(routes, topics, deadline)
     return {
         topic.name or "": (
-            kafka_error(topic.error_code)
+            topic_error(topic)
             if topic.error_code
             else [TopicPartition(topic.name or "", each.partition_index) for each in topic.partitions]
         )

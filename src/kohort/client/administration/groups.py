@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
 
 from kohort.client.administration import describing
-from kohort.client.administration.finding import coordinators, themselves
+from kohort.client.administration.finding import coordinators, everywhere
 from kohort.client.administration.group_types import GroupDescription, GroupListing, GroupMember, GroupType
 from kohort.client.administration.removing import MemberToRemove, remove
 from kohort.client.administration.routing import Deadline, Failure, Line, Outcomes, Routes
@@ -57,8 +57,7 @@ class Groups:
         async def ask(line: Line, nodes: Sequence[int]) -> Mapping[int, list[GroupListing]]:
             return dict.fromkeys(nodes, await _listed(line, wanted, in_states.values()))
 
-        nodes = await self._routes.brokers(deadline)
-        listed = (await self._routes.spread(nodes, themselves, ask, deadline)).checked()
+        listed = await everywhere(self._routes, ask, deadline)
         kinds = None if protocol_types is None else frozenset(protocol_types)
         return sorted(
             group

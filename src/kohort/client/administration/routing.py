@@ -164,12 +164,6 @@ class Routes:
         """When a call that begins now must be done."""
         return Deadline(self._timeout_ms if timeout_ms is None else timeout_ms)
 
-    async def brokers(self, deadline: Deadline) -> list[int]:
-        """The node ids of the brokers that are there now."""
-        from kohort.client.administration.finding import metadata
-
-        return sorted(broker.node_id for broker in (await metadata(self, (), deadline)).brokers)
-
     async def any(self, request: Request, response: type[R], deadline: Deadline) -> R:
         """What any broker answers."""
 

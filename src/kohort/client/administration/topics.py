@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from kohort.client.administration.finding import anywhere, controller, leaders, metadata
+from kohort.client.administration.finding import anywhere, controller, leaders, metadata, topic_error
 from kohort.client.administration.partitions import by_topic
 from kohort.client.administration.routing import Failure, Line, Outcomes, Routes
 from kohort.client.errors import UnsupportedError, kafka_error
@@ -88,8 +88,7 @@ class Topics:
         async def ask(line: Line, some: Sequence[str]) -> Mapping[str, TopicInfo | Failure]:
             answer = await metadata(self._routes, some, deadline)
             return {
-                topic.name or "": kafka_error(topic.error_code) if topic.error_code else _info(topic)
-                for topic in answer.topics
+                topic.name or "": topic_error(topic) if topic.error_code else _info(topic) for topic in answer.topics
             }
 
         deadline = self._routes.deadline(timeout_ms)

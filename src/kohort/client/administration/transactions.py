@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from kohort.client.administration.finding import coordinators, leaders, themselves
+from kohort.client.administration.finding import coordinators, everywhere, leaders
 from kohort.client.administration.partitions import by_topic
 from kohort.client.administration.routing import Failure, Line, Routes
 from kohort.client.errors import UnsupportedError, kafka_error, raise_for
@@ -122,8 +122,7 @@ class Transactions:
             ]
             return {nodes[0]: found}
 
-        nodes = await self._routes.brokers(deadline)
-        listed = (await self._routes.spread(nodes, themselves, ask, deadline)).checked()
+        listed = await everywhere(self._routes, ask, deadline)
         return sorted(each for found in listed.values() for each in found)
 
     async def describe(

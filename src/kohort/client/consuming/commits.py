@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kohort.client.consuming.delivery import Delivery
 from kohort.client.consuming.partitions import ConsumedPartitions
@@ -15,6 +15,8 @@ from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import KafkaError
 
 __all__ = ["CommitCallback", "Commits"]
+
+_AUTO_COMMIT: Final = "kohort-auto-commit"
 
 log = logging.getLogger("kohort.client.consumer")
 
@@ -49,7 +51,7 @@ class Commits:
         self._lock = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         if interval_ms is not None:
-            self._start(self._commit_again_and_again(interval_ms), "kohort-auto-commit")
+            self._start(self._commit_again_and_again(interval_ms), _AUTO_COMMIT)
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, *, timeout_ms: int) -> None:
         """Commit these offsets, or those after everything that was given.
@@ -88,17 +90,21 @@ class Commits:
         except (KafkaError, ClientError) as error:
             log.warning("automatic commit: %s", error)
 
-    async def close(self) -> None:
-        """Wait for the commits in the background, but not for the next automatic one."""
+    async def close(self, timeout_ms: float) -> None:
+        """Commit what is consumed, and end the commits in the background, the last ones when the time is over."""
         for task in tuple(self._tasks):
-            if task.get_name() == "kohort-auto-commit":
+            if task.get_name() == _AUTO_COMMIT:
                 task.cancel()
         try:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
-        except asyncio.CancelledError:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await self.consumed()
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+        except TimeoutError:
+            log.warning("closing: the last offsets couldn't be committed within %d ms", timeout_ms)
+        finally:
             for task in tuple(self._tasks):
                 task.cancel()
-            raise
+            await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _to_commit(
         self, partitions: Collection[TopicPartition] | None = None, *, given: bool

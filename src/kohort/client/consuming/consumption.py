@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from kohort.client.cluster import Cluster
 from kohort.client.consuming.commits import Commits
@@ -15,12 +15,12 @@ from kohort.client.consuming.delivery import Delivery
 from kohort.client.consuming.fetchers import Fetchers
 from kohort.client.consuming.membership import Membership
 from kohort.client.consuming.offsets import Offsets
-from kohort.client.consuming.partitions import ConsumedPartition, ConsumedPartitions, Phase
+from kohort.client.consuming.partitions import LATEST, ConsumedPartition, ConsumedPartitions, Phase
 from kohort.client.consuming.positions import Positions
 from kohort.client.consuming.settings import ConsumerSettings
 from kohort.client.coordinator_connector import CoordinatorConnector, MembershipSettings
 from kohort.client.errors import ClientError
-from kohort.client.types import TopicPartition
+from kohort.client.types import OffsetAndTimestamp, TopicPartition
 from kohort.protocol.errors import KafkaError
 
 __all__ = ["Consumption"]
@@ -54,7 +54,12 @@ class Consumption:
         )
         self.offsets = Offsets(cluster, committed=settings.fetch.committed)
         self.delivery = Delivery(
-            self.partitions, key_deserializer, value_deserializer, self._asked, self._room_made, self._given
+            self.partitions,
+            key_deserializer,
+            value_deserializer,
+            self._asked,
+            lambda: self.fetchers.room_made(),
+            self._given,
         )
         self.fetchers = Fetchers(
             cluster, self.partitions, settings.fetch, self.delivery.arrived, lambda: self._positions.look_again()
@@ -93,17 +98,11 @@ class Consumption:
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
         self.delivery.close()
         try:
-            async with asyncio.timeout_at(deadline):
-                if self.commits is not None:
-                    await self.commits.consumed()
-                    await self.commits.close()
-                if self.connector is not None:
-                    left_ms = (deadline - asyncio.get_running_loop().time()) * 1000
-                    await self.connector.close(timeout_ms=max(1, int(left_ms)))
-        except TimeoutError:
-            log.warning(
-                "closing took longer than %d ms: the group may notice only by the session's timeout", timeout_ms
-            )
+            if self.commits is not None:
+                await self.commits.close(timeout_ms / 2)
+            if self.connector is not None:
+                left_ms = (deadline - asyncio.get_running_loop().time()) * 1000
+                await self.connector.close(timeout_ms=max(1, int(left_ms)))
         finally:
             await self._positions.close()
             await self.fetchers.close()
@@ -187,6 +186,29 @@ class Consumption:
         self.partitions.resume(self.partitions[partition])
         self.update()
 
+    async def find(
+        self, times: Mapping[TopicPartition, int], *, committed: bool | None = None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first offset of a time or later; see `Offsets.find`."""
+        return await self.offsets.find(times, timeout_ms=self._settings.default_api_timeout_ms, committed=committed)
+
+    async def ends(
+        self, partitions: Iterable[TopicPartition], which: int, *, committed: bool | None = None
+    ) -> dict[TopicPartition, int]:
+        """Where logs end, or (`EARLIEST`) begin."""
+        found = await self.find(dict.fromkeys(partitions, which), committed=committed)
+        return {partition: place.offset for partition, place in found.items() if place is not None}
+
+    async def seek_to(self, times: Mapping[TopicPartition, int]) -> None:
+        """Go on at a time, else at the log's end."""
+        for partition in times:
+            self.partitions[partition]  # raises if it isn't assigned
+        found = await self.find(times)
+        ends = await self.ends([partition for partition, place in found.items() if place is None], LATEST)
+        for partition, place in found.items():
+            if partition in self.partitions.by_name:
+                self.seek(partition, ends[partition] if place is None else place.offset)
+
     # What goes on.
 
     def failed(self, error: Exception) -> None:
@@ -204,11 +226,6 @@ class Consumption:
             self.connector.heard()
         if not self.membership.wanted and not self.partitions.by_name:
             raise ClientError("there's nothing to read: subscribe to topics, or assign partitions, first")
-
-    def _room_made(self) -> None:
-        if self.partitions.queued and self.partitions.next_with_news() is None:
-            self.partitions.forget_paused()
-        self.fetchers.room_made()
 
     def _given(self, partition: ConsumedPartition) -> None:
         if not partition.queue and partition.phase is not Phase.READY:

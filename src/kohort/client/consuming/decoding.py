@@ -132,11 +132,14 @@ class _Rows:
     """Records that were decoded one after another."""
 
     def __init__(self, data: bytes, headers: Sequence[BatchHeader]) -> None:
-        columns: tuple[list[Any], ...] = ([], [], [], [], [])
+        self._rows = rows = Rows([], [], [], [], [])
         for header in headers:
-            for column, more in zip(columns, decode_rows(data, header), strict=True):
-                column += more
-        self._rows = Rows(*columns)
+            more = decode_rows(data, header)
+            rows.offsets.extend(more.offsets)
+            rows.timestamps.extend(more.timestamps)
+            rows.keys.extend(more.keys)
+            rows.values.extend(more.values)
+            rows.headers.extend(more.headers)
         self.count = len(self._rows.offsets)
 
     def first_row(self, offset: int) -> int:

@@ -129,7 +129,8 @@ class Delivery:
         self._holds = 0
         self._waiting = False
         self._claim: _Claim | None = None
-        self._progress: tuple[object, int] = (None, 0)
+        self._gifts = 0
+        self._progress = 0, 0
         self._heard = asyncio.get_running_loop().time() * 1000
         self.closed = False
 
@@ -197,9 +198,10 @@ class Delivery:
     def heard(self) -> float:
         """When the user was last seen to ask for a record, in ms of the loop's clock; now, if they wait for one."""
         now = asyncio.get_running_loop().time() * 1000
-        progress = (self._given, self._given.left if self._given is not None else 0)
-        if self._waiting or progress != self._progress:
-            self._progress = progress
+        # What is taken from the user, or forgotten, is no sign of life.
+        given = self._progress[1] if self._given is None else len(self._given.records) - self._given.left
+        if self._waiting or (self._gifts, given) != self._progress:
+            self._progress = self._gifts, given
             self._heard = now
         return self._heard
 
@@ -307,6 +309,7 @@ class Delivery:
 
     def _give(self, given: _Given) -> None:
         self._given = given
+        self._gifts += 1
         self._free.clear()
 
     async def _next_piece(self, *, columns: bool) -> tuple[ConsumedPartition, Piece, DecodedPiece] | None:
@@ -378,6 +381,7 @@ class Delivery:
         else:
             self._partitions.done_with(partition, piece)
         self._decoded = None
+        self._room_made()
         self._settled(partition)
 
     def _raise_fault(self, partition: ConsumedPartition) -> None:

@@ -71,7 +71,7 @@ class Fetcher:
         while True:
             self._look.clear()
             wanted = self._fetchers.wanted(self._node_id)
-            room = self._fetchers.allowance - self._fetchers.partitions.queued
+            room = self._fetchers.room()
             if not wanted or room <= 0:
                 await self._wait(self._fetchers.retry_at(self._node_id) if not wanted else None)
                 continue

@@ -75,10 +75,13 @@ class Fetchers:
         """Ms of the event loop's clock."""
         return asyncio.get_running_loop().time() * 1000
 
-    @property
-    def allowance(self) -> int:
-        """Bytes that each fetcher may have under way or queued."""
-        return max(1, self.settings.queued_max_bytes // self._sharing)
+    def room(self) -> int:
+        """Bytes that a fetcher may ask for now: each has the same share of what may be queued."""
+        partitions = self.partitions
+        share = max(1, self.settings.queued_max_bytes // self._sharing)
+        if partitions.queued >= share and partitions.next_with_news() is None:
+            partitions.forget_paused()  # or nothing would ever come again
+        return share - partitions.queued
 
     async def close(self) -> None:
         """Stop all fetchers."""

@@ -101,7 +101,7 @@ class AnswerJudge:
         self._accumulator.activate(queue)
 
     def _split(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        parts = []
+        parts: list[ProducerBatch] = []
         for place, (data, count) in enumerate(split_records(batch, self._settings)):
             part = ProducerBatch(batch.target, (*batch.order, place), batch.created)
             part.encoded, part.count, part.trouble = data, count, batch.trouble

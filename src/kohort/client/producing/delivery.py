@@ -78,7 +78,7 @@ class TablePart(NamedTuple):
     """
 
     first_offset: int
-    count: int
+    records: int
 
 
 class TableDelivery:
@@ -114,7 +114,7 @@ class TableDelivery:
         for part in parts:
             before = out.get(part.target.partition)
             first = part.base_offset if before is None else min(before.first_offset, part.base_offset)
-            out[part.target.partition] = TablePart(first, part.count + (before.count if before else 0))
+            out[part.target.partition] = TablePart(first, part.count + (before.records if before else 0))
         return out
 
     def __await__(self) -> Generator[Any, None, dict[int, TablePart]]:

@@ -104,9 +104,9 @@ def stamp(batch: ProducerBatch, *, transactional: bool) -> None:
         return
     (attributes,) = _ATTRIBUTES.unpack_from(data, _ATTRIBUTES_AT)
     attributes = attributes | _TRANSACTIONAL if transactional else attributes & ~_TRANSACTIONAL
-    _ATTRIBUTES.pack_into(data, _ATTRIBUTES_AT, attributes)  # type: ignore[arg-type]  # it is writable
-    _PRODUCER.pack_into(data, _PRODUCER_AT, *batch.identity, batch.sequence)  # type: ignore[arg-type]
-    _CRC.pack_into(data, CRC_AT, checksum(data, read_header(data)))  # type: ignore[arg-type]
+    _ATTRIBUTES.pack_into(data, _ATTRIBUTES_AT, attributes)
+    _PRODUCER.pack_into(data, _PRODUCER_AT, *batch.identity, batch.sequence)
+    _CRC.pack_into(data, CRC_AT, checksum(data, read_header(data)))
 
 
 def split_records(batch: ProducerBatch, settings: ProducerSettings) -> list[tuple[memoryview, int]]:

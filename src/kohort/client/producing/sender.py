@@ -123,7 +123,17 @@ class Sender:
         if lane is None:
             lane = self._lanes[node] = _Lane(node)
             lane.task = self._loop.create_task(self._run(lane), name=f"kohort-produce-{node}")
+            lane.task.add_done_callback(partial(self._ended, lane))
         return lane
+
+    def _ended(self, lane: _Lane, task: asyncio.Task[None]) -> None:
+        """A task that ends by itself is a mistake of ours: nobody shall wait for what it had to send."""
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        log.error("sending to broker %d failed", lane.node, exc_info=error)
+        self._lanes.pop(lane.node, None)
+        self._judge.drop_from(lane.node, ClientError(f"sending failed: {error!r}"))
+        self._progressed()
 
     # Chores that a broker's task mustn't wait for
 
@@ -149,7 +159,13 @@ class Sender:
                 self._progressed()
         finally:
             self._chore = None
-            self.wake_all() if not self._closed else None
+            if not self._closed:
+                self.wake_all()
+
+    async def chores_done(self) -> None:
+        """Wait for what was asked of coordinators on the side, be it answered well or not."""
+        if self._chore is not None:
+            await asyncio.wait({self._chore})
 
     # Sending
 

@@ -34,7 +34,7 @@ class EncodedRows(NamedTuple):
 
     queue: PartitionQueue
     data: memoryview
-    count: int
+    records: int
 
 
 def check_table(table: pa.Table | pa.RecordBatch) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from kohort.client.errors import ConfigError
@@ -59,12 +59,12 @@ class Subtopology:
             many partitions, since they are joined.
     """
 
-    source_topics: Iterable[str] = ()
-    source_patterns: Iterable[str] = ()
-    repartition_sources: Iterable[InternalTopic] = ()
-    repartition_sinks: Iterable[str] = ()
-    changelogs: Iterable[InternalTopic] = ()
-    copartition_groups: Iterable[Iterable[str]] = ()
+    source_topics: Collection[str] = ()
+    source_patterns: Collection[str] = ()
+    repartition_sources: Collection[InternalTopic] = ()
+    repartition_sinks: Collection[str] = ()
+    changelogs: Collection[InternalTopic] = ()
+    copartition_groups: Collection[Collection[str]] = ()
 
     def __post_init__(self) -> None:
         for name in ("source_topics", "source_patterns", "repartition_sinks"):
@@ -113,7 +113,7 @@ def _name(topic: InternalTopic) -> str:
     return topic.name
 
 
-def _positions(group: Iterable[str], names: list[str]) -> tuple[int, ...]:
+def _positions(group: Collection[str], names: list[str]) -> tuple[int, ...]:
     return tuple(position for position, name in enumerate(names) if name in group)
 
 

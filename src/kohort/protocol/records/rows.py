@@ -4,7 +4,7 @@
     rows = decode_rows(batch, check_batch(batch))
     rows.values  # [b"value"]
 
-About 1 µs a record each way. It loads neither numba nor, unless something is compressed, pyarrow; `columns` is many
+A few microseconds a record. It loads neither numba nor, unless something is compressed, pyarrow; `columns` is many
 times as fast for batches of more than a few hundred records.
 """
 
