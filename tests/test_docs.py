@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from kohort.testing.broker import Broker
+
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "docs/broker.md", "docs/placement.md", "docs/protocol.md"]
+PAGES = ["README.md", "docs/admin.md", "docs/broker.md", "docs/consumer.md", "docs/placement.md", "docs/protocol.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -17,8 +19,10 @@ def test_examples_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     scope: dict[str, Any] = {"__name__": "example"}
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
-    for block in blocks:
-        exec(compile(block.replace('b"..."', 'b""'), page, "exec"), scope)
+    with Broker() as broker:
+        for block in blocks:
+            runnable = block.replace('b"..."', 'b""').replace("localhost:9092", broker.bootstrap_servers)
+            exec(compile(runnable, page, "exec"), scope)
     assert capsys.readouterr().out
 
 

@@ -145,7 +145,8 @@ def test_text_with_more_than_values(topics: Topics, topic: str, tmp_path: Path) 
         (["--key-separator", " \\%: "], b"k \\%: v\nnull \\%: null\n"),
         (["--timestamp"], b"2023-11-14T22:13:20.000Z\tv\n2023-11-14T22:13:20.000Z\tnull\n"),
         (["--headers", "--null", ""], b"a=1,b=2\tv\n\t\n"),
-        (["--template", r"%p/%o %T %k=%s [%h] %K %S%%\x21"], b"0/0 %d k=v [a=1,b=2] 1 1%%!\n0/1 %d null=null [] -1 -1%%!\n"),
+        (["--template", r"%p/%o %T %k=%s [%h]%%\x21"], b"0/0 %d k=v [a=1,b=2]%%!\n0/1 %d null=null []%%!\n"),
+        (["--template", r"%K %S"], b"1 1\n-1 -1\n"),
         (["--template", r"%o\n"], b"0\n1\n"),
         (["--template", "x"], b"x\nx\n"),
     ]:  # fmt: skip

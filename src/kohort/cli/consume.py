@@ -167,6 +167,7 @@ def command(
         "isolation_level": isolation,
         "enable_auto_commit": False,
         "allow_auto_create_topics": False,
+        "default_api_timeout_ms": max(1, int(timeout * 1000)),
         "auto_offset_reset": "none" if isinstance(selection.start, int) else selection.start,
     }
 

@@ -27,7 +27,7 @@ class Backoff:
     def next(self) -> float:
         """The next pause, in ms."""
         # The exponent is bounded, so that attempts beyond counting don't overflow.
-        pause = min(self._most, self._first * _FACTOR ** min(self.attempts, 30))
+        pause = min(self._most, self._first * float(_FACTOR ** min(self.attempts, 30)))
         self.attempts += 1
         return pause * self._random.uniform(1 - _JITTER, 1 + _JITTER)
 

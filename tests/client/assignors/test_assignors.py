@@ -117,21 +117,21 @@ def groups(draw: st.DrawFn, *, alike: bool) -> tuple[dict[str, Member], dict[str
     return members, topics
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(sorted(ASSIGNORS)), st.booleans().flatmap(lambda alike: groups(alike=alike)))
 def test_everything_is_given_once(assignor: str, group: tuple[dict[str, Member], dict[str, int]]) -> None:
     members, topics = group
     check(assignor, members, topics, ASSIGNORS[assignor].assign(members, topics))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(groups(alike=False))
 def test_sticky_is_fair(group: tuple[dict[str, Member], dict[str, int]]) -> None:
     members, topics = group
     assert not unfair(members, ASSIGNORS["sticky"].assign(members, topics))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(groups(alike=True))
 def test_sticky_keeps_as_many_as_even_shares_allow(group: tuple[dict[str, Member], dict[str, int]]) -> None:
     members, topics = group

@@ -174,22 +174,21 @@ def test_seeking_where_partitions_are_assigned() -> None:
 
 def test_patterns_find_topics_that_come_later() -> None:
     async def test() -> None:
-        async with world() as (servers, cluster):
-            async with Consumer(
-                ClientConfig(bootstrap_servers=servers, metadata_max_age_ms=100),
-                group_id="g", auto_offset_reset="earliest", heartbeat_interval_ms=50,
-            ) as consumer:  # fmt: skip
-                consumer.subscribe(pattern="t|u.*")
-                await produce(cluster, "t", numbers(1))
-                assert values(await take(consumer, 1)) == [b"0"]
-                assert consumer.subscription().pattern == "t|u.*"
-                await create_topic(cluster, "unit")
-                await create_topic(cluster, "not-unit")
-                await produce(cluster, "unit", numbers(1, 5))
-                assert values(await take(consumer, 1)) == [b"5"]
-                assert consumer.assignment() == {T0, ("unit", 0)}
-                with pytest.raises(ConfigError, match="isn't a regular expression"):
-                    consumer.subscribe(pattern="(")
+        async with world() as (servers, cluster), Consumer(
+            ClientConfig(bootstrap_servers=servers, metadata_max_age_ms=100),
+            group_id="g", auto_offset_reset="earliest", heartbeat_interval_ms=50,
+        ) as consumer:  # fmt: skip
+            consumer.subscribe(pattern="t|u.*")
+            await produce(cluster, "t", numbers(1))
+            assert values(await take(consumer, 1)) == [b"0"]
+            assert consumer.subscription().pattern == "t|u.*"
+            await create_topic(cluster, "unit")
+            await create_topic(cluster, "not-unit")
+            await produce(cluster, "unit", numbers(1, 5))
+            assert values(await take(consumer, 1)) == [b"5"]
+            assert consumer.assignment() == {T0, ("unit", 0)}
+            with pytest.raises(ConfigError, match="isn't a regular expression"):
+                consumer.subscribe(pattern="(")
 
     run(test())
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from kohort.client.errors import ClosedError, ConfigError, FencedError, NotDeliveredError, RequestTimeoutError
+from kohort.client.config import ClientConfig
+from kohort.client.errors import (
+    ClosedError,
+    ConfigError,
+    FencedError,
+    NotDeliveredError,
+    RequestTimeoutError,
+    TransactionAbortableError,
+)
 from kohort.client.producer import Producer
 from kohort.client.producing.batch import Identity
+from kohort.client.producing.delivery import Delivery
 from kohort.client.types import GroupMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -316,5 +326,52 @@ def test_errors_that_nobody_saw_are_told_once_and_by_topic() -> None:
             assert isinstance(told.value.__cause__, KafkaError)
             assert told.value.__cause__.code is ErrorCode.MESSAGE_TOO_LARGE
             await producer.flush()
+
+    run(body())
+
+
+def test_a_broker_that_restarts_costs_nothing(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with Broker(data_dir=tmp_path) as broker:
+            address = broker.bootstrap_servers
+        port = int(address.rpartition(":")[2])
+        sent: list[Delivery] = []
+        async with Broker(data_dir=tmp_path, port=port):
+            config = ClientConfig(bootstrap_servers=address, retry_backoff_ms=20, reconnect_backoff_ms=20)
+            producer = Producer(config, batch_size=500)
+            await producer.start()
+
+            async def keep_sending() -> None:
+                while len(sent) < 600:
+                    sent.append(await producer.send("t", b"%05d" % len(sent)))
+                    await asyncio.sleep(0.001)
+
+            sending = asyncio.create_task(keep_sending())
+            await until(lambda: len(sent) > 100)
+        async with Broker(data_dir=tmp_path, port=port):
+            await until(lambda: len(sent) > 300)
+        async with Broker(data_dir=tmp_path, port=port):
+            await sending
+            await producer.flush(timeout_ms=10_000)
+            assert [delivery.result().offset for delivery in sent] == list(range(600))
+            assert await values(producer, "t") == [b"%05d" % number for number in range(600)]
+            await producer.close()
+
+    run(body(), timeout_s=40)
+
+
+def test_a_refused_record_fails_its_transaction_and_the_next_one_is_good() -> None:
+    async def body() -> None:
+        async with Broker() as broker, Producer(broker.bootstrap_servers, transactional_id="tx") as producer:
+            await create(producer, "small", max_message_bytes="200")
+            with pytest.raises(TransactionAbortableError, match="MESSAGE_TOO_LARGE"):
+                async with producer.transaction():
+                    await (await producer.send("small", b"before"))
+                    await producer.send("small", bytes(500))
+                    await producer.send("t", b"with it")
+            async with producer.transaction():
+                delivery = await producer.send("small", b"after")
+            assert (await delivery).offset == 2
+            assert await values(producer, "small") == [b"before", b"after"]
 
     run(body())

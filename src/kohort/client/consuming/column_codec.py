@@ -25,7 +25,9 @@ def load_columns() -> Future[ModuleType]:
 
 def columns_if_loaded() -> ModuleType | None:
     """The module, if it's there."""
-    return _module.result() if _module is not None and _module.done() else None
+    if _module is None or not _module.done() or _module.exception() is not None:
+        return None
+    return _module.result()
 
 
 async def columns_loaded() -> ModuleType:
