@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from benchmarks.client.clients.face import Clock
+from benchmarks.client.figures import WORKS
 
 
 def values(number: int, size: int) -> list[bytes]:
@@ -25,6 +26,8 @@ def work(library: str, what: str, bootstrap: str, told: dict[str, Any]) -> Clock
     client = import_module(f"benchmarks.client.clients.{library}")
     do = getattr(client, what)
     clock = Clock()
+    if what in WORKS:
+        client.load()
     if what.startswith("produce"):
         do(bootstrap, told["warm_up"], values(told["warm_up_number"], told["size"]), clock)
         do(bootstrap, told["topic"], values(told["number"], told["size"]), clock)

@@ -16,6 +16,10 @@ PRODUCER = {"acks": "all", "linger_ms": 5, "max_batch_size": 131_072}
 """Its own batches of 16 KiB are smaller than those of the others, which makes it slower."""
 
 
+def load() -> None:
+    """Nothing is loaded later than on import."""
+
+
 def run(work: Coroutine[Any, Any, None]) -> None:
     uvloop.run(asyncio.wait_for(work, TIMEOUT))
 

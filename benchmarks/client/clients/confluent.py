@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
@@ -15,6 +14,10 @@ QUIET = {"log_level": 3}
 PRODUCER = {**QUIET, "acks": "all", "linger.ms": 5, "queue.buffering.max.messages": 1_000_000}
 POLL_EVERY = 1000
 """Records between two looks at what was delivered."""
+
+
+def load() -> None:
+    """Nothing is loaded later than on import."""
 
 
 def producer(bootstrap: str, topic: str) -> Producer:
@@ -87,15 +90,14 @@ def consume_batch(bootstrap: str, topic: str, number: int, clock: Clock) -> None
     consumer.close()
 
 
-def member(bootstrap: str, topic: str, group: str, **settings: Any) -> Consumer:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, **settings, **QUIET})
-    consumer.subscribe([topic])
-    return consumer
+def member(bootstrap: str, group: str) -> Consumer:
+    return Consumer({"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", **QUIET})
 
 
 def first_record(bootstrap: str, topic: str, group: str, clock: Clock) -> None:
     clock.start()
-    consumer = member(bootstrap, topic, group, **{"auto.offset.reset": "earliest"})
+    consumer = member(bootstrap, group)
+    consumer.subscribe([topic])
     while (message := consumer.poll(1.0)) is None:
         pass
     assert message.value()
@@ -104,7 +106,11 @@ def first_record(bootstrap: str, topic: str, group: str, clock: Clock) -> None:
 
 
 def idle(bootstrap: str, topic: str, group: str, members: int, seconds: float, clock: Clock) -> None:
-    consumers = [member(bootstrap, topic, group) for _ in range(members)]
+    consumers = [member(bootstrap, group) for _ in range(members)]
+    # Its `assignment` may wait for ever while another thread polls, so its callback tells.
+    assigned: dict[int, int] = {}
+    for number, consumer in enumerate(consumers):
+        consumer.subscribe([topic], on_assign=lambda _, given, number=number: assigned.update({number: len(given)}))
     ended = threading.Event()
 
     def poll(consumer: Consumer) -> None:
@@ -114,7 +120,7 @@ def idle(bootstrap: str, topic: str, group: str, members: int, seconds: float, c
     threads = [threading.Thread(target=poll, args=(consumer,)) for consumer in consumers]
     for thread in threads:
         thread.start()
-    while any(len(consumer.assignment()) != 1 for consumer in consumers):
+    while list(assigned.values()) != [1] * members:
         time.sleep(0.1)
     time.sleep(3)
     clock.start()

@@ -32,6 +32,9 @@ class Clock:
 class Client(Protocol):
     """A library. All have acks=all, linger 5 ms, no compression, no keys; all else is their own default."""
 
+    def load(self) -> None:
+        """Wait for what is loaded in the background."""
+
     def produce(self, bootstrap: str, topic: str, values: Sequence[bytes], clock: Clock) -> None:
         """Send record by record, until all are acknowledged."""
 

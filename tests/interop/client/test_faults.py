@@ -51,8 +51,12 @@ class Given:
                 return
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_anything_at_random(seed: int, broker: Server, new_topic: NewTopic, new_name: NewName) -> None:
+@pytest.mark.parametrize(
+    ("broker", "seed", "strategy"),
+    [("kohort", 4, "range"), ("kohort", 8, "cooperative-sticky"), ("kafka", 8, "range")],
+    indirect=["broker"],
+)
+def test_anything_at_random(seed: int, strategy: str, broker: Server, new_topic: NewTopic, new_name: NewName) -> None:
     topic, group, count = new_topic(4), new_name(), 4000
     given = Given()
 
@@ -70,10 +74,12 @@ def test_anything_at_random(seed: int, broker: Server, new_topic: NewTopic, new_
         async with Consumer(
             impatient(proxy.bootstrap),
             group_id=group,
+            partition_assignment_strategy=(strategy,),
             auto_offset_reset="earliest",
             auto_commit_interval_ms=50,
             session_timeout_ms=3000,
             heartbeat_interval_ms=200,
+            max_poll_interval_ms=2000,  # an answer to JoinGroup may take longer, and the plan swallows answers
             fetch_max_wait_ms=50,
             max_partition_fetch_bytes=2000,
         ) as consumer:

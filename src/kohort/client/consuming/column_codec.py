@@ -25,9 +25,10 @@ def load_columns() -> Future[ModuleType]:
 
 def columns_if_loaded() -> ModuleType | None:
     """The module, if it's there."""
-    if _module is None or not _module.done() or _module.exception() is not None:
+    module = _module
+    if module is None or not module.done() or module.exception() is not None:
         return None
-    return _module.result()
+    return module.result()
 
 
 async def columns_loaded() -> ModuleType:
@@ -37,6 +38,16 @@ async def columns_loaded() -> ModuleType:
 
 
 def _load(module: Future[ModuleType]) -> None:
+    global _module
+    try:
+        module.set_result(_loaded())
+    except BaseException as error:
+        with _lock:
+            _module = None  # whoever asks next has it tried again
+        module.set_exception(error)
+
+
+def _loaded(attempts: int = 3) -> ModuleType:
     try:
         import pyarrow as pa
 
@@ -45,7 +56,10 @@ def _load(module: Future[ModuleType]) -> None:
         # Compiled code is read from its cache when it's called first.
         (batch,) = columns.encode_columns(pa.table({"key": [b""], "value": [b""]}))
         columns.decode_columns(bytes(batch))
-    except BaseException as error:
-        module.set_exception(error)
-    else:
-        module.set_result(columns)
+    except SystemError:
+        # CPython counts how deeply it nests while it parses in one place for all threads, so that two which parse at
+        # once may take each other for a bug. numba parses what it compiles.
+        if attempts == 1:
+            raise
+        return _loaded(attempts - 1)
+    return columns

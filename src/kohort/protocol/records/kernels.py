@@ -11,11 +11,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from kohort.protocol.records.jit import inlined, kernel
+from kohort.protocol.records.jit import copy_bytes, inlined, kernel
 
 __all__ = [
     "FAULTS", "decode_headers", "decode_records", "encode_records", "measure_headers", "murmur2_rows", "plan_batches",
 ]  # fmt: skip
+
+SHORT: Final = 16
+"""Bytes that are copied quicker one by one than by a call."""
 
 OK: Final = 0
 TRUNCATED: Final = 1
@@ -76,8 +79,11 @@ def copy_blob(data: Bytes, pos: int, end: int, target: Bytes, at: int) -> tuple[
         return size, -1
     if size <= 0:
         return size, pos
-    for i in range(size):
-        target[at + i] = data[pos + i]
+    if size > SHORT:
+        copy_bytes(target, at, data, pos, size)
+    else:
+        for i in range(size):
+            target[at + i] = data[pos + i]
     return size, pos + size
 
 
@@ -263,8 +269,11 @@ def write_blob(data: Bytes, pos: int, ends: Ints, source: Bytes, valid: bool, ro
     start = np.int64(ends[row])
     size = np.int64(ends[row + 1]) - start
     pos = write_varint(data, pos, size)
-    for i in range(size):
-        data[pos + i] = source[start + i]
+    if size > SHORT:
+        copy_bytes(data, pos, source, start, size)
+    else:
+        for i in range(size):
+            data[pos + i] = source[start + i]
     return pos + size
 
 
