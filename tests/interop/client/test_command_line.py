@@ -53,7 +53,7 @@ def test_a_topic_written_read_and_looked_at(
     assert group in kohort("kohort groups list", bootstrap)
     described = json.loads(kohort(f"kohort groups describe {group} --json", bootstrap))
     assert group in json.dumps(described)
-    kohort(f"kohort groups reset-offsets {group} --topic {topic} --to earliest --execute", bootstrap)
+    kohort(f"kohort groups reset-offsets {group} --topic {topic} --to-earliest --execute", bootstrap)
     again = kohort(f"kohort consume {topic} --exit --group {group} --format json", bootstrap)
     assert sorted(json.loads(line)["value"] for line in again.splitlines()) == sorted(lines)
     kohort(f"kohort consume {topic} --from-beginning --exit --format parquet --output out.parquet", bootstrap)
@@ -64,7 +64,7 @@ def test_a_topic_written_read_and_looked_at(
 
 
 def test_what_went_wrong_is_said(kohort: Callable[..., str], broker: Server, new_name: NewName) -> None:
-    assert "no such topic" in kohort(f"kohort topics describe {new_name()} --timeout 3", broker.bootstrap, fails=True)
+    assert "there is no topic" in kohort(f"kohort topics describe {new_name()} --timeout 3", broker.bootstrap, fails=True)
     said = kohort("kohort topics list --timeout 1", "localhost:1", fails=True)
     assert "localhost:1" in said and "Traceback" not in said
 

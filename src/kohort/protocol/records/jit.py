@@ -42,13 +42,13 @@ def _copy_bytes(typing: Any, target: Any, at: Any, source: Any, start: Any, size
         to, at, of, start, size = arguments
         target_at = builder.gep(context.make_array(target_type)(context, builder, to).data, [at])
         source_at = builder.gep(context.make_array(source_type)(context, builder, of).data, [start])
-        cgutils.raw_memcpy(builder, target_at, source_at, size, context.get_constant(types.intp, 1))
+        cgutils.raw_memcpy(builder, target_at, source_at, size, context.get_constant(types.intp, 1))  # type: ignore[no-untyped-call]
         return context.get_dummy_value()
 
     return types.void(target, types.intp, source, types.intp, types.intp), code
 
 
-copy_bytes: Callable[[Any, int, Any, int, int], None] = intrinsic(_copy_bytes)
+copy_bytes: Any = intrinsic(_copy_bytes)
 """`copy_bytes(target, at, source, start, size)` for kernels: C's memcpy between two arrays of bytes, unchecked.
 
 The compiler makes none of a loop over bytes, which takes some ten times as long.

@@ -1,0 +1,91 @@
+"""The commands as users type them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from ..newest_kafka import SecureKafka
+from ..servers import Server
+
+NewName = Callable[[], str]
+
+
+@pytest.fixture
+def kohort(tmp_path: Path) -> Callable[..., str]:
+    """Runs a command of a shell in which `kohort` is ours and KOHORT_BOOTSTRAP_SERVERS is set; gives what it prints."""
+
+    def command(line: str, bootstrap: str, fails: bool = False) -> str:
+        tools = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "200"}
+        import time; t=time.time()
+        done = subprocess.run(
+            ["bash", "-c", line],
+            cwd=tmp_path,
+            env=os.environ | tools | {"KOHORT_BOOTSTRAP_SERVERS": bootstrap},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        print('T', round(time.time()-t,2), line[:60])
+        assert (done.returncode != 0) == fails, f"{line}\nexit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stderr if fails else done.stdout
+
+    return command
+
+
+def test_a_topic_written_read_and_looked_at(
+    kohort: Callable[..., str], broker: Server, new_name: NewName, tmp_path: Path
+) -> None:
+    topic, group, bootstrap = new_name(), new_name(), broker.bootstrap
+    lines = [f"line {n}, größe" for n in range(1000)]
+    (tmp_path / "FILE").write_text("".join(f"{line}\n" for line in lines))
+    kohort(f"kohort topics create {topic} --partitions 4", bootstrap)
+    assert topic in kohort("kohort topics list", bootstrap)
+    kohort(f"kohort produce {topic} < FILE", bootstrap)
+    read = kohort(f"kohort consume {topic} --from-beginning --exit --group {group}", bootstrap)
+    assert sorted(read.splitlines()) == sorted(lines)
+    assert kohort(f"kohort consume {topic} --from-beginning --exit --group {group}", bootstrap) == ""
+    assert group in kohort("kohort groups list", bootstrap)
+    described = json.loads(kohort(f"kohort groups describe {group} --json", bootstrap))
+    assert group in json.dumps(described)
+    kohort(f"kohort groups reset-offsets {group} --topic {topic} --to-earliest --execute", bootstrap)
+    again = kohort(f"kohort consume {topic} --exit --group {group} --format json", bootstrap)
+    assert sorted(json.loads(line)["value"] for line in again.splitlines()) == sorted(lines)
+    kohort(f"kohort consume {topic} --from-beginning --exit --format parquet --output out.parquet", bootstrap)
+    assert pq.read_table(tmp_path / "out.parquet").num_rows == 1000
+    kohort(f"kohort groups delete {group} --yes", bootstrap)
+    kohort(f"kohort topics delete {topic} --yes", bootstrap)
+    assert topic not in kohort("kohort topics list", bootstrap)
+
+
+def test_what_went_wrong_is_said(kohort: Callable[..., str], broker: Server, new_name: NewName) -> None:
+    assert "there is no topic" in kohort(f"kohort topics describe {new_name()} --timeout 3", broker.bootstrap, fails=True)
+    said = kohort("kohort topics list --timeout 1", "localhost:1", fails=True)
+    assert "localhost:1" in said and "Traceback" not in said
+
+
+def test_security_settings_come_from_a_file(
+    kohort: Callable[..., str], secure_kafka: SecureKafka, tmp_path: Path
+) -> None:
+    (tmp_path / "client.properties").write_text(
+        f"""
+security.protocol=SASL_SSL
+ssl.truststore.type=PEM
+ssl.truststore.location={secure_kafka.ca}
+sasl.mechanism=SCRAM-SHA-512
+sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\
+  username="{secure_kafka.USER}" password="{secure_kafka.PASSWORD}";
+"""
+    )
+    bootstrap = f"localhost:{secure_kafka.ports['SASL_SSL']}"
+    secured = "--config client.properties"
+    kohort(f"kohort topics create by-command --partitions 1 {secured}", bootstrap)
+    kohort(f"echo hello | kohort produce by-command {secured}", bootstrap)
+    assert kohort(f"kohort consume by-command --from-beginning --exit {secured}", bootstrap) == "hello\n"
