@@ -29,15 +29,18 @@ class Case(NamedTuple):
     tell: bool = True  # all programs tell what they are assigned
 
 
-CLASSIC = [
-    pytest.param(Case([KOHORT, LIBRDKAFKA, KOHORT]), id="range"),
-    pytest.param(Case([LIBRDKAFKA, KOHORT, KOHORT], "roundrobin", static=True), id="roundrobin-static"),
-    pytest.param(Case([KOHORT, KAFKA_PYTHON, KOHORT], "sticky", tell=False), id="sticky"),
-    pytest.param(Case([KOHORT, LIBRDKAFKA, KOHORT], "cooperative-sticky"), id="cooperative"),
-]
-MODERN = [
-    pytest.param(Case([KOHORT, LIBRDKAFKA, KOHORT], protocol="consumer"), id="consumer"),
-    pytest.param(Case([KOHORT, KOHORT, LIBRDKAFKA], protocol="consumer", static=True), id="consumer-static"),
+GROUPS = [
+    pytest.param("kohort", Case([KOHORT, LIBRDKAFKA, KOHORT]), id="kohort-range"),
+    pytest.param(
+        "kohort", Case([LIBRDKAFKA, KOHORT, KOHORT], "roundrobin", static=True), id="kohort-roundrobin-static"
+    ),
+    pytest.param("kohort", Case([KOHORT, KAFKA_PYTHON, KOHORT], "sticky", tell=False), id="kohort-sticky"),
+    pytest.param("kohort", Case([KOHORT, LIBRDKAFKA, KOHORT], "cooperative-sticky"), id="kohort-cooperative"),
+    pytest.param("kafka", Case([LIBRDKAFKA, KOHORT, KOHORT], "cooperative-sticky"), id="kafka-cooperative"),
+    pytest.param("kafka", Case([KOHORT, LIBRDKAFKA, KOHORT], protocol="consumer"), id="kafka-consumer"),
+    pytest.param(
+        "kafka", Case([KOHORT, KOHORT, LIBRDKAFKA], protocol="consumer", static=True), id="kafka-consumer-static"
+    ),
 ]
 
 
@@ -49,8 +52,12 @@ def shared(*members: Member) -> bool:
     }
 
 
-def live(case: Case, broker: Server, members: Members, topic: str, group: str) -> None:
-    """A group's life; at its end, nothing was lost, nothing read twice without need, nothing owned by two."""
+@pytest.mark.parametrize(("broker", "case"), GROUPS, indirect=["broker"])
+def test_a_group_of_several_libraries_lives(
+    broker: Server, case: Case, members: Members, new_topic: NewTopic, new_name: NewName
+) -> None:
+    """At the end, nothing was lost, nothing was read twice without need, nothing was owned by two."""
+    topic, group = new_topic(len(ALL)), new_name()
 
     def start(slot: int) -> Member:
         options: dict[str, Any] = {"instance": f"{group}-{slot}"} if case.static else {}
@@ -86,21 +93,6 @@ def live(case: Case, broker: Server, members: Members, topic: str, group: str) -
     assert {each.partition: each.offset for each in found} == ends
 
 
-@pytest.mark.parametrize("case", CLASSIC)
-def test_a_classic_group_of_several_libraries(
-    case: Case, broker: Server, members: Members, new_topic: NewTopic, new_name: NewName
-) -> None:
-    live(case, broker, members, new_topic(len(ALL)), new_name())
-
-
-@pytest.mark.parametrize("broker", ["kafka"], indirect=True)
-@pytest.mark.parametrize("case", MODERN)
-def test_a_consumer_group_of_several_libraries(
-    case: Case, broker: Server, members: Members, new_topic: NewTopic, new_name: NewName
-) -> None:
-    live(case, broker, members, new_topic(len(ALL)), new_name())
-
-
 def test_a_cooperative_member_keeps_what_stays_its_own(
     broker: Server, members: Members, new_topic: NewTopic, new_name: NewName
 ) -> None:
@@ -113,9 +105,7 @@ def test_a_cooperative_member_keeps_what_stays_its_own(
     assert sorted(revoked) == b.owns
 
 
-@pytest.mark.parametrize(
-    ("broker", "protocol"), [("kohort", "classic"), ("kafka", "classic"), ("kafka", "consumer")], indirect=["broker"]
-)
+@pytest.mark.parametrize(("broker", "protocol"), [("kohort", "classic"), ("kafka", "consumer")], indirect=["broker"])
 def test_a_static_member_that_comes_back_in_time_disturbs_nobody(
     protocol: str, broker: Server, members: Members, new_topic: NewTopic, new_name: NewName
 ) -> None:
