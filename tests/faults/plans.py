@@ -82,7 +82,8 @@ class Seeded:
         rate: share of the frames that something happens to.
         most: how many faults in all, so that a test comes to its end.
         delay: seconds at most.
-        swallow: whether responses may never come; clients need a short request timeout then.
+        swallow: whether responses may never come; clients need a short request timeout then. Those to JoinGroup come:
+            for them clients wait as long as a rebalance may take.
     """
 
     def __init__(self, seed: int, *, rate: float, most: int, delay: float = 0.2, swallow: bool = False) -> None:
@@ -98,13 +99,13 @@ class Seeded:
             return None
         self.left -= 1
         match self.random.choice(self.kinds[frame.direction]):
+            case "swallow" if frame.api != "JoinGroup":
+                return Swallow()
             case "cut":
                 return Cut(self.random.randrange(frame.size + 1))
             case "truncate":
                 return Truncate(self.random.randrange(frame.size - 4))
             case "delay":
                 return Delay(self.random.uniform(0, self.delay))
-            case "duplicate":
-                return Duplicate()
             case _:
-                return Swallow()
+                return Duplicate()

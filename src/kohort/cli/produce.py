@@ -86,7 +86,8 @@ def command(
 
     kohort produce flights --format csv --key carrier flights.csv
 
-    Records as `kohort consume --format json` or `--format parquet` wrote them, with keys, headers and times:
+    Records as `kohort consume --format json` wrote them, with keys, headers and times; --format parquet knows those of
+    `kohort consume --format parquet`:
 
     kohort produce copy --format records saved.jsonl
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import struct
 from collections.abc import Iterator
 from typing import Final
@@ -14,6 +13,9 @@ _SIZE: Final = struct.Struct(">i")
 _SMALL: Final = 16 * 1024
 """Bytes of the buffer that small frames come through. Idle connections are many, so it isn't more."""
 
+_KEPT: Final = 8 * 1024 * 1024
+"""The most bytes of a buffer that is kept for the next large frame."""
+
 
 class FrameSizeError(ValueError):
     """A size that no frame should have: the other side doesn't speak Kafka's protocol, or wants our memory."""
@@ -22,8 +24,9 @@ class FrameSizeError(ValueError):
 class FrameReader:
     """Says where the next bytes should go, and gives the frames they complete.
 
-    Small frames pass through one buffer that is reused. A frame that doesn't fit is received right into the bytes
-    object that is handed out, so that an answer of many MiB is never copied.
+    Small frames pass through one buffer that is reused. Frames that don't fit have another one, which is kept as long
+    as large frames follow each other: to copy a frame out of memory that is in use already takes much less time than
+    to have fresh memory for each.
 
     Args:
         limit: bytes of the longest frame that is taken.
@@ -35,7 +38,8 @@ class FrameReader:
         self._view = memoryview(self._small)
         self._start = 0  # of what is in the buffer and not yet given
         self._end = 0
-        self._large: io.BytesIO | None = None
+        self._large = bytearray()
+        self._size = 0  # of the large frame
         self._rest: memoryview | None = None  # what is still missing of the large frame
 
     def buffer(self) -> memoryview:
@@ -67,6 +71,7 @@ class FrameReader:
                     self._begin_large(size, start + 4, end)
                     start = end
                 break
+            self._large = bytearray()
             yield bytes(self._view[start + 4 : after])
             start = after
         if start == end:
@@ -78,16 +83,18 @@ class FrameReader:
         self._start, self._end = start, end
 
     def _begin_large(self, size: int, start: int, end: int) -> None:
-        # CPython's BytesIO gives away the very bytes that it was made of, with what was put into its buffer since.
-        self._large = io.BytesIO(bytes(size))
-        view = self._large.getbuffer()
+        if len(self._large) < size:
+            self._large = bytearray(size)
+        self._size = size
+        view = memoryview(self._large)[:size]
         view[: end - start] = self._view[start:end]
         self._rest = view[end - start :]
 
     def _end_large(self) -> bytes:
-        assert self._large is not None
-        frame = self._large.getvalue()
-        self._large = self._rest = None
+        self._rest = None
+        frame = bytes(memoryview(self._large)[: self._size])
+        if len(self._large) > _KEPT:
+            self._large = bytearray()
         return frame
 
 

@@ -1,6 +1,8 @@
 """Compiles (message, version) into a function that encodes and one that decodes.
 
-A declaration is turned into Python source once, on first use, and run from then on. What the source looks like:
+A declaration is turned into Python source on first use, each function by itself, and run from then on: most of a
+program's start-up is spent in the compiler, and nearly every program only reads a message, or only writes it. What the
+source looks like:
 
 - Nested structs are written out in place: there are loops over arrays, but no calls from struct to struct, and no
   look at the declaration at run time.
@@ -34,7 +36,7 @@ M = TypeVar("M", bound="Message")
 
 
 class Codec(Generic[M]):
-    """Encoder and decoder of one message in one version.
+    """Encoder and decoder of one message in one version, each compiled when it is first asked for.
 
     Attributes:
         encode: `encode(message) -> bytes`; `encode(message, join) -> join(pieces)`, where `pieces` is a list of bytes
@@ -43,18 +45,28 @@ class Codec(Generic[M]):
         read: `read(data, pos) -> (message, end)`, where more may follow, such as a body after its header.
     """
 
-    __slots__ = ("decode", "encode", "read")
+    __slots__ = ("_cls", "_version", "decode", "encode", "read")
+
+    encode: Callable[..., Any]
+    decode: Callable[[Buffer], M]
+    read: Callable[[Buffer, int], tuple[M, int]]
 
     def __init__(self, cls: type[M], version: int) -> None:
         cls.__message__.check_version(version)
-        encoder, decoder = Encoder(cls, version).compile(), Decoder(cls, version).compile()
-        self.encode: Callable[..., Any] = encoder["encode"]
-        self.decode: Callable[[Buffer], M] = decoder["decode"]
-        self.read: Callable[[Buffer, int], tuple[M, int]] = decoder["read"]
+        self._cls, self._version = cls, version
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Compile a function; it lies in its slot from then on, and this isn't called for it any more."""
+        if name not in ("encode", "decode", "read"):
+            raise AttributeError(name)
+        emitter = Encoder if name == "encode" else Decoder
+        function = emitter(self._cls, self._version).compile(name)
+        setattr(self, name, function)
+        return function
 
 
 class CodecTable(dict[int, Codec[Any]]):
-    """The codecs of one message by version, each compiled when it is first asked for."""
+    """The codecs of one message by version, each made when it is first asked for."""
 
     def __init__(self, cls: type[Message]) -> None:
         super().__init__()
@@ -68,4 +80,4 @@ class CodecTable(dict[int, Codec[Any]]):
 def source_of(cls: type[Message], version: int) -> str:
     """The Python source that the compiler makes for a message in a version, for reading."""
     encoder, decoder = Encoder(cls, version), Decoder(cls, version)
-    return f"{encoder.source()}\n\n{decoder.source()}"
+    return "\n\n".join((encoder.source("encode"), decoder.source("decode"), decoder.source("read")))

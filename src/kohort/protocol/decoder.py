@@ -35,8 +35,8 @@ class Decoder(Emitter):
             "UUIDS": primitives.UUIDS,
         }
 
-    def source(self) -> str:
-        """Write both functions."""
+    def source(self, function: str) -> str:
+        """Write `decode` or `read`."""
         self.lines.clear()
         self.counter = 0
         self.names["explain"] = trace.explain_bytes
@@ -44,19 +44,21 @@ class Decoder(Emitter):
         message = self.struct(self.cls)
         self.flush()
         body = "\n".join(self.lines)
+        if function == "decode":
+            return (
+                f"def decode(data):\n"
+                f"    if type(data) is not bytes:\n"
+                f"        data = bytes(memoryview(data))\n"
+                f"    try:\n"
+                f"        pos = 0\n"
+                f"{body}\n"
+                f"        if pos == len(data):\n"
+                f"            return {message}\n"
+                f"    except FAULTS as fault:\n"
+                f"        raise explain(MESSAGE, VERSION, data, 0, True) from fault\n"
+                f"    raise explain(MESSAGE, VERSION, data, 0, True)\n"
+            )
         return (
-            f"def decode(data):\n"
-            f"    if type(data) is not bytes:\n"
-            f"        data = bytes(memoryview(data))\n"
-            f"    try:\n"
-            f"        pos = 0\n"
-            f"{body}\n"
-            f"        if pos == len(data):\n"
-            f"            return {message}\n"
-            f"    except FAULTS as fault:\n"
-            f"        raise explain(MESSAGE, VERSION, data, 0, True) from fault\n"
-            f"    raise explain(MESSAGE, VERSION, data, 0, True)\n"
-            f"\n\n"
             f"def read(data, pos):\n"
             f"    if type(data) is not bytes:\n"
             f"        data = bytes(memoryview(data))\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kohort.protocol.schema import Field, Struct
@@ -51,14 +52,15 @@ class Emitter(ABC):
         """Whether the length before the field is a varint."""
         return self.flexible and field.compact
 
-    def compile(self) -> dict[str, Any]:
-        """The functions that the source defines, by name."""
+    def compile(self, function: str) -> Callable[..., Any]:
+        """One of the functions that the source may define."""
         spec = self.cls.__message__
-        code = compile(self.source(), f"<codec of {spec.name} v{self.version}>", "exec")
+        code = compile(self.source(function), f"<codec of {spec.name} v{self.version}>", "exec")
         scope = dict(self.names)
         exec(code, scope)
-        return scope
+        made: Callable[..., Any] = scope[function]
+        return made
 
     @abstractmethod
-    def source(self) -> str:
-        """Write the source of the functions."""
+    def source(self, function: str) -> str:
+        """Write the source of a function."""

@@ -41,8 +41,8 @@ class Encoder(Emitter):
             "write_tags": primitives.write_tags,
         }
 
-    def source(self) -> str:
-        """Write the function."""
+    def source(self, function: str) -> str:
+        """Write `encode`; there's no other function."""
         self.lines.clear()
         self.counter = 0
         self.names["explain"] = trace.explain_value
@@ -51,7 +51,7 @@ class Encoder(Emitter):
         self.flush()
         body = "\n".join(self.lines)
         return (
-            f'def encode(message, join=b"".join):\n'
+            f'def {function}(message, join=b"".join):\n'
             f"    try:\n"
             f"        out = []\n"
             f"{body}\n"

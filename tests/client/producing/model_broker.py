@@ -29,9 +29,12 @@ class ModelLeader:
     epoch: int = -1
     next_sequence: int = 0
     recent: deque[tuple[int, int, int]] = field(default_factory=lambda: deque(maxlen=5))  # first, count, offset
+    refused: dict[bytes, ErrorCode] = field(default_factory=dict)  # what is wrong with records stays wrong
 
     def append(self, data: bytes) -> tuple[ErrorCode, int]:
         """Kafka's checks, in Kafka's order."""
+        if data in self.refused:
+            return self.refused[data], -1
         header = check_batch(data)
         first, count = header.base_sequence, header.record_count
         if header.producer_epoch < self.epoch:
@@ -42,7 +45,7 @@ class ModelLeader:
                     return ErrorCode.NONE, offset
             if first != self.next_sequence:
                 return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
-        elif first != 0:
+        elif first != 0 and self.epoch >= 0:  # who isn't known yet may begin anywhere
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1
         else:
             self.recent.clear()
@@ -67,6 +70,7 @@ class ModelProducer:
         self.now = 0.0
         self.deliveries: list[Delivery] = []
         self.wire: deque[tuple[ProducerBatch, bytes]] = deque()
+        self.unread: list[deque[bytes]] = []  # what was sent over lost connections, and the broker may yet read
 
     def send(self, count: int) -> None:
         """A batch of that many records, each of which has its number as value."""

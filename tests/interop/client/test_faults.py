@@ -79,7 +79,6 @@ def test_anything_at_random(seed: int, strategy: str, broker: Server, new_topic:
             auto_commit_interval_ms=50,
             session_timeout_ms=3000,
             heartbeat_interval_ms=200,
-            max_poll_interval_ms=2000,  # an answer to JoinGroup may take longer, and the plan swallows answers
             fetch_max_wait_ms=50,
             max_partition_fetch_bytes=2000,
         ) as consumer:

@@ -119,10 +119,18 @@ class Sending:
             now = asyncio.get_running_loop().time()
             self._due = max(self._due, now) + rows.num_rows / self._rate
             await asyncio.sleep(self._due - rows.num_rows / self._rate - now)
-        delivery = await self._producer.send_table(self._topic, rows, partition=self._partition)
-        self._deliveries.append((delivery, rows.num_rows))
+        sending = asyncio.ensure_future(self._producer.send_table(self._topic, rows, partition=self._partition))
+        cancelled = None
+        try:
+            await asyncio.shield(sending)
+        except asyncio.CancelledError as error:
+            cancelled = error
+            await asyncio.wait([sending])  # half a block couldn't be counted
+        self._deliveries.append((sending.result(), rows.num_rows))
         size = sum(len(content(rows.column(name))) for name in ("key", "value") if name in rows.schema.names)
         self.progress.advance(rows.num_rows, size)
+        if cancelled is not None:
+            raise cancelled
         while self._deliveries and self._deliveries[0][0].done():
             await self._settle_first()
 

@@ -110,7 +110,8 @@ class Accumulator:
             node: the broker's id.
             now: ms.
             state: knows the producer's id and epoch, for sequences.
-            may_send: whether a partition's batches may be sent; called when there are some. It may raise the epoch.
+            may_send: whether a partition's batches may be sent; called when there are some. It may raise the epoch, and
+                give batches up.
         """
         active = self._active.get(node)
         if not active:
@@ -132,6 +133,8 @@ class Accumulator:
                 continue
             if not queue.retries and not queue.waiting:
                 queue.seal()
+            if not queue.retries and not queue.waiting:
+                continue
             head = queue.retries[0] if queue.retries else queue.waiting[0]
             if batches and head.size > room:
                 next_at = now

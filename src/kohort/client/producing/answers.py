@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from kohort.client.errors import ClientError, RequestTimeoutError, kafka_error
@@ -14,13 +14,15 @@ from kohort.client.producing.partition_queue import PartitionQueue
 from kohort.client.producing.produce_request import PartitionAnswer
 from kohort.client.producing.settings import ProducerSettings
 from kohort.client.producing.transactions import ProducerState
-from kohort.client.producing.verdicts import Verdict, verdict_of
+from kohort.client.producing.verdicts import DOUBTFUL, Verdict, verdict_of
 from kohort.protocol.errors import ErrorCode, KafkaError
 
 __all__ = ["AnswerJudge"]
 
 _SOON_MS: Final = 20.0
 """The transaction before is being finished; that takes no longer than writing its markers."""
+
+_MAYBE: Final = " (they may be in the log)"
 
 _ABORTED: Final = ClientError("the transaction that it was sent in was aborted")
 
@@ -61,6 +63,7 @@ class AnswerJudge:
         error = kafka_error(answer.error_code, answer.error_message or None)
         verdict = verdict_of(error.code)
         batch.trouble = error
+        batch.doubtful |= error.code in DOUBTFUL
         queue = self._queue(batch)
         match verdict:
             case Verdict.WRITTEN:
@@ -75,12 +78,13 @@ class AnswerJudge:
                 self._again(batch, now, 0.0, gap=True)
             case _:
                 queue.refused(batch)
-                self._refused(batch, verdict, _explained(error, answer))
+                self._refused(batch, verdict, _explained(error, answer, batch))
         return verdict
 
     def unanswered(self, batch: ProducerBatch, error: Exception, now: float) -> None:
         """The connection broke, or nothing came in time: nobody knows whether it is in the log."""
         batch.trouble = error
+        batch.doubtful = True
         self._again(batch, now, self._pause(batch.attempts))
 
     def unsendable(self, batch: ProducerBatch, error: Exception) -> None:
@@ -104,7 +108,8 @@ class AnswerJudge:
         parts: list[ProducerBatch] = []
         for place, (data, count) in enumerate(split_records(batch, self._settings)):
             part = ProducerBatch(batch.target, (*batch.order, place), batch.created)
-            part.encoded, part.count, part.trouble = data, count, batch.trouble
+            part.encoded, part.count = data, count
+            part.trouble, part.doubtful = batch.trouble, batch.doubtful
             part.size = len(data)
             start = sum(before.count for before in parts)
             part.timestamps = batch.timestamps[start : start + count]
@@ -141,6 +146,8 @@ class AnswerJudge:
         self._failed.append(batch)
         self._accumulator.release(batch)
         batch.fail(error)
+        if self._transactional and batch.attempts:
+            self._state.stale_epoch = True
         if self._transactional and not self._state.failed:
             self._state.abortable(error)
             if self._state.failed:
@@ -149,7 +156,7 @@ class AnswerJudge:
     def _time_out(self, batch: ProducerBatch) -> None:
         ms = self._settings.delivery_timeout_ms
         detail = f"; the last error: {batch.trouble}" if batch.trouble else ""
-        fate = " (they may be in the log)" if batch.attempts else ""
+        fate = _MAYBE if batch.attempts else ""
         self._give_up(
             batch, RequestTimeoutError(f"{batch.target}: not delivered within delivery_timeout_ms={ms}{fate}{detail}")
         )
@@ -192,7 +199,14 @@ class AnswerJudge:
                 state.bump()
             if state.identity is None:
                 return False
-            queue.renew(state.identity)
+            for batch in queue.renew(state.identity):
+                self._give_up(
+                    batch,
+                    ClientError(
+                        f"{batch.target}: no answer came to it, and one before it wasn't delivered, so that sending it "
+                        f"again might write it twice{_MAYBE}; the last error: {batch.trouble}"
+                    ),
+                )
         return True
 
     def take_losses(self) -> tuple[Counter[str], Exception | None]:
@@ -205,11 +219,10 @@ class AnswerJudge:
         return lost, unseen[0].error if unseen else None
 
 
-def _explained(error: KafkaError, answer: PartitionAnswer) -> KafkaError:
-    """The error, with what the broker says of single records."""
-    said: Sequence[str] = [
-        f"record {each.batch_index}: {each.batch_index_error_message}" for each in answer.record_errors[:3]
-    ]
-    if not said:
-        return error
-    return KafkaError(error.code, "; ".join([*([error.detail] if error.detail else []), *said]))
+def _explained(error: KafkaError, answer: PartitionAnswer, batch: ProducerBatch) -> KafkaError:
+    """The error, with what the broker says of single records, and what isn't known."""
+    said = [error.detail] if error.detail else []
+    said += [f"record {each.batch_index}: {each.batch_index_error_message}" for each in answer.record_errors[:3]]
+    if batch.doubtful:
+        said.append(f"not every attempt was answered{_MAYBE}")
+    return KafkaError(error.code, "; ".join(said)) if said else error

@@ -42,6 +42,7 @@ class ProducerBatch:
         encoded: the batch as it is sent.
         identity, sequence: of an idempotent producer, once it was drained.
         attempts: how often it was sent.
+        doubtful: whether an attempt may have put it into the log, or may still do so.
         base_offset, append_time: where it was written, when by the broker's clock (-1: the records' own times count).
         error: why it wasn't.
         seen: how many records' errors somebody has looked at.
@@ -49,7 +50,7 @@ class ProducerBatch:
     """
 
     __slots__ = (
-        "_starts", "append_time", "attempts", "base_offset", "count", "created", "done", "encoded", "error", "headers",
+        "_starts", "append_time", "attempts", "base_offset", "count", "created", "done", "doubtful", "encoded", "error", "headers",
         "identity", "keyed", "keys", "order", "parts", "seen", "sequence", "size", "target", "timestamps",
         "trouble", "values", "watchers",
     )  # fmt: skip
@@ -69,6 +70,7 @@ class ProducerBatch:
         self.identity: Identity | None = None
         self.sequence = -1
         self.attempts = 0
+        self.doubtful = False
         self.done = False
         self.base_offset = -1
         self.append_time = -1

@@ -8,14 +8,18 @@
 Rules, from which order and exactly-once follow:
 
 1. A sequence is given when a batch is first sent, and the range of records that it stands for never changes, but for
-   rule 5. A lost connection leaves a batch's fate unknown; sending it again with the same sequence finds out, since
+   rule 7. A lost connection leaves a batch's fate unknown; sending it again with the same sequence finds out, since
    the broker knows the last five.
 2. After an error nothing of the partition is sent until all that is in flight is answered; then what failed goes
    again, in order, before anything new.
 3. No more than `most_in_flight` batches have been sent and not been answered for good.
-4. The first unanswered batch that meets a gap, is refused, or expired without anything sent after it, breaks the
-   sequence: what follows it can't be in the log.
-5. Broken sequences are mended when all before the break is done: the producer's epoch rises, and what follows begins
+4. A producer id's first batch goes alone until it is written: a broker lets a producer that it doesn't know begin with
+   any sequence, so it would take the second batch where it refused the first.
+5. A batch that is given up, and can't be in the log, breaks the sequence: what follows can't be there either.
+6. One that is given up and may be in the log (`doubtful`) breaks nothing yet: what was sent after it goes again as it
+   is. If that is written, so was the other; if it meets a gap, that breaks the sequence. But then what is doubtful
+   is given up, too: the broker may still read what was sent over a connection that is lost.
+7. Broken sequences are mended when all before the break is done: the producer's epoch rises, and what follows begins
    at 0 under it (KIP-360). What may be in the log under its old sequence is thus never sent under a new one.
 """
 
@@ -51,8 +55,10 @@ class PartitionQueue:
 
     __slots__ = (
         "_broken_from",
+        "_certain",
         "_idempotent",
         "_identity",
+        "_introduced",
         "_most",
         "_next",
         "_recovering",
@@ -78,9 +84,11 @@ class PartitionQueue:
         self.retry_at = 0.0
         self._identity: Identity | None = None
         self._next = 0
+        self._introduced: int | None = None  # the producer id that the leader has seen
         self._recovering = False
         self._unresolved: Order | None = None
         self._broken_from: Order | None = None
+        self._certain = True  # that what follows the break isn't in the log
 
     @property
     def identity(self) -> Identity | None:
@@ -105,19 +113,25 @@ class PartitionQueue:
             self.open = None
 
     def wants_new_epoch(self) -> bool:
-        """Whether rule 5 asks for a new epoch before anything more can be sent."""
+        """Whether rule 7 asks for a new epoch before anything more can be sent."""
         if self.in_flight or not self._idempotent:
             return False
         if self._broken_from is None:
-            # What expired was last: nothing will tell whether it is in the log, and so which sequence is next.
+            # What was given up was last: nothing will tell whether it is in the log, and so which sequence is next.
             return self._unresolved is not None and not self.retries
         return not self.retries or self.retries[0].order >= self._broken_from
 
-    def renew(self, identity: Identity) -> None:
-        """Begin again at sequence 0 under a new epoch or id, with what must be sent again."""
+    def renew(self, identity: Identity) -> list[ProducerBatch]:
+        """Begin again at sequence 0 under a new epoch or id, with what must be sent again.
+
+        What might be written twice is given up and returned (rule 6).
+        """
+        risky = [] if self._certain else [batch for batch in self.retries if batch.doubtful]
+        self.retries = [batch for batch in self.retries if batch not in risky]
         self._begin(identity)
         for batch in self.retries:
             self._number(batch)
+        return risky
 
     def take(self, now: float, identity: Identity | None) -> ProducerBatch | None:
         """The next batch to send, which is in flight from now on; None if there is none, or it must wait."""
@@ -144,15 +158,20 @@ class PartitionQueue:
 
     def blocked(self, now: float) -> bool:
         """Whether nothing may be sent before an answer comes, or before `retry_at`."""
-        return (
-            now < self.retry_at or len(self.in_flight) >= self._most or (self._recovering and len(self.in_flight) > 0)
-        )
+        if now < self.retry_at:
+            return True
+        alone = self._recovering or (self._idempotent and not self._is_introduced())
+        return len(self.in_flight) >= (1 if alone else self._most)
+
+    def _is_introduced(self) -> bool:
+        return self._identity is not None and self._identity.producer_id == self._introduced
 
     def _begin(self, identity: Identity) -> None:
         self._identity = identity
         self._next = 0
         self._unresolved = None
         self._broken_from = None
+        self._certain = True
 
     def _number(self, batch: ProducerBatch) -> None:
         batch.identity, batch.sequence = self._identity, self._next
@@ -161,6 +180,8 @@ class PartitionQueue:
     def written(self, batch: ProducerBatch) -> None:
         """It is in the log, and so is everything before it."""
         self.in_flight.remove(batch)
+        if batch.identity is not None:
+            self._introduced = batch.identity.producer_id
         if self._unresolved is not None and batch.order > self._unresolved:
             self._unresolved = None
 
@@ -172,10 +193,10 @@ class PartitionQueue:
         self.in_flight.remove(batch)
         self.retry_at = max(self.retry_at, retry_at)
         if gap and self._idempotent and self.is_first(batch):
-            self._break(batch.order)
-        elif batch.done:
-            self._doubt(batch)
-        if not batch.done:
+            self._break(batch.order, certain=False)
+        if batch.done:
+            self._give_up(batch)
+        else:
             self._recovering = True
             self._insert(batch)
 
@@ -184,17 +205,20 @@ class PartitionQueue:
         return all(other.order > batch.order for other in chain(self.in_flight, self.retries))
 
     def refused(self, batch: ProducerBatch) -> None:
-        """It is answered for good, and not in the log."""
+        """The broker won't have it."""
         self.in_flight.remove(batch)
-        if self._idempotent:
-            self._break(batch.order)
+        self._give_up(batch)
 
-    def _break(self, order: Order) -> None:
-        self._broken_from = order if self._broken_from is None else min(order, self._broken_from)
+    def _give_up(self, batch: ProducerBatch) -> None:
+        """It was sent, and won't be again."""
+        if batch.doubtful:
+            self._unresolved = batch.order if self._unresolved is None else max(self._unresolved, batch.order)
+        elif self._idempotent:
+            self._break(batch.order, certain=True)
 
-    def _doubt(self, batch: ProducerBatch) -> None:
-        """It was given up, and may be in the log or not."""
-        self._unresolved = batch.order if self._unresolved is None else max(self._unresolved, batch.order)
+    def _break(self, order: Order, *, certain: bool) -> None:
+        if self._broken_from is None or order < self._broken_from:
+            self._broken_from, self._certain = order, certain
 
     def _insert(self, batch: ProducerBatch) -> None:
         self.retries.append(batch)
@@ -220,7 +244,7 @@ class PartitionQueue:
         for batch in [batch for batch in self.retries if batch.created <= deadline]:
             self.retries.remove(batch)
             expired.append(batch)
-            self._doubt(batch)
+            self._give_up(batch)
         while self.waiting and self.waiting[0].created <= deadline:
             expired.append(self.waiting.popleft())
         if self.open is not None and self.open.created <= deadline:
@@ -234,7 +258,7 @@ class PartitionQueue:
         if self.open is not None:
             dropped.append(self.open)
         for batch in self.retries:
-            self._doubt(batch)
+            self._give_up(batch)
         self.retries.clear()
         self.waiting.clear()
         self.open = None

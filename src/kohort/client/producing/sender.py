@@ -188,7 +188,10 @@ class Sender:
             try:
                 connection = await self._cluster.connection(lane.node)
                 lane.trouble = None
+                before = self._accumulator.buffered
                 due = self._accumulator.due(lane.node, self.now(), self._state, self._judge.may_send)
+                if self._accumulator.buffered < before:
+                    self._progressed()
                 self._do_chores()
                 if not due.batches:
                     return due.next_at

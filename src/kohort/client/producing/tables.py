@@ -95,7 +95,8 @@ def encode_table(
         targets = _partition_column(piece.column("partition"))
         _route_keys(targets, piece, routes)
     else:
-        targets = np.full(piece.num_rows, -1, np.int32)
+        # One partition keeps the order of all rows, with keys and without.
+        targets = np.full(piece.num_rows, 0 if count == 1 else -1, np.int32)
         _route_keys(targets, piece, routes)
     if "partition" in piece.schema.names:
         piece = piece.drop_columns(["partition"])

@@ -7,7 +7,7 @@ from typing import Final
 
 from kohort.protocol.errors import ErrorCode
 
-__all__ = ["VERDICTS", "Verdict", "verdict_of"]
+__all__ = ["DOUBTFUL", "VERDICTS", "Verdict", "verdict_of"]
 
 
 class Verdict(enum.Enum):
@@ -51,6 +51,17 @@ VERDICTS: Final[dict[ErrorCode, Verdict]] = {
     ErrorCode.UNSUPPORTED_VERSION: Verdict.FATAL,
 }
 """Codes that aren't here are sent again if Kafka calls them retriable, and refused otherwise."""
+
+DOUBTFUL: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.NETWORK_EXCEPTION,
+    }
+)
+"""Codes that leave open whether the batch is in the log."""
 
 
 def verdict_of(code: ErrorCode) -> Verdict:

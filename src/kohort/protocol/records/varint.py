@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from functools import lru_cache
 
 __all__ = ["read_varint", "varint"]
 
-_BYTES: Final = [bytes([value]) for value in range(128)]
 
-
+@lru_cache(maxsize=4096)  # lengths, and distances to the record before, come again and again
 def varint(value: int) -> bytes:
     """A signed number of up to 64 bits, seven bits a byte, the low ones first."""
     value = (value << 1 ^ value >> 63) & 0xFFFF_FFFF_FFFF_FFFF
-    if value < 128:
-        return _BYTES[value]
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
