@@ -123,7 +123,7 @@ class Benchmark:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.client", description=__doc__.partition("\n")[0])
     parser.add_argument("--broker", choices=[*BROKERS, "both"], help="both, unless there is no Java")
-    parser.add_argument("--records", type=int, default=500_000, help="of 100 bytes; half as many of 1 KiB")
+    parser.add_argument("--records", type=int, default=300_000, help="of 100 bytes; half as many of 1 KiB")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=[*WORKS, *OTHERS], default=[*WORKS, *OTHERS], metavar="WORK")
     parser.add_argument("--libraries", nargs="+", choices=LIBRARIES, default=LIBRARIES, metavar="LIBRARY")

@@ -59,7 +59,6 @@ class ModernCoordinator:
         elif request.member_epoch < member.epoch:
             # An answer was lost. The member must say all there is, and gets it again.
             assert request.topic_partitions is not None, "a member that missed an answer says everything"
-            member.told = None
         member.heard = now
         names = request.subscribed_topic_names
         if names is not None and frozenset(names) != member.topics:
@@ -71,7 +70,9 @@ class ModernCoordinator:
             # What it was given but doesn't name may be on its way to it; what it must give back isn't, any more.
             member.has -= member.has - owned - self.target[request.member_id]
         self._reconcile(request.member_id, member)
-        return self._given(member, full=request.topic_partitions is not None and names is not None)
+        # As Kafka has it: only one that says all of this is told again what it was told already.
+        full = request.rebalance_timeout_ms >= 0 and request.topic_partitions is not None and names is not None
+        return self._given(member, full=full)
 
     def _reconcile(self, member_id: str, member: _Member) -> None:
         target = self.target[member_id]

@@ -7,7 +7,7 @@ from collections import deque
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.client.errors import ConnectionLostError, RequestTimeoutError
+from kohort.client.errors import ClientError, ConnectionLostError, RequestTimeoutError
 from kohort.client.types import RecordMetadata
 from kohort.protocol.errors import ErrorCode, KafkaError
 
@@ -167,6 +167,27 @@ def test_what_expired_unanswered_may_be_in_the_log_and_costs_an_epoch() -> None:
     assert "may be in the log" in str(error) and "lost" in str(error)
     assert leader.log == [b"000000", b"000001"]
     assert producer.state.identity == (7, 1)
+
+
+def test_what_the_broker_may_still_read_is_not_sent_under_another_epoch() -> None:
+    steps = [("send", 1), ("drain", 0), ("write", 0), ("send", 1), ("drain", 0), ("wait", 600), ("send", 1), ("drain", 0)]
+    producer, leader = play([*steps, ("lose", 0), ("wait", 600), ("send", 1), ("drain", 0), ("write", 0)])
+    assert isinstance(producer.deliveries[1].exception(), RequestTimeoutError)
+    finish(producer, leader)
+    error = producer.deliveries[2].exception()
+    assert isinstance(error, ClientError) and "twice (they may be in the log)" in str(error)
+    read_late(producer, leader, 0)
+    assert leader.log == [b"000000", b"000003"]
+    assert producer.state.identity == (7, 1)
+
+
+def test_what_follows_a_refused_batch_that_may_be_in_the_log_is_found_out_about() -> None:
+    steps = [("send", 1), ("drain", 0), ("write", 0), *[("send", 1), ("drain", 0)] * 2, ("lose", 2), ("wait", 10)]
+    producer, leader = play([*steps, ("drain", 0), ("refuse", 2)])
+    assert "may be in the log" in str(producer.deliveries[1].exception())
+    finish(producer, leader)
+    assert leader.log == [b"000000", b"000001", b"000002"]
+    assert producer.deliveries[2].result().offset == 2
 
 
 def test_what_is_too_large_goes_in_halves_with_the_same_sequences() -> None:

@@ -34,7 +34,7 @@ from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
 from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from kohort.protocol.records.batch import check_batch
 
-from ..support.running import run
+from ..support.running import run, until
 from ..support.scripted_broker import Asked, HangUpError, ScriptedBroker
 
 ID = UUID(int=5)
@@ -287,6 +287,28 @@ def test_a_failed_record_fails_the_transaction_and_an_abort_makes_it_good() -> N
             assert sequences(server) == [(0, 0), (1, 0)]
             ends = [each.committed for each in server.requests(EndTxnRequest) if isinstance(each, EndTxnRequest)]
             assert ends == [False, True]
+
+    run(body())
+
+
+def test_what_an_aborted_transaction_left_in_doubt_costs_an_epoch() -> None:
+    async def body() -> None:
+        async with transactional() as server:
+
+            def hang_up(asked: Asked) -> ProduceResponse:
+                raise HangUpError
+
+            server.script[ProduceRequest] = hang_up
+            async with producer(server, transactional_id="tx") as client:
+                await client.begin_transaction()
+                await client.send("t", b"v")
+                await until(lambda: bool(server.requests(ProduceRequest)))
+                await client.abort_transaction()
+                server.script[ProduceRequest] = lambda asked: produced()
+                async with asyncio.timeout(5), client.transaction():
+                    await client.send("t", b"w")
+            assert sequences(server)[0] == (0, 0)
+            assert sequences(server)[-1] == (1, 0)
 
     run(body())
 

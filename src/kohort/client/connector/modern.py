@@ -36,9 +36,10 @@ class ConsumerMembership:
         self.heartbeat_interval_ms = settings.heartbeat_interval_ms
         self.subscription = Subscription()
         self._ids: dict[str, UUID] = {}
-        # What the coordinator last heard, so that only changes are sent.
+        # What the coordinator last heard, so that only changes are sent. What is owned is told by ids of topics: one
+        # that was made anew is another topic.
         self._told_subscription: Subscription | None = None
-        self._told_owned: Partitions | None = None
+        self._told_owned: dict[UUID, tuple[int, ...]] | None = None
         self._told_pattern = False
         self._assignment: dict[UUID, tuple[int, ...]] | None = None
 
@@ -47,26 +48,31 @@ class ConsumerMembership:
         self.forget()
         self.generation = _JOIN
         request = self._request(_JOIN)
-        request.rebalance_timeout_ms = self._settings.max_poll_interval_ms
         request.rack_id = self._settings.client_rack or None
         request.server_assignor = self._settings.group_remote_assignor
-        request.topic_partitions = []
-        self._tell_subscription(request)
-        self._told_owned = frozenset()
+        self._tell(request, frozenset())
         return self._call(request)
 
     def heartbeat(self, owned: Partitions) -> Call:
         """A heartbeat, with what changed since the last one that the coordinator answered."""
         request = self._request(self.generation)
+        self._tell(request, owned)
+        return self._call(request)
+
+    def _tell(self, request: ConsumerGroupHeartbeatRequest, owned: Partitions) -> None:
+        if self._told_owned is None:
+            # With this, the subscription and what is owned, the answer has the assignment, be it news or not: an
+            # earlier one may have got lost with it.
+            request.rebalance_timeout_ms = self._settings.max_poll_interval_ms
         if self.subscription != self._told_subscription:
             self._tell_subscription(request)
-        if owned != self._told_owned:
+        by_id = {self._ids[topic]: numbers for topic, numbers in by_topic(owned).items()}
+        if by_id != self._told_owned:
             request.topic_partitions = [
-                ConsumerGroupHeartbeatRequest.TopicPartition(topic_id=self._ids[topic], partitions=numbers)
-                for topic, numbers in by_topic(owned).items()
+                ConsumerGroupHeartbeatRequest.TopicPartition(topic_id=topic_id, partitions=numbers)
+                for topic_id, numbers in by_id.items()
             ]
-            self._told_owned = owned
-        return self._call(request)
+            self._told_owned = by_id
 
     def _tell_subscription(self, request: ConsumerGroupHeartbeatRequest) -> None:
         request.subscribed_topic_names = tuple(sorted(self.subscription.topics))

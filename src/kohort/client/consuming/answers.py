@@ -18,10 +18,13 @@ from kohort.protocol.messages.fetch import FetchResponse
 from kohort.protocol.records.batch import BatchHeader, check_batch, scan_batches
 from kohort.protocol.records.plain import read_records
 
-__all__ = ["PIECE_BYTES", "Answer", "Piece", "read_answer"]
+__all__ = ["PIECE_BYTES", "SMALL_PIECE_BYTES", "Answer", "Piece", "read_answer"]
 
 PIECE_BYTES: Final = 1024 * 1024
 """Bytes of batches that are decoded at once: what a loop may be held up for, and what stays in memory decoded."""
+
+SMALL_PIECE_BYTES: Final = 64 * 1024
+"""The same while records are decoded one after another, and the user waits for the first of them."""
 
 Aborted = FetchResponse.TopicResponse.Partition.AbortedTransaction
 
@@ -68,7 +71,13 @@ class Answer:
 
 
 def read_answer(
-    partition: TopicPartition, data: bytes, offset: int, aborted: Sequence[Aborted] | None, *, check: bool = True
+    partition: TopicPartition,
+    data: bytes,
+    offset: int,
+    aborted: Sequence[Aborted] | None,
+    *,
+    check: bool = True,
+    piece_bytes: int = PIECE_BYTES,
 ) -> Answer:
     """Take apart what came.
 
@@ -78,6 +87,7 @@ def read_answer(
         offset: what was asked for.
         aborted: the aborted transactions among them, if only committed records are wanted.
         check: whether to compare checksums.
+        piece_bytes: where to end a piece; a batch isn't divided.
     """
     waiting = sorted(aborted or (), key=_BY_FIRST_OFFSET, reverse=True)
     aborting: set[int] = set()
@@ -98,7 +108,7 @@ def read_answer(
                 check_batch(data, header.position)
             if header.next_offset <= end:
                 continue
-            if size and (size + header.size > PIECE_BYTES or header.partition_leader_epoch != epoch):
+            if size and (size + header.size > piece_bytes or header.partition_leader_epoch != epoch):
                 finish()
             while waiting and waiting[-1].first_offset <= header.last_offset:
                 aborting.add(waiting.pop().producer_id)

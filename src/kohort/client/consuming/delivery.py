@@ -17,7 +17,7 @@ from operator import length_hint
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kohort.client.consuming.answers import Piece
-from kohort.client.consuming.column_codec import columns_if_loaded, columns_loaded
+from kohort.client.consuming.column_codec import columns_if_loaded, columns_loaded, load_columns
 from kohort.client.consuming.decoding import WORTH_COLUMNS, DecodedPiece, Deserializer
 from kohort.client.consuming.partitions import ConsumedPartition, ConsumedPartitions
 from kohort.client.errors import ClientError, ClosedError, NoOffsetError, RecordError
@@ -32,6 +32,9 @@ T = TypeVar("T")
 
 _SLICE: Final = 1024
 """Records that are made at once; between two slices the event loop gets its turn."""
+
+_LARGE_ANSWER: Final = 64 * 1024
+"""Bytes of one answer from which on it's worth loading the module that decodes columns."""
 
 _RETRY_MS: Final = 1000
 """How long a partition isn't asked for after the user was told what is wrong with it."""
@@ -376,6 +379,8 @@ class Delivery:
     def _used_up(self, partition: ConsumedPartition, piece: Piece, decoded: DecodedPiece) -> None:
         partition.position = partition.consumed = decoded.next_offset
         partition.position_epoch = piece.leader_epoch
+        if len(piece.data) >= _LARGE_ANSWER:
+            load_columns()  # not before, or the user would wait for it with the first record
         if decoded.fault is not None:
             self._partitions.stop_at(partition, decoded.next_offset, decoded.fault)
         else:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 from kohort.client.cluster import Cluster
-from kohort.client.consuming.answers import read_answer
-from kohort.client.consuming.column_codec import load_columns
+from kohort.client.consuming.answers import PIECE_BYTES, SMALL_PIECE_BYTES, read_answer
+from kohort.client.consuming.column_codec import columns_if_loaded
 from kohort.client.consuming.fetch_session import Ask
 from kohort.client.consuming.fetcher import Fetcher
 from kohort.client.consuming.partitions import EARLIEST, ConsumedPartition, ConsumedPartitions, Phase
@@ -25,9 +25,6 @@ __all__ = ["Fetchers"]
 log = logging.getLogger("kohort.client.consumer")
 
 _Read = FetchResponse.TopicResponse.Partition
-
-_LARGE_ANSWER: Final = 64 * 1024
-"""Bytes of one answer from which on it's worth loading the module that decodes columns."""
 
 _LEADER_MOVED: Final = frozenset(
     {
@@ -210,10 +207,11 @@ class Fetchers:
             self.update()
         if read.records:
             data = bytes(read.records)
-            if len(data) >= _LARGE_ANSWER:
-                load_columns()
             aborted = read.aborted_transactions if self.settings.committed else None
-            answer = read_answer(at, data, ask.offset, aborted, check=self.settings.check_crcs)
+            piece_bytes = SMALL_PIECE_BYTES if columns_if_loaded() is None else PIECE_BYTES
+            answer = read_answer(
+                at, data, ask.offset, aborted, check=self.settings.check_crcs, piece_bytes=piece_bytes
+            )
             self.partitions.put(partition, answer)
             self._arrived()
 

@@ -4,7 +4,7 @@
     rows = decode_rows(batch, check_batch(batch))
     rows.values  # [b"value"]
 
-A few microseconds a record. It loads neither numba nor, unless something is compressed, pyarrow; `columns` is many
+A microsecond or two a record. It loads neither numba nor, unless something is compressed, pyarrow; `columns` is many
 times as fast for batches of more than a few hundred records.
 """
 
@@ -34,6 +34,9 @@ __all__ = ["Headers", "Rows", "decode_rows", "encode_rows", "row_size"]
 Headers = Sequence[tuple[str, bytes | None]]
 
 _NULL: Final = b"\x01"
+_SHORT_VARINTS: Final = (*(byte >> 1 ^ -(byte & 1) for byte in range(128)), *(None,) * 128)
+"""What the first byte of a varint stands for if it's the only one."""
+
 _NO_ATTRIBUTES: Final = b"\0"
 _MAX_ROW_OVERHEAD: Final = 5 + 1 + 10 + 5 + 5 + 5 + 5
 """Length, attributes, both deltas, the lengths of key and value, the number of headers: each at its longest."""
@@ -156,44 +159,75 @@ def decode_rows(data: Buffer, header: BatchHeader) -> Rows:
     """
     payload = payload_of(data, header)
     rows = Rows([], [], [], [], [])
-    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    offsets, timestamps, keys, values, all_headers = rows
+    base_offset, base_timestamp, last_delta = header.base_offset, header.base_timestamp, header.last_offset_delta
     fixed = header.max_timestamp if header.log_append_time else None
-    pos, previous = 0, -1
+    short, long = _SHORT_VARINTS, _read_long_varint
+    pos, previous, size = 0, -1, len(payload)
     try:
         for _ in range(header.record_count):
-            length, pos = read_varint(payload, pos)
+            # Six numbers, most of them of one byte; a call for each would take as long as all the rest.
+            if (length := short[payload[pos]]) is None:
+                length, pos = long(payload, pos)
+            else:
+                pos += 1
             end = pos + length
-            delta, pos = read_varint(payload, pos + 1)  # after the attributes, which mean nothing yet
-            offset_delta, pos = read_varint(payload, pos)
-            if not previous < offset_delta <= header.last_offset_delta:
+            pos += 1  # the attributes, which mean nothing yet
+            if (time_delta := short[payload[pos]]) is None:
+                time_delta, pos = long(payload, pos)
+            else:
+                pos += 1
+            if (offset_delta := short[payload[pos]]) is None:
+                offset_delta, pos = long(payload, pos)
+            else:
+                pos += 1
+            if not previous < offset_delta <= last_delta:
                 raise _corrupt(header, "a record's offset is outside its batch or out of order")
             previous = offset_delta
-            size, pos = read_varint(payload, pos)
-            key = None if size < 0 else payload[pos : (pos := pos + size)]
-            size, pos = read_varint(payload, pos)
-            value = None if size < 0 else payload[pos : (pos := pos + size)]
-            number, pos = read_varint(payload, pos)
+            if (length := short[payload[pos]]) is None:
+                length, pos = long(payload, pos)
+            else:
+                pos += 1
+            key = None if length < 0 else payload[pos : (pos := pos + length)]
+            if (length := short[payload[pos]]) is None:
+                length, pos = long(payload, pos)
+            else:
+                pos += 1
+            value = None if length < 0 else payload[pos : (pos := pos + length)]
+            if (number := short[payload[pos]]) is None:
+                number, pos = long(payload, pos)
+            else:
+                pos += 1
             headers: list[tuple[str, bytes | None]] = []
             if number:
                 if not 0 < number <= end - pos:
                     raise IndexError
                 pos = _read_headers(payload, pos, number, headers)
-            # Every size before was that of a slice, which a length that is too long leaves short of `pos`.
-            if pos != end or end > len(payload):
+            # Every length before was that of a slice, which one that is too long leaves short of `pos`.
+            if pos != end or end > size:
                 raise IndexError
-            rows.offsets.append(base_offset + offset_delta)
-            rows.timestamps.append(base_timestamp + delta if fixed is None else fixed)
-            rows.keys.append(key)
-            rows.values.append(value)
-            rows.headers.append(headers)
+            offsets.append(base_offset + offset_delta)
+            timestamps.append(base_timestamp + time_delta if fixed is None else fixed)
+            keys.append(key)
+            values.append(value)
+            all_headers.append(headers)
     except IndexError:
         count = len(rows.offsets)
         raise _corrupt(header, f"record {count} of {header.record_count} doesn't add up") from None
     except UnicodeDecodeError:
         raise _corrupt(header, "the name of a header isn't UTF-8") from None
-    if pos != len(payload):
+    if pos != size:
         raise _corrupt(header, "bytes are left over after the last record")
     return rows
+
+
+def _read_long_varint(data: bytes, pos: int) -> tuple[int, int]:
+    """As `read_varint`, quicker for numbers of two bytes."""
+    high = data[pos + 1]
+    if high > 127:
+        return read_varint(data, pos)
+    number = data[pos] & 127 | high << 7
+    return number >> 1 ^ -(number & 1), pos + 2
 
 
 def _read_headers(payload: bytes, pos: int, number: int, headers: list[tuple[str, bytes | None]]) -> int:
