@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from kohort.protocol.codec import source_of
+from kohort.protocol.codec import Codec, source_of
 from kohort.protocol.errors import ProtocolError, UnsupportedVersionError
 from kohort.protocol.message import Message
 from kohort.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
@@ -171,8 +171,18 @@ def test_ids_are_uuids_whatever_their_number() -> None:
 def test_source_is_straight_line_code() -> None:
     source = source_of(HeartbeatRequest, 4)
     assert "def encode(message, join=" in source
-    assert "for _ in range(tags" in source  # the one loop: unknown tagged fields
-    assert source.count("for ") == 2  # in decode and in read
+    assert source.count("read_tags(") == 2  # the one call, in decode and in read: unknown tagged fields
+    assert "for " not in source
+
+
+def test_each_function_is_compiled_when_it_is_first_asked_for() -> None:
+    codec = Codec(HeartbeatRequest, 4)
+    made = codec.encode
+    assert codec.encode is made
+    with pytest.raises(AttributeError):
+        object.__getattribute__(codec, "read")  # nobody has read yet
+    with pytest.raises(AttributeError, match="wrote"):
+        getattr(codec, "wrote")  # noqa: B009
 
 
 def test_pieces_hold_records_as_they_were_given() -> None:

@@ -252,10 +252,18 @@ class CoordinatorConnector:
                 self._begin(self._learn(effect))
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = self._loop.create_task(work)
+        task = self._loop.create_task(self._watched(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+    async def _watched(self, work: Coroutine[Any, Any, None]) -> None:
+        """What nobody foresaw must not leave the member waiting for ever."""
+        try:
+            await work
+        except Exception as error:
+            log.exception("group %s", self._settings.group_id)
+            self._perform(self._machine.refused(error, self._now()))
 
     async def _let_work(self) -> None:
         """Have the consumer give and take, one thing at a time, in order."""
@@ -266,23 +274,27 @@ class CoordinatorConnector:
                     await self._delegate.assign(effect.added, effect.assigned)
                 elif effect.partitions:
                     await self._delegate.revoke(effect.partitions, lost=effect.lost)
-            except Exception as error:  # whatever a user's callback raises is the user's to see
-                self._delegate.failed(error)
+            except (Exception, asyncio.CancelledError) as error:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    raise
+                # Whatever a user's callback raises is the user's to see, be it that what it waited for was cancelled.
+                self._delegate.failed(error if isinstance(error, Exception) else ClientError(f"callback: {error!r}"))
             if isinstance(effect, Take):
                 self._perform(self._machine.done(Input.ASSIGNED, effect.added, self._now()))
             else:
                 self._perform(self._machine.done(effect.done, effect.partitions, self._now()))
 
     async def _seek(self, effect: Seek) -> None:
-        """Find the coordinator and open the channel, however long it takes."""
+        """Find the coordinator and open the channel, however long it takes; after failures, not at once."""
+        failures, pause = self._backoff.attempts, self._backoff.next()
         if effect.lost:
             self._cluster.forget_coordinator(CoordinatorKind.GROUP, self._settings.group_id)
             lost, self._connection = self._connection, None
             if lost is not None:
                 await lost.close()
-            first, pause = not self._backoff.attempts, self._backoff.next()
-            if not first:
-                await asyncio.sleep(pause / 1000)
+        if failures:
+            await asyncio.sleep(pause / 1000)
         while True:
             try:
                 if self._membership.subscription.pattern is not None and not self._names_known:
@@ -330,12 +342,9 @@ class CoordinatorConnector:
             if code := getattr(response, "error_code", 0):
                 api = call.request.__message__.api
                 log.info("group %s: %s was answered with %s", self._settings.group_id, api, kafka_error(code))
-            effects = self._machine.answered(effect.turn, call.request, response, self._now())
-            if not any(
-                (isinstance(each, Seek) and each.lost) or (isinstance(each, Ask) and each.again) for each in effects
-            ):
+            else:
                 self._backoff.reset()
-            self._perform(effects)
+            self._perform(self._machine.answered(effect.turn, call.request, response, self._now()))
             if self._membership.unresolved:
                 self._cluster.request_refresh()
         self._answered.set()

@@ -101,7 +101,7 @@ class GroupOffsets:
             for partition, code in commit_codes(response, tuple(left), ids).items():
                 if code == ErrorCode.NONE:
                     del left[partition]
-                elif code in _LATER:
+                elif code in _LATER and not self._gone(partition, code):
                     later = kafka_error(code, str(partition))
                     by_name = by_name or code == ErrorCode.UNKNOWN_TOPIC_ID
                 elif code in _PASSED:
@@ -167,6 +167,13 @@ class GroupOffsets:
         if left:
             await self._until_done("look up committed offsets", attempt, timeout_ms)
         return found
+
+    def _gone(self, partition: TopicPartition, code: int) -> bool:
+        """Whether a topic isn't there (any more), as metadata has it, too: a rebalance must not wait for it."""
+        if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return False
+        self._cluster.request_refresh()
+        return partition.topic not in self._cluster.info.topics
 
     def _ids(
         self,

@@ -31,6 +31,7 @@ class Decoder(Emitter):
         self.names |= {
             "FAULTS": FAULTS,
             "long_uvarint": primitives.long_uvarint,
+            "read_tags": _read_tags,
             "read_uvarint": primitives.read_uvarint,
             "UUIDS": primitives.UUIDS,
         }
@@ -137,6 +138,9 @@ class Decoder(Emitter):
             target = values[field.attr] = self.fresh(field.attr)
             self.line(f"{target} = {self.default(field)}")
         self.line(f"if {count}:")
+        if not tagged:
+            self.line(f"    {unknown}, pos = read_tags(data, pos, {count})")
+            return unknown
         self.depth += 1
         self.line(f"if {count} > 127:")
         self.line(f"    {count}, pos = long_uvarint(data, {count}, pos)")
@@ -268,3 +272,20 @@ class Decoder(Emitter):
             self.depth -= 1
             if isinstance(kind.element, Scalar):
                 self.line(f"{target} = tuple({target})")
+
+
+def _read_tags(data: bytes, pos: int, count: int) -> tuple[dict[int, bytes], int]:
+    """So many tagged fields, all of them unknown, and the position after them; `count` is the first byte of that."""
+    if count > 127:
+        count, pos = primitives.long_uvarint(data, count, pos)
+    fields: dict[int, bytes] = {}
+    last = -1
+    for _ in range(count):
+        tag, pos = primitives.read_uvarint(data, pos)
+        size, pos = primitives.read_uvarint(data, pos)
+        if tag <= last:
+            raise ValueError("tags out of order")
+        last = tag
+        fields[tag] = data[pos : pos + size]
+        pos += size
+    return fields, pos

@@ -53,7 +53,24 @@ def check(
     for name, theirs in assignment.items():
         assert all(partition.topic in members[name].topics for partition in theirs)
         if assignor == "cooperative-sticky":
-            assert not set(theirs) & (owned - members[name].owned), "two members would have it at once"
+            others = [member for other, member in members.items() if other != name]
+            claimed = {at for member in others for at in member.owned}
+            newest = {
+                at
+                for at in members[name].owned
+                if all(
+                    generation_of(members[name]) > generation_of(other)
+                    for other in others
+                    if at in other.owned and at.topic in other.topics
+                )
+            }
+            assert not set(theirs) & (claimed - newest), "two members would have it at once"
+
+
+def generation_of(member: Member) -> int:
+    if member.generation < 0 and member.user_data is not None:
+        return int.from_bytes(member.user_data[:4], "big", signed=True)
+    return member.generation
 
 
 def unfair(members: Mapping[str, Member], assignment: Mapping[str, list[TopicPartition]]) -> bool:

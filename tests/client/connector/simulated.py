@@ -179,6 +179,8 @@ class Member:
 
     def ask(self, effect: Ask) -> None:
         channel, simulation, request = self.channel, self.simulation, effect.call.request
+        fault = simulation.random.random() < simulation.faults
+        heard = simulation.random.random() < 0.5
 
         def answer(response: Response) -> None:
             def arrive() -> list[Effect]:
@@ -192,15 +194,17 @@ class Member:
         def send() -> list[Effect]:
             if channel != self.channel or not self.open:
                 return self.machine.unanswered(effect.turn, ConnectionLostError("lost"), simulation.now)
+            if fault and not heard:
+                return break_off()
             simulation.coordinator.ask(request, answer)
-            return []
+            return break_off() if fault else []
+
+        def break_off() -> list[Effect]:
+            """The channel breaks. An answer that is held back won't come over it, and the member sees that at once."""
+            self.lose_channel()
+            return self.machine.unanswered(effect.turn, ConnectionLostError("lost"), simulation.now)
 
         self.later(send)
-        if simulation.random.random() < simulation.faults:
-            self.lose_channel()
-            # A held back answer won't come over a lost channel, and the member sees that at once.
-            lost = ConnectionLostError("lost")
-            self.later(lambda: self.machine.unanswered(effect.turn, lost, simulation.now))
 
     def let_work(self) -> None:
         if self.working or not self.work:

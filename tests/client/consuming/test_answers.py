@@ -44,7 +44,7 @@ def given(answer: Answer, module: ModuleType | None, offset: int = 0, most: int 
         decoded = DecodedPiece(T0, piece, max(offset, piece.offset), module)
         while decoded.left:
             records += decoded.take(most)
-        assert decoded.fault is None
+        assert decoded.rest is None
     return records
 
 
@@ -132,9 +132,20 @@ def test_records_that_do_not_add_up_stop_before_their_batch(module: ModuleType |
     decoded = DecodedPiece(T0, piece, 0, module)
     assert [record.value for record in decoded.take(10)] == [b"0"]
     assert decoded.next_offset == decoded.next_to_give == 1
-    assert decoded.fault is not None
-    assert (decoded.fault.offset, decoded.fault.next_offset) == (1, 3)
+    assert decoded.rest is not None
+    with pytest.raises(RecordError, match="t-0, offset 1: corrupt data") as caught:
+        DecodedPiece(T0, decoded.rest, 0, module)
+    assert (caught.value.offset, caught.value.next_offset) == (1, 3)
     (piece,) = read_answer(T0, bytes(bad), 2, None).pieces
     with pytest.raises(RecordError, match="t-0, offset 2") as caught:
         DecodedPiece(T0, piece, 2, module)
     assert caught.value.next_offset == 3
+
+
+def test_a_compression_that_nobody_has_defined_is_corrupt_though_checksums_are_not_looked_at() -> None:
+    bad = bytearray(data(1, b"1"))
+    bad[22] |= 5  # attributes
+    answer = read_answer(T0, data(0, b"0") + bytes(bad), 0, None, check=False)
+    assert answer.next_offset == 1
+    assert answer.fault is not None
+    assert "unknown compression 5" in str(answer.fault)

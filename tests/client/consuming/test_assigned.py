@@ -11,6 +11,7 @@ import pytest
 
 from kohort.client.cluster import Cluster
 from kohort.client.consumer import Consumer
+from kohort.client.consuming.column_codec import columns_loaded
 from kohort.client.errors import ClientError, ClosedError, NoOffsetError, RecordError
 from kohort.client.types import TopicPartition
 from kohort.protocol.records.batch import Compression
@@ -176,6 +177,55 @@ def test_a_seek_during_a_long_poll_does_not_wait_for_its_end() -> None:
             assert values(await take(consumer, 5)) == numbers(5, 5)
 
     run(test(), timeout_s=10)
+
+
+@pytest.mark.parametrize("way", ["records", "batches"])
+def test_who_gives_up_waiting_goes_on_with_the_same_loop(way: str) -> None:
+    async def test() -> None:
+        async with world() as (cluster, consumer):
+            loop: Any = aiter(consumer) if way == "records" else consumer.batches(max_bytes=1)
+            for number in range(3):
+                with pytest.raises(TimeoutError):
+                    async with asyncio.timeout(0.02):
+                        await anext(loop)
+                await produce(cluster, "t", numbers(1, number))
+                given = await anext(loop)
+                assert (given.offset if way == "records" else given["offset"].to_pylist()[0]) == number
+            await consumer.close()
+            with pytest.raises(StopAsyncIteration):
+                await anext(loop)
+
+    run(test())
+
+
+def test_a_loop_goes_on_after_a_record_that_cannot_be_read() -> None:
+    async def test() -> None:
+        async with world(value_deserializer=int) as (cluster, consumer):
+            await produce(cluster, "t", [b"0", b"one", b"2"])
+            loop = aiter(consumer)
+            assert (await anext(loop)).value == 0
+            with pytest.raises(RecordError) as caught:
+                await anext(loop)
+            consumer.seek(T0, caught.value.next_offset)
+            assert (await anext(loop)).value == 2
+
+    run(test())
+
+
+def test_batches_that_expand_far_are_not_taken_for_corrupt() -> None:
+    async def test() -> None:
+        async with world() as (cluster, consumer):
+            batch = encode_rows([0] * 300, [None] * 300, [bytes(100_000)] * 300, compression=Compression.ZSTD)
+            await append(cluster, "t", [batch] * 6)  # 180 MB, in one answer of some KB
+            await columns_loaded()
+            count = 0
+            async for record in consumer:
+                assert record.offset == count
+                count += 1
+                if count == 1_800:
+                    break
+
+    run(test())
 
 
 def test_ends_times_and_lag() -> None:

@@ -86,6 +86,55 @@ def test_an_automatic_commit_leaves_out_the_record_in_hands() -> None:
     run(test())
 
 
+def test_an_automatic_commit_leaves_out_the_list_in_hands() -> None:
+    async def test() -> None:
+        async with world() as (servers, cluster), member(servers, auto_commit_interval_ms=10) as consumer:
+            await produce(cluster, "t", numbers(10))
+            consumer.subscribe("t")
+            assert len(await consumer.poll(4, timeout_ms=5_000)) == 4
+            assert len(await consumer.poll(4)) == 4
+            async with asyncio.timeout(5):
+                while (await consumer.committed(T0))[T0] != (4, 0, ""):
+                    await asyncio.sleep(0.01)
+            await asyncio.sleep(0.05)  # and some commits more
+            assert (await consumer.committed(T0))[T0] == (4, 0, "")
+            await consumer.commit()
+            assert (await consumer.committed(T0))[T0] == (8, 0, "")
+
+    run(test())
+
+
+def test_what_a_commit_callback_raises_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with world() as (servers, _), member(servers) as consumer:
+            consumer.assign([T0])
+            consumer.commit_soon({T0: 7}, lambda offsets, error: 1 // 0)  # type: ignore[arg-type,return-value]
+            await until(lambda: "commit_soon: the callback fails" in caplog.text)
+
+    run(test())
+
+
+def test_a_close_that_is_cancelled_leaves_nothing_running() -> None:
+    async def test() -> None:
+        async with world() as (servers, cluster):
+            await produce(cluster, "t", numbers(3))
+            before = asyncio.all_tasks()
+            consumer = member(servers)
+            await consumer.start()
+
+            async def dawdle(partitions: set[TopicPartition]) -> None:
+                await asyncio.sleep(60)
+
+            consumer.subscribe("t", on_revoke=dawdle)
+            assert values(await take(consumer, 3)) == numbers(3)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await consumer.close()
+            await until(lambda: asyncio.all_tasks() == before)
+
+    run(test())
+
+
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 def test_members_share_partitions_and_every_record_is_read_once(strategy: str) -> None:
     async def test() -> None:
@@ -168,6 +217,25 @@ def test_seeking_where_partitions_are_assigned() -> None:
             await produce(cluster, "t", numbers(10))
             consumer.subscribe("t", on_assign=lambda some: [consumer.seek(each, 7) for each in some] and None)
             assert values(await take(consumer, 1)) == [b"7"]
+
+    run(test())
+
+
+def test_nothing_is_given_before_the_callback_for_new_partitions_returns() -> None:
+    async def test() -> None:
+        async with world() as (servers, cluster), member(servers) as consumer:
+            await produce(cluster, "t", numbers(10))
+            ready = False
+
+            async def assigned(partitions: set[TopicPartition]) -> None:
+                nonlocal ready
+                consumer.seek(T0, 7)
+                await asyncio.sleep(0.1)  # it's fetched meanwhile
+                ready = True
+
+            consumer.subscribe("t", on_assign=assigned)
+            assert values(await take(consumer, 1)) == [b"7"]
+            assert ready
 
     run(test())
 

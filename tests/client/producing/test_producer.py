@@ -74,7 +74,7 @@ def test_records_arrive_with_all_they_have() -> None:
             (_, rows), *_ = await fetch(producer, "t")
             assert rows.keys[0] == b"k" and rows.values == [b"one", None]
             assert rows.headers == [[("h", b"1"), ("n", None)], []]
-            heard = []
+            heard: list[object] = []
             first.add_done_callback(heard.append)
             await until(lambda: heard == [first])
 
@@ -128,7 +128,7 @@ def test_what_cannot_be_sent_is_said_at_once() -> None:
     run(body())
     for bad in ({"acks": 2}, {"compression_type": "zip"}, {"acks": 1}, {"partitioner": "x"}, {"linger_ms": -1}):
         with pytest.raises(ConfigError):
-            Producer("localhost", **bad)  # type: ignore[arg-type]
+            Producer("localhost", **bad)
 
 
 def test_what_a_topic_refuses_is_split_and_then_fails_clearly() -> None:

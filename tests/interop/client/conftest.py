@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,7 +51,3 @@ def cluster(tmp_path: Path) -> Iterator[KafkaCluster]:
     build.require_java()
     with KafkaCluster(tmp_path).running() as started:
         yield started
-
-
-NewTopic = Callable[..., str]
-NewName = Callable[[], str]

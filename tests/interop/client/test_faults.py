@@ -82,7 +82,7 @@ def test_anything_at_random(seed: int, strategy: str, broker: Server, new_topic:
             fetch_max_wait_ms=50,
             max_partition_fetch_bytes=2000,
         ) as consumer:
-            consumer.subscribe(topic)
+            consumer.subscribe(topic, on_lost=lambda _: given.last.clear())
             await given.read(consumer, count)
 
     async def scenario() -> None:

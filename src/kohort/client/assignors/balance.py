@@ -8,13 +8,17 @@ from collections.abc import Mapping
 from kohort.client.assignors.assignor import Assignment, Member, all_partitions, in_order
 from kohort.client.types import TopicPartition
 
-__all__ = ["Claims", "balanced"]
+__all__ = ["Claims", "Kept", "balanced", "kept_by"]
 
 Claims = Mapping[str, tuple[frozenset[TopicPartition], int]]
 """What each member had, and in which generation (-1: it doesn't say)."""
 
 
-def balanced(members: Mapping[str, Member], partitions: Mapping[str, int], claims: Claims) -> Assignment:
+Kept = dict[str, list[TopicPartition]]
+"""What each member had, as far as it may keep it."""
+
+
+def balanced(members: Mapping[str, Member], partitions: Mapping[str, int], kept: Kept) -> Assignment:
     """Give each partition to one of its subscribers.
 
     Nobody ends with two more than somebody who could take one of them; where all subscribe to the same, shares differ
@@ -22,20 +26,20 @@ def balanced(members: Mapping[str, Member], partitions: Mapping[str, int], claim
     """
     order = in_order(members)
     every = all_partitions(members, partitions)
-    kept = _kept(members, set(every), claims)
     if len({member.topics for member in members.values()}) == 1:
         return _even(order, every, kept)
     return _fair(order, members, every, kept)
 
 
-def _kept(members: Mapping[str, Member], every: set[TopicPartition], claims: Claims) -> dict[str, list[TopicPartition]]:
+def kept_by(members: Mapping[str, Member], partitions: Mapping[str, int], claims: Claims) -> Kept:
     """What members may keep: claims of the newest generation count; where two claim the same in one, neither's does."""
+    every = set(all_partitions(members, partitions))
     claimants: dict[TopicPartition, list[tuple[int, str]]] = defaultdict(list)
     for member_id, (owned, generation) in claims.items():
         for partition in owned:
             if partition in every and partition.topic in members[member_id].topics:
                 claimants[partition].append((generation, member_id))
-    kept: dict[str, list[TopicPartition]] = {member_id: [] for member_id in members}
+    kept: Kept = {member_id: [] for member_id in members}
     for partition in sorted(claimants):
         newest = max(generation for generation, _ in claimants[partition])
         holders = [member_id for generation, member_id in claimants[partition] if generation == newest]
@@ -44,7 +48,7 @@ def _kept(members: Mapping[str, Member], every: set[TopicPartition], claims: Cla
     return kept
 
 
-def _even(order: list[str], every: list[TopicPartition], kept: dict[str, list[TopicPartition]]) -> Assignment:
+def _even(order: list[str], every: list[TopicPartition], kept: Kept) -> Assignment:
     """Where all subscribe to the same: shares of the floor or the ceiling; those who have more get the ceilings."""
     share, more = divmod(len(every), len(order))
     ceilings = sorted(order, key=lambda member_id: -len(kept[member_id]))[:more]
@@ -66,7 +70,7 @@ def _fair(
     order: list[str],
     members: Mapping[str, Member],
     every: list[TopicPartition],
-    kept: dict[str, list[TopicPartition]],
+    kept: Kept,
 ) -> Assignment:
     """Where subscriptions differ: the free ones go to whoever has least, then partitions move while it evens out."""
     takers = {

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from kohort.client.assignors.assignor import Assignment, Member
-from kohort.client.assignors.balance import balanced
+from kohort.client.assignors.balance import balanced, kept_by
 from kohort.client.assignors.user_data import decode_previous, encode_previous
 from kohort.client.types import TopicPartition
 
@@ -27,7 +27,7 @@ class StickyAssignor:
     def assign(self, members: Mapping[str, Member], partitions: Mapping[str, int]) -> Assignment:
         """Who gets what."""
         claims = {member_id: decode_previous(member.user_data) for member_id, member in members.items()}
-        return balanced(members, partitions, claims)
+        return balanced(members, partitions, kept_by(members, partitions, claims))
 
 
 class CooperativeStickyAssignor:
@@ -47,16 +47,14 @@ class CooperativeStickyAssignor:
     def assign(self, members: Mapping[str, Member], partitions: Mapping[str, int]) -> Assignment:
         """Who gets what now."""
         claims = {member_id: (member.owned, _generation(member)) for member_id, member in members.items()}
-        assignment = balanced(members, partitions, claims)
-        owned = {partition for member in members.values() for partition in member.owned}
-        return {
-            member_id: [
-                partition
-                for partition in theirs
-                if partition in members[member_id].owned or partition not in owned
-            ]
-            for member_id, theirs in assignment.items()
-        }  # fmt: skip
+        kept = kept_by(members, partitions, claims)
+        assignment = balanced(members, partitions, kept)
+        # Somebody has these, perhaps two (one from an older generation): only who may keep one is given it now.
+        claimed = {partition for member in members.values() for partition in member.owned}
+        for member_id, theirs in assignment.items():
+            others = claimed.difference(kept[member_id])
+            assignment[member_id] = [partition for partition in theirs if partition not in others]
+        return assignment
 
 
 def _generation(member: Member) -> int:

@@ -202,8 +202,6 @@ class ClassicMembership:
 
     def noticed(self) -> Heard | None:
         """A pattern matches other topics, or (the leader) topics have other partitions: join anew."""
-        if self.generation < 0:
-            return None
         matches = self.subscription.pattern is not None and self.subscription.matched(self._names()) != self._joined
         grown = self._counts is not None and self._partitions(self._counts) != self._counts
         return Heard(self.told()) if matches or grown else None

@@ -10,6 +10,7 @@ from kohort.client.connector.membership import Call, Heard, Membership, Partitio
 from kohort.client.connector.settings import MembershipSettings, Subscription
 from kohort.client.connector.table import HEARTBEATING, TRANSITIONS, Action, Input, State
 from kohort.client.errors import ConnectionLostError, RequestTimeoutError
+from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Request, Response
 
 __all__ = ["Machine"]
@@ -50,6 +51,7 @@ class Machine:
         self._quiet = False
         self._heard_at = self._heartbeat_at = 0
         self._left_at = 0
+        self._unreleased_at: int | None = None
         self._do: dict[Action, Callable[[Heard, int], None]] = {
             Action.SEEK: self._seek,
             Action.JOIN: self._join,
@@ -125,7 +127,7 @@ class Machine:
         """An answer came."""
         if turn != self._turn:
             return []
-        heard = self._membership.hear(request, response)
+        heard = self._patient(self._membership.hear(request, response), now)
         if heard.input not in (Input.LOST, Input.FENCED):
             self._heard_at = now
         # What was to be told meanwhile stays due.
@@ -229,6 +231,16 @@ class Machine:
         if heard.assignment == self.owned and self.state in (State.STABLE, State.SUSPENDED):
             return Heard(Input.KEEP)
         return Heard(Input.ASSIGN, heard.assignment)
+
+    def _patient(self, heard: Heard, now: int) -> Heard:
+        """A static member that died holds its name until its session ends; one that lives on holds it for good."""
+        if getattr(heard.error, "code", None) != ErrorCode.UNRELEASED_INSTANCE_ID:
+            self._unreleased_at = None
+            return heard
+        if self._unreleased_at is None:
+            self._unreleased_at = now
+        patient = now - self._unreleased_at <= self._settings.session_timeout_ms
+        return heard if patient else Heard(Input.REFUSED, error=heard.error)
 
     # What the actions are ----------------------------------------------------------------------------------------
 

@@ -132,10 +132,16 @@ def heard_error(code: int, detail: str | None, group_id: str, instance_id: str |
     | NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE | LOST |
     | UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_MEMBER_EPOCH | FENCED |
     | FENCED_INSTANCE_ID | REFUSED, a `FencedError` |
-    | COORDINATOR_LOAD_IN_PROGRESS and all retriable ones, UNRELEASED_INSTANCE_ID, REBALANCE_IN_PROGRESS | AGAIN |
+    | UNRELEASED_INSTANCE_ID | AGAIN; REFUSED when it's the answer for longer than the session timeout |
+    | COORDINATOR_LOAD_IN_PROGRESS and all retriable ones, REBALANCE_IN_PROGRESS | AGAIN |
     | TOPIC_AUTHORIZATION_FAILED | COMPLAINT |
     | all others, such as GROUP_AUTHORIZATION_FAILED | REFUSED |
     """
+    if code == ErrorCode.UNRELEASED_INSTANCE_ID:
+        detail = (
+            f"another member of group {group_id!r} has the group_instance_id {instance_id!r}: each needs its own; "
+            "if the other died, its session has to end first"
+        )
     error = error_of(code, detail)
     if code in _ELSEWHERE:
         return Heard(Input.LOST, error=error)

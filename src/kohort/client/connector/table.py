@@ -181,10 +181,10 @@ TRANSITIONS: Final[dict[tuple[State, Input], _Row]] = {
     },
     # Leaving, from anywhere; it ends whatever the coordinator does.
     **{
-        (state, _I.LEAVE): ((_A.RESUME, _A.PART), _S.PARTING)
+        (state, _I.LEAVE): ((_A.PART,), _S.PARTING)
         for state in (*_MEMBER, _S.SUSPENDED, _S.SEEKING, _S.JOINING, _S.SYNCING, _S.LOSING, _S.AWAY, _S.FAILED)
     },
-    (_S.PARTING, _I.PARTED): ((_A.LEAVE,), _S.LEAVING),
+    (_S.PARTING, _I.PARTED): ((_A.RESUME, _A.LEAVE), _S.LEAVING),
     (_S.LEAVING, _I.LEFT): ((), _S.OUT),
     (_S.LEAVING, _I.LOST): ((), _S.OUT),
     **{(state, _I.ENTER): ((_A.DEFER,), state) for state in (_S.PARTING, _S.LEAVING)},

@@ -15,7 +15,7 @@ from kohort.client.errors import RecordError
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import CorruptRecordError
 from kohort.protocol.messages.fetch import FetchResponse
-from kohort.protocol.records.batch import BatchHeader, check_batch, scan_batches
+from kohort.protocol.records.batch import BatchHeader, Compression, check_batch, scan_batches
 from kohort.protocol.records.plain import read_records
 
 __all__ = ["PIECE_BYTES", "SMALL_PIECE_BYTES", "Answer", "Piece", "read_answer"]
@@ -51,6 +51,12 @@ class Piece:
     next_offset: int
     leader_epoch: int
     size: int
+
+    def part(self, first: int) -> Piece:
+        """The piece from its batch `first` on."""
+        headers = self.headers[first:]
+        size = sum(header.size for header in headers)
+        return Piece(self.data, headers, headers[0].base_offset, self.next_offset, self.leader_epoch, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,9 @@ def read_answer(
         for header in scan_batches(data):
             if check:
                 check_batch(data, header.position)
+            elif header.compression > Compression.ZSTD:
+                reason = f"unknown compression {header.compression}"
+                raise CorruptRecordError(header.base_offset, header.position, reason)
             if header.next_offset <= end:
                 continue
             if size and (size + header.size > piece_bytes or header.partition_leader_epoch != epoch):

@@ -75,7 +75,10 @@ class Commits:
             except (KafkaError, ClientError) as error:
                 failure = error
             if callback is not None:
-                callback(chosen, failure)
+                try:
+                    callback(chosen, failure)
+                except Exception:
+                    log.exception("commit_soon: the callback fails")
             elif failure is not None:
                 log.warning("commit_soon: %s", failure)
 

@@ -104,6 +104,8 @@ class Consumption:
                 left_ms = (deadline - asyncio.get_running_loop().time()) * 1000
                 await self.connector.close(timeout_ms=max(1, int(left_ms)))
         finally:
+            if self.connector is not None:
+                await self.connector.close(leave=False, timeout_ms=1)  # whoever is cancelled has no time to leave
             await self._positions.close()
             await self.fetchers.close()
             if self._creating is not None:

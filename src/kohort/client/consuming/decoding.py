@@ -43,8 +43,12 @@ class DecodedPiece:
         columns: the module to decode columns with; without it, records are decoded one after another.
         key_deserializer, value_deserializer: what to make of bytes; null stays None.
 
+    Attributes:
+        rest: if a later batch than the first can't be decoded with those before it (it's corrupt, or they all expand
+            too far), the records end before it, and here is what begins with it.
+
     Raises:
-        RecordError: its first batch is corrupt. If a later one is, `fault` says so, and the records end before it.
+        RecordError: its first batch is corrupt.
     """
 
     def __init__(
@@ -59,8 +63,6 @@ class DecodedPiece:
         self._partition = partition
         self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
         self._source: _Rows | _Columns
-        self.fault: RecordError | None = None
-        self.next_offset = piece.next_offset
         self.columnar = columns is not None
         headers = piece.headers
         decode = _Rows if columns is None else partial(_Columns, columns)
@@ -70,11 +72,12 @@ class DecodedPiece:
                 break
             except CorruptRecordError as error:
                 place = error.position
-                headers = list(takewhile(lambda header: header.position != place, headers))  # noqa: B023
-                self.next_offset = max(offset, error.base_offset or 0)
-                self.fault = corrupt(partition, error, self.next_offset, piece.data)
-                if not headers:
-                    raise self.fault from None
+                before = list(takewhile(lambda header: header.position != place, headers))  # noqa: B023
+                if not 0 < len(before) < len(headers):
+                    raise corrupt(partition, error, max(offset, error.base_offset or 0), piece.data) from None
+                headers = before
+        self.rest = piece.part(len(headers)) if len(headers) < len(piece.headers) else None
+        self.next_offset = piece.next_offset if self.rest is None else self.rest.offset
         self.row = self._source.first_row(offset)
         self.count = self._source.count
 

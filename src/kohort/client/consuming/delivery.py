@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import length_hint
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 
 from kohort.client.consuming.answers import Piece
 from kohort.client.consuming.column_codec import columns_if_loaded, columns_loaded, load_columns
@@ -51,6 +51,7 @@ class _Given:
         before, after: the offsets of its first record, and after it.
         records: the records; empty for a batch, which is given as a whole.
         iterator: over them; the user's loop is where it is.
+        in_hands: how many of those that were given last the user works on: one in a loop, a list after `poll`.
     """
 
     partition: ConsumedPartition
@@ -60,6 +61,7 @@ class _Given:
     after: int
     records: list[Record] = field(default_factory=list)
     iterator: Iterator[Record] = field(default_factory=lambda: iter(()))
+    in_hands: int = 1
 
     @property
     def left(self) -> int:
@@ -75,9 +77,9 @@ class _Given:
 
     @property
     def consumed(self) -> int:
-        """The offset of the record in the user's hands; it isn't consumed before the next one is asked for."""
+        """The offset of the first record in the user's hands; they aren't consumed before more is asked for."""
         given = len(self.records) - self.left
-        return self.records[given - 1].offset if given else self.before
+        return self.records[max(0, given - self.in_hands)].offset if given else self.before
 
 
 class _Claim:
@@ -85,18 +87,48 @@ class _Claim:
 
     Attributes:
         task: the task that began.
-        loop: the loop's generator; None for a poll. It's gone when the user has left the loop.
+        loop: None for a poll. It's gone when the user has left it.
     """
 
     def __init__(self) -> None:
         task = asyncio.current_task()
         assert task is not None
         self.task = task
-        self.loop: weakref.ref[Any] | None = None
+        self.loop: weakref.ref[_Loop[Any]] | None = None
 
     def holds(self) -> bool:
         """Whether there's still somebody who reads."""
         return not self.task.done() and (self.loop is None or self.loop() is not None)
+
+
+class _Loop(Generic[T]):
+    """What a user iterates over: an async generator, or the next one after an exception has ended it.
+
+    So who gives up waiting for a record, as by `asyncio.timeout`, or seeks past a bad one, may go on with the same
+    loop. `async for` calls the generator's own `__anext__`: it lies in a slot, where no Python code stands between.
+    """
+
+    __slots__ = ("__anext__", "__weakref__", "_begin", "_generator")
+
+    __anext__: Callable[[], Awaitable[T]]
+
+    def __init__(self, begin: Callable[[_Claim], AsyncGenerator[T, None]]) -> None:
+        claim = _Claim()
+        claim.loop = weakref.ref(self)
+        self._begin: Callable[[], AsyncGenerator[T, None]] = lambda: begin(claim)
+        self.renew()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    def renew(self) -> None:
+        """Have the next step begin anew."""
+        self._generator = self._begin()
+        self.__anext__ = self._generator.__anext__
+
+    async def aclose(self) -> None:
+        """Leave the loop."""
+        await self._generator.aclose()
 
 
 class Delivery:
@@ -225,7 +257,9 @@ class Delivery:
             if not await _within(timeout_ms, self._next_slice(max_records)):
                 return []
             assert self._given is not None
-            return list(islice(self._given.iterator, max_records))
+            records = list(islice(self._given.iterator, max_records))
+            self._given.in_hands = len(records)
+            return records
 
     async def poll_batch(self, timeout_ms: float) -> pa.RecordBatch | None:
         """An Arrow batch; None if there is none in time."""
@@ -236,15 +270,13 @@ class Delivery:
     def _loop(self, start: Callable[[_Claim], AsyncGenerator[T, None]]) -> AsyncIterator[T]:
         if self.closed:
             raise ClosedError("the consumer is closed")
-        claim = _Claim()
-        loop = start(claim)
-        claim.loop = weakref.ref(loop)
-        return loop
+        return _Loop(start)
 
     async def _records(self, claim: _Claim) -> AsyncGenerator[Record, None]:
         with self._reading(claim):
             while await self._next_slice(_SLICE):
                 assert self._given is not None
+                self._given.in_hands = 1
                 for record in self._given.iterator:
                     yield record
                 await asyncio.sleep(0)
@@ -267,6 +299,10 @@ class Delivery:
         self._claim = claim
         try:
             yield
+        except (Exception, asyncio.CancelledError):
+            if claim.loop is not None and (loop := claim.loop()) is not None:
+                loop.renew()
+            raise
         finally:
             if self._claim is claim:
                 self._claim = None
@@ -381,10 +417,7 @@ class Delivery:
         partition.position_epoch = piece.leader_epoch
         if len(piece.data) >= _LARGE_ANSWER:
             load_columns()  # not before, or the user would wait for it with the first record
-        if decoded.fault is not None:
-            self._partitions.stop_at(partition, decoded.next_offset, decoded.fault)
-        else:
-            self._partitions.done_with(partition, piece)
+        self._partitions.done_with(partition, piece, decoded.rest)
         self._decoded = None
         self._room_made()
         self._settled(partition)

@@ -82,8 +82,10 @@ class Fetcher:
                 continue
             except (ConnectionLostError, RequestTimeoutError) as error:
                 log.info("fetching: %s", error)
-                self._fetchers.cluster.request_refresh()
-            except ClientError as error:
+                self._fetchers.lost(self._node_id)
+            except Exception as error:  # whatever it is, the user has to know why nothing comes
+                if not isinstance(error, ClientError):
+                    log.exception("fetching from broker %d fails", self._node_id)
                 self._fetchers.failed(self._node_id, error)
             self._session.reset()
             await asyncio.sleep(backoff.next() / 1000)

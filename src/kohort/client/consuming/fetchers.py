@@ -202,18 +202,27 @@ class Fetchers:
         partition.last_stable_offset = read.last_stable_offset
         partition.log_start_offset = read.log_start_offset
         if read.preferred_read_replica >= 0 and read.preferred_read_replica != node_id:
-            partition.replica = read.preferred_read_replica
-            partition.replica_until = self.now + self.cluster.config.metadata_max_age_ms
-            self.update()
+            self._prefer(partition, read.preferred_read_replica)
+        elif partition.replica is not None and self.now > partition.replica_until:
+            self.update()  # ask the leader again
         if read.records:
             data = bytes(read.records)
             aborted = read.aborted_transactions if self.settings.committed else None
             piece_bytes = SMALL_PIECE_BYTES if columns_if_loaded() is None else PIECE_BYTES
-            answer = read_answer(
-                at, data, ask.offset, aborted, check=self.settings.check_crcs, piece_bytes=piece_bytes
-            )
+            answer = read_answer(at, data, ask.offset, aborted, check=self.settings.check_crcs, piece_bytes=piece_bytes)
             self.partitions.put(partition, answer)
             self._arrived()
+
+    def _prefer(self, partition: ConsumedPartition, replica: int) -> None:
+        """Fetch from the replica that the leader names."""
+        if replica not in self.cluster.info.brokers:
+            # The leader gives nothing while it thinks so; a fetcher that asked it again at once would go in circles.
+            partition.retry_at = self.now + self.cluster.config.retry_backoff_max_ms
+            self.cluster.request_refresh()
+            return
+        partition.replica = replica
+        partition.replica_until = self.now + self.cluster.config.metadata_max_age_ms
+        self.update()
 
     def _refused(self, node_id: int, partition: ConsumedPartition, read: _Read) -> None:
         at = partition.topic_partition
@@ -247,6 +256,14 @@ class Fetchers:
         """Take the addresses that come with hints (KIP-951), before the hints."""
         for each in answer.node_endpoints:
             self.cluster.info.learn_broker(Broker(each.node_id, each.host, each.port, each.rack))
+
+    def lost(self, node_id: int) -> None:
+        """A broker can't be reached: look for others that have its partitions."""
+        for partition in self.partitions:
+            if partition.replica == node_id:
+                partition.replica = None
+        self.cluster.request_refresh()
+        self.update()
 
     def failed(self, node_id: int, error: Exception) -> None:
         """A broker can't be asked at all: the user has to know, with one of its partitions."""

@@ -75,7 +75,8 @@ class Membership:
         new = consumption.partitions.add(added)
         consumption.cluster.follow({name.topic for name in assigned})
         try:
-            await _call(self.listeners.on_assign, set(added))
+            with consumption.delivery.holding():  # what it seeks to is fetched, but it may have more to do
+                await _call(self.listeners.on_assign, set(added))
         finally:
             consumption.partitions.release(new)
             consumption.resume_fetching()

@@ -302,12 +302,15 @@ class ConsumedPartitions:
         partition.fetched = partition.position = partition.consumed = offset
         self.fail(partition, fault)
 
-    def done_with(self, partition: ConsumedPartition, piece: Piece) -> None:
-        """The partition's first piece was given to its end."""
+    def done_with(self, partition: ConsumedPartition, piece: Piece, rest: Piece | None = None) -> None:
+        """The partition's first piece was given to its end, or but for its `rest`."""
         if partition.queue and partition.queue[0] is piece:
             self.open(partition)
             partition.queue.popleft()
             partition.opened = None
+            if rest is not None:
+                partition.queue.appendleft(rest)
+                self._count(partition, rest.size)
             self.later(partition)
 
     def _count(self, partition: ConsumedPartition, size: int) -> None:

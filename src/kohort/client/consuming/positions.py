@@ -22,7 +22,9 @@ Committed = Callable[[Collection[TopicPartition]], Awaitable[Mapping[TopicPartit
 
 
 class Positions:
-    """A task that brings partitions into phase `READY`; woken by `look_again`, idle otherwise.
+    """Tasks that bring partitions into phase `READY`; one a phase: the coordinator may be slow where no leader is.
+
+    They are woken by `look_again`, and idle otherwise.
 
     Args:
         cluster: started.
@@ -48,45 +50,47 @@ class Positions:
         self._committed = committed
         self._settled = settled
         self._failed = failed
-        self._look = asyncio.Event()
-        self._task = asyncio.create_task(self._run(), name="kohort-positions")
+        steps = {Phase.COMMITTED: self._take_committed, Phase.RESET: self._reset, Phase.CHECK: self._check}
+        self._look = {phase: asyncio.Event() for phase in steps}
+        self._tasks = [
+            asyncio.create_task(self._run(phase, step), name=f"kohort-positions-{phase.value}")
+            for phase, step in steps.items()
+        ]
 
     def look_again(self) -> None:
         """Some partition may need an offset."""
-        self._look.set()
+        for look in self._look.values():
+            look.set()
 
     async def close(self) -> None:
         """Stop."""
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
+    async def _run(self, phase: Phase, step: Callable[[list[ConsumedPartition]], Awaitable[None]]) -> None:
+        loop, look = asyncio.get_running_loop(), self._look[phase]
         while True:
-            self._look.clear()
-            now = loop.time() * 1000
-            # Each on its own: the group's coordinator may be slow where a leader isn't.
-            async with asyncio.TaskGroup() as group:
-                for phase, step in (
-                    (Phase.COMMITTED, self._take_committed),
-                    (Phase.RESET, self._reset),
-                    (Phase.CHECK, self._check),
-                ):
-                    if ready := self._partitions.in_phase(phase, now):
-                        group.create_task(step(ready))
-            if self._look.is_set():
+            look.clear()
+            if ready := self._partitions.in_phase(phase, loop.time() * 1000):
+                try:
+                    await step(ready)
+                except Exception as error:  # whatever it is, the user has to know why nothing comes
+                    log.exception("offsets of partitions in phase %r can't be found", phase.value)
+                    self._failed(error)
+                    self._try_later(ready)
+            if look.is_set():
                 continue
-            unsettled = [each for each in self._partitions if each.phase in _UNSETTLED]
+            unsettled = [each for each in self._partitions if each.phase is phase]
             if not unsettled:
-                await self._look.wait()
+                await look.wait()
                 continue
             # What still has something queued is looked at again when that was given (`look_again`), or soon.
             soonest = min(each.retry_at for each in unsettled)
             pause = max(soonest - loop.time() * 1000, self._cluster.config.retry_backoff_ms) / 1000
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
-                    await self._look.wait()
+                    await look.wait()
 
     async def _take_committed(self, wanted: list[ConsumedPartition]) -> None:
         names = [each.topic_partition for each in wanted]
@@ -113,7 +117,7 @@ class Positions:
             else:
                 self._partitions.reset_by_policy(partition, "the group has committed no offset")
         self._settled()
-        self._look.set()
+        self.look_again()
 
     async def _reset(self, wanted: list[ConsumedPartition]) -> None:
         times = {each.topic_partition: each.reset_to for each in wanted}
@@ -135,7 +139,7 @@ class Positions:
             self._try_later([partition])
         else:
             self._partitions.reset(partition, LATEST)  # no record is so young: begin with the next that comes
-            self._look.set()
+            self.look_again()
 
     async def _check(self, wanted: list[ConsumedPartition]) -> None:
         """Ask the new leaders whether their logs still have what was read (KIP-320)."""
@@ -150,7 +154,7 @@ class Positions:
             elif at in ends and not self._kept(partition, ends[at]):
                 log.warning("%s: the log was truncated before offset %d", at, partition.position)
                 self._partitions.truncated(partition, ends[at].end_offset)
-                self._look.set()
+                self.look_again()
             else:
                 partition.phase = Phase.READY
                 partition.leader_epoch = self._cluster.info.leader_epoch(at)
@@ -177,6 +181,3 @@ class Positions:
             backoff.attempts = partition.failures
             partition.failures += 1
             partition.retry_at = now + backoff.next()
-
-
-_UNSETTLED = (Phase.COMMITTED, Phase.RESET, Phase.CHECK)

@@ -50,8 +50,8 @@ class ProducerBatch:
     """
 
     __slots__ = (
-        "_starts", "append_time", "attempts", "base_offset", "count", "created", "done", "doubtful", "encoded", "error", "headers",
-        "identity", "keyed", "keys", "order", "parts", "seen", "sequence", "size", "target", "timestamps",
+        "_starts", "append_time", "attempts", "base_offset", "count", "created", "done", "doubtful", "encoded", "error",
+        "headers", "identity", "keyed", "keys", "order", "parts", "seen", "sequence", "size", "target", "timestamps",
         "trouble", "values", "watchers",
     )  # fmt: skip
 

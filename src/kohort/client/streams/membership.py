@@ -41,6 +41,7 @@ _JOIN: Final = 0
 _LEAVE: Final = -1
 _LEAVE_FOR_A_WHILE: Final = -2
 _REPORTS_OFFSETS: Final = 1  # first version of the heartbeat whose brokers take task offsets
+_SESSION_MS: Final = 60_000  # the longest that brokers allow by default
 
 
 class Membership:
@@ -82,6 +83,8 @@ class Membership:
         self._endpoint_epoch = -1
         self._said: dict[TaskId, Role] | None = None  # the tasks that the group was told; None: say everything
         self._shutdown = False  # wanted by the application, and not said yet
+        self._unsure = False  # an answer got lost, and with it perhaps what the group gave or took
+        self._joins_since = 0
         self._in_flight: StreamsGroupHeartbeatRequest | None = None
         self._version = 0  # of what is in flight
         self._next_at = 0  # of heartbeats with nothing new
@@ -207,9 +210,12 @@ class Membership:
             task_end_offsets=None,
             shutdown_application=self._shutdown,
         )
+        static = settings.instance_id is not None
         if self.state is State.DEPARTING:
-            away = settings.instance_id is not None and not self._for_good
-            request.member_epoch = _LEAVE_FOR_A_WHILE if away else _LEAVE
+            request.member_epoch = _LEAVE_FOR_A_WHILE if static and not self._for_good else _LEAVE
+        elif static and self._unsure and self.epoch == _JOIN:
+            # It may be in the group already: then its name isn't free, not even for itself.
+            request.member_epoch = _LEAVE_FOR_A_WHILE
         else:
             self._say(request, now, version)
         self._in_flight, self._version = request, version
@@ -241,6 +247,7 @@ class Membership:
 
     def missed(self, now: int) -> None:
         """No answer came, or none that one could read: the group may have heard the heartbeat or not."""
+        self._unsure |= self._in_flight is not None
         self._in_flight = None
         self._again(now)
 
@@ -256,10 +263,13 @@ class Membership:
         if self.state is State.DEPARTING and not leaving:
             return Reaction.TAKE  # it is of before
         reaction = reaction_to(response.error_code, joining=asked.member_epoch == _JOIN)
+        if reaction is Reaction.WAIT:
+            reaction = Reaction.AGAIN if now - self._joins_since <= _SESSION_MS else Reaction.FAIL
         if reaction in (Reaction.AGAIN, Reaction.FIND_COORDINATOR):
             log.info("%s: answered with error %d; trying again", self, response.error_code)
             self._again(now)
         elif leaving:
+            self._unsure = False
             self._happened(Input.GONE, now)
         elif reaction is Reaction.REJOIN:
             log.warning("%s: fenced: %s", self, response.error_message)
@@ -272,6 +282,7 @@ class Membership:
             try:
                 told = read_answer(response, self._version)
             except ValueError:
+                self._unsure = True
                 self._again(now)
                 raise
             self._take(told, asked, now)
@@ -312,6 +323,12 @@ class Membership:
             self._tell(EndpointsChanged(self.endpoints))
         if told.statuses is not None and told.statuses != self.statuses:
             self._take_statuses(told.statuses)
+        if told.tasks is None and self._unsure and self.state is not State.LEAVING:
+            # Apache Kafka tells a member of its tasks once, and of all of them when it joins.
+            log.warning("%s: an answer got lost, and with it perhaps tasks; joining anew", self)
+            self._happened(Input.FENCED, now)
+            return
+        self._unsure = False
         if told.tasks is not None and self.state is not State.LEAVING:
             if strange := {task.subtopology for task in told.tasks} - self.settings.topology.subtopologies.keys():
                 names = ", ".join(sorted(strange))
@@ -356,6 +373,7 @@ class Membership:
         before, self.state = self.state, state
         match state:
             case State.JOINING:
+                self._joins_since = now
                 self._said = None
                 self.offsets.forget_said()
                 self._endpoint_epoch = -1

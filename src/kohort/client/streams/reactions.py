@@ -18,6 +18,7 @@ class Reaction(enum.Enum):
     TAKE = "take it"
     AGAIN = "say everything again, after a while"
     FIND_COORDINATOR = "find the coordinator, then say everything again, after a while"
+    WAIT = "say everything again for a minute; then all tasks are lost, and the error is raised"
     REJOIN = "all tasks are lost; when they are closed, join anew"
     FAIL = "all tasks are lost; the error is raised"
 
@@ -35,8 +36,8 @@ REACTIONS: Final[Mapping[ErrorCode, tuple[Reaction, str]]] = {
     E.STREAMS_TOPOLOGY_FENCED: (Reaction.FAIL, "start the application again with the topology that the group has"),
     E.GROUP_MAX_SIZE_REACHED: (Reaction.FAIL, "stop another member, or raise group.streams.max.size on the brokers"),
     E.UNRELEASED_INSTANCE_ID: (
-        Reaction.FAIL,
-        "stop the member that has this instance_id; if it died, start again when its session is over",
+        Reaction.WAIT,
+        "nothing if the member with this instance_id died: its session ends soon; if it lives, stop it",
     ),
     E.FENCED_INSTANCE_ID: (Reaction.FAIL, "two members run with one instance_id; give each its own"),
     E.UNSUPPORTED_VERSION: (

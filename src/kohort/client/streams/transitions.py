@@ -34,7 +34,7 @@ class Input(enum.Enum):
     ASSIGNED = "an answer; the application lacks tasks, or has some that it shouldn't"
     CONFIRMED = "an answer; the application has just its tasks"
     SETTLED = "the application has taken and closed what it was told to"
-    FENCED = "the group doesn't know it any more"
+    FENCED = "the group doesn't know it any more, or it doesn't know what it has from the group"
     REFUSED = "an error that trying again won't mend"
     STOP = "the user, or the group, wants it to give up its tasks and leave"
     QUIT = "the user closes it"
