@@ -170,7 +170,7 @@ def _resources(kind: str, names: list[str]) -> list[ConfigResource]:
                 fail(f"{name}: a broker's id is wanted, a number")
     if not names:
         if type_ is not ResourceType.BROKER:
-            fail(f"which {kind}? Give its name")
+            fail(f"which {type_.name.lower().replace('_', '-')}? Give its name")
         names = [""]
     return [ConfigResource(type_, name) for name in dict.fromkeys(names)]
 

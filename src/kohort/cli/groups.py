@@ -115,7 +115,7 @@ def delete(
 
 @app.command("reset-offsets")
 def reset_offsets(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Its name. All of its members must be stopped.")],
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Its name.")],
     topics: TopicOption = None,
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first record.")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
@@ -144,7 +144,8 @@ def reset_offsets(
 ) -> None:
     """Move a group's offsets, or show where they would go.
 
-    Nothing is changed without --execute. Without --topic, all partitions that the group has committed for are meant.
+    Nothing is changed without --execute, for which all members must be stopped. Without --topic, all partitions that
+    the group has committed for are meant.
 
     kohort groups reset-offsets word-count --to-earliest
 
@@ -262,4 +263,4 @@ def _print_reset(planned: dict[TopicPartition, PlannedReset], *, executed: bool)
     rows = [(at.topic, str(at.partition), each.before, each.after, each.note) for at, each in planned.items()]
     out.print(table(("Topic", ">Partition", ">Committed", ">New" if executed else ">Would be", ""), rows))
     if not executed:
-        err.print("nothing is changed yet; --execute does it")
+        err.print("nothing is changed yet; --execute does it, with all members stopped")

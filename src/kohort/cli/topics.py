@@ -212,11 +212,15 @@ def delete_records(
     names, chosen = parse_partitions(partitions, "TOPIC")
     if before != "latest" and not before.isdecimal():
         fail(f"--before {before}: an offset is wanted, or latest")
-    confirm(f"Delete the records of {', '.join(partitions)} before offset {before}?", yes=yes)
+    what = "all records" if before == "latest" else f"the records before offset {before}"
+    confirm(f"Delete {what} of {', '.join(partitions)}?", yes=yes)
 
     async def work(admin: Admin) -> dict[TopicPartition, int]:
-        await known_topics(admin, {*names, *(at.topic for at in chosen)})
-        found = [*chosen, *await admin.topics.partitions(names)]
+        there = await known_topics(admin, {*names, *(at.topic for at in chosen)})
+        missing = [at for at in chosen if at.partition not in there[at.topic].partitions]
+        if missing:  # a slip: nothing is deleted
+            fail(f"there is no partition {', '.join(map(str, missing))}", 1)
+        found = [*chosen, *(TopicPartition(name, number) for name in names for number in there[name].partitions)]
         return await admin.topics.delete_records(dict.fromkeys(found, -1 if before == "latest" else int(before)))
 
     first = administer(bootstrap_server, config, timeout, work)
@@ -229,11 +233,8 @@ def delete_records(
         return
     from kohort.cli.client.tables import table
 
-    out.print(
-        table(
-            (">First offset", "Topic", ">Partition"), ((o, at.topic, at.partition) for at, o in sorted(first.items()))
-        )
-    )
+    shown = ((at.topic, str(at.partition), offset) for at, offset in sorted(first.items()))
+    out.print(table(("Topic", ">Partition", ">First offset"), shown))
 
 
 def _parse_assignment(text: str) -> dict[int, tuple[int, ...]]:

@@ -273,12 +273,13 @@ class Producer:
         """
         if not kernels_are_loaded():
             await asyncio.to_thread(load_kernels)
-        from kohort.client.producing.tables import check_table, encode_table, pieces_of
+        from kohort.client.producing.tables import check_table, encode_table, pieces_of, spread_of
 
         intake, accumulator, memory = self._intake, self._intake.accumulator, self._memory
         taken: list[ProducerBatch] = []
-        for piece in pieces_of(check_table(table)):
-            routes = intake.routes.get(topic) or await intake.learn(topic)
+        table = check_table(table)
+        routes = intake.routes.get(topic) or await intake.learn(topic)
+        for piece in pieces_of(table, spread_of(table, routes, partition)):
             if partition is not None and not 0 <= partition < len(routes.queues):
                 await intake.learn_partition(routes, partition)
             for queue, data, count in encode_table(piece, routes, partition, self._settings, int(time.time() * 1000)):

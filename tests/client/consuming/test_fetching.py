@@ -221,6 +221,34 @@ def test_a_replica_nearby_is_read_and_left_when_it_lags() -> None:
     run(test())
 
 
+def test_a_replica_that_cannot_be_reached_is_left_to_the_leader() -> None:
+    async def test() -> None:
+        log = Log(9)
+        log.faults = [
+            lambda asked, offset: partition(preferred_read_replica=2),
+            lambda asked, offset: partition(records=log.batches[0]),
+        ]
+        async with world(log) as (consumer, _, second):
+            assert values(await take(consumer, 1)) == numbers(1)
+            await second.stop()  # the others still believe in it
+            assert values(await take(consumer, 8)) == numbers(8, 1)
+
+    run(test(), timeout_s=10)
+
+
+def test_a_leader_that_names_an_unknown_replica_is_not_asked_again_and_again() -> None:
+    async def test() -> None:
+        log = Log(9)
+        log.faults = [lambda asked, offset: partition(preferred_read_replica=7)] * 1_000
+        async with world(log) as (consumer, _, _):
+            assert await consumer.poll(timeout_ms=300) == []
+            assert len(log.asked) < 5
+            log.faults.clear()
+            assert values(await take(consumer, 9)) == numbers(9)
+
+    run(test())
+
+
 def test_a_corrupt_batch_is_raised_until_the_user_seeks_past_it() -> None:
     async def test() -> None:
         log = Log(6)

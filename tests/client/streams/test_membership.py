@@ -204,10 +204,54 @@ def test_after_a_lost_answer_everything_is_said_on_the_same_epoch() -> None:
     assert request.client_tags
     scripted.member.missed(scripted.now)
     assert 160 <= scripted.wait <= 240
-    scripted.beat()
+    scripted.beat(tasks={A: ACTIVE})
     assert scripted.wait == INTERVAL
     assert owned(scripted.beat()) is None
     assert not scripted.events()
+
+
+def test_what_a_lost_answer_gave_is_asked_for_by_joining_anew() -> None:
+    """Apache Kafka tells of tasks once. They would be nobody's, or never be given up."""
+    scripted = Scripted().joined(tasks={A: ACTIVE})
+    scripted.sent()
+    scripted.member.missed(scripted.now)
+    scripted.beat(epoch=4)
+    assert scripted.events() == [Lost({A: ACTIVE})]
+    scripted.member.closed([A], scripted.now)
+    assert scripted.sent().member_epoch == 0
+    scripted.answer(epoch=4, tasks={A: ACTIVE, B: ACTIVE})
+    assert scripted.events() == [Assigned({A: ACTIVE, B: ACTIVE})]
+
+
+def test_heartbeats_that_could_not_be_sent_lose_nothing() -> None:
+    scripted = Scripted().joined(tasks={A: ACTIVE})
+    scripted.member.missed(scripted.now)
+    scripted.beat()
+    assert not scripted.events() and scripted.member.state is State.STABLE
+
+
+def test_a_static_member_whose_join_was_not_answered_frees_its_name_first() -> None:
+    scripted = Scripted(instance_id="i")
+    scripted.member.begin(scripted.now)
+    assert scripted.sent().member_epoch == 0
+    scripted.member.missed(scripted.now)
+    assert scripted.sent().member_epoch == -2
+    scripted.answer(error=ErrorCode.UNKNOWN_MEMBER_ID)
+    request = scripted.sent()
+    assert request.member_epoch == 0 and request.topology is not None
+    scripted.answer(tasks={A: ACTIVE})
+    assert scripted.events() == [Assigned({A: ACTIVE})]
+
+
+def test_a_name_that_is_taken_is_waited_for_as_long_as_a_session_lasts() -> None:
+    scripted = Scripted(instance_id="i")
+    scripted.member.begin(scripted.now)
+    begin = scripted.now
+    while scripted.member.state is State.JOINING:
+        scripted.sent()
+        scripted.answer(error=ErrorCode.UNRELEASED_INSTANCE_ID)
+    assert 60_000 < scripted.now - begin < 63_000
+    assert "UNRELEASED_INSTANCE_ID" in str(scripted.member.error)
 
 
 @pytest.mark.parametrize(
@@ -306,7 +350,7 @@ def test_answers_that_make_no_sense_count_as_missed(fields: dict[str, Any], why:
     with pytest.raises(ValueError, match=why):
         scripted.answer(**fields)
     assert scripted.wait > 0
-    assert owned(scripted.beat()) == {A: ACTIVE}
+    assert owned(scripted.beat(tasks={A: ACTIVE})) == {A: ACTIVE}
     assert not scripted.events()
 
 

@@ -96,9 +96,9 @@ def _missing(error: KafkaError | PartialFailureError, names: Collection[str], co
 
 
 def _no_such(kind: str, missing: Iterable[str], there: Iterable[str]) -> NoReturn:
-    known = [*there]
+    known = {name.casefold(): name for name in there}
     for name in missing:
-        near = get_close_matches(name, known, n=3, cutoff=0.6)
+        near = [known[each] for each in get_close_matches(name.casefold(), known, n=3, cutoff=0.6)]
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else f" ('kohort {kind}s list' shows what is)"
         complain(f"there is no {kind} {name!r}{hint}")
     raise typer.Exit(1)

@@ -20,6 +20,7 @@ _ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "the cluster doesn't let this user do that with the group",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "the cluster doesn't let this user do that",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the cluster doesn't let this user do that with the transaction",
+    ErrorCode.UNKNOWN_MEMBER_ID: "the group has no such member; 'kohort groups describe' shows who is",
     ErrorCode.OFFSET_OUT_OF_RANGE: "the partition has no such offset",
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "there is no such transactional id",
 }

@@ -25,8 +25,7 @@ BootstrapOption = Annotated[
         "--bootstrap-server",
         "-b",
         metavar="HOST:PORT,…",
-        help="Brokers to find the cluster by.",
-        show_default=f"${ENVIRONMENT}, or {DEFAULT_SERVERS}",
+        help=f"Brokers to find the cluster by; unless given, ${ENVIRONMENT} or {DEFAULT_SERVERS}.",
     ),
 ]
 ConfigOption = Annotated[
@@ -64,6 +63,8 @@ def client_settings(
     from kohort.client.config import ClientConfig
     from kohort.client.errors import ConfigError
 
+    if bootstrap_server == "":  # such as of a variable that isn't set: not to be taken for another cluster
+        fail("--bootstrap-server is empty: HOST:PORT is wanted")
     patience = None if timeout is None else max(1, int(timeout * 1000))
     unless_given = os.environ.get(ENVIRONMENT) or DEFAULT_SERVERS
     try:

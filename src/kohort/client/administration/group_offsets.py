@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from kohort.client.administration.finding import anywhere, metadata, topic_error
-from kohort.client.administration.group_types import GroupType
+from kohort.client.administration.group_types import GroupDescription, GroupType
 from kohort.client.administration.groups import BY_COORDINATOR, Groups
 from kohort.client.administration.offsets import Offsets, OffsetSpec
 from kohort.client.administration.partitions import by_topic
@@ -169,7 +169,8 @@ class GroupOffsets:
         """Move a group's offsets, or say where they would go.
 
         Args:
-            group_id: the group, whose members must all be stopped. One that isn't there comes into being.
+            group_id: the group. For more than a dry run, all of its members must be stopped; one that isn't there
+                comes into being.
             to: where, such as `ResetTo.earliest()` or `ResetTo.time(1_700_000_000_000)`.
             partitions, topics: which to reset; by default all that the group has committed for.
             dry_run: only work it out.
@@ -177,7 +178,7 @@ class GroupOffsets:
 
         Raises:
             ResetError: a shift where nothing is committed.
-            KafkaError: NON_EMPTY_GROUP while it has members; UNKNOWN_TOPIC_OR_PARTITION; GROUP_ID_NOT_FOUND if no
+            KafkaError: NON_EMPTY_GROUP while it has members, unless it is a dry run; UNKNOWN_TOPIC_OR_PARTITION; GROUP_ID_NOT_FOUND if no
                 partition is given and the group has none.
         """
         deadline = self._routes.deadline(timeout_ms)
@@ -192,10 +193,8 @@ class GroupOffsets:
             if error.code is not ErrorCode.GROUP_ID_NOT_FOUND or not (chosen or topics):
                 raise
         else:
-            if group.state not in _INACTIVE:
-                count = len(group.members)
-                who = "its member" if count == 1 else f"its {count} members"
-                raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"group {group_id} is {group.state}; stop {who} first")
+            if not dry_run and group.state not in _INACTIVE:
+                raise _active(group)
             now = await self.committed(group_id, timeout_ms=deadline.left_ms)
             committed = {at: each.offset for at, each in now.items()}
         found_topics = await self._routes.spread(
@@ -237,6 +236,15 @@ class GroupOffsets:
 
         found: Outcomes[str, V] = await self._routes.spread([group_id], BY_COORDINATOR, ask, deadline)
         return found.checked()[group_id]
+
+
+def _active(group: GroupDescription) -> KafkaError:
+    count = len(group.members)
+    who = "its member" if count == 1 else f"its {count} members"
+    message = f"group {group.group_id} is {group.state}; stop {who} first"
+    if any(member.instance_id is not None for member in group.members):
+        message += ", and remove static ones that are gone"
+    return KafkaError(ErrorCode.NON_EMPTY_GROUP, message)
 
 
 async def _partitions(

@@ -277,21 +277,17 @@ class Sender:
     def _judge_all(self, batches: Sequence[ProducerBatch], request: ProduceRequest, answer: ProduceResponse) -> None:
         now = self.now()
         brokers = endpoints(answer)
-        learnt = set()
         moved = False
         for batch, said in answers_for(batches, request, answer):
             if self._judge.answered(batch, said, now) is Verdict.MOVED:
                 moved = True
                 log.debug("%s: %s", batch.target, batch.trouble)
                 hint = None if said is None else said.current_leader
-                if hint is not None and self._cluster.info.learn_leader(
+                if hint is not None and self._cluster.learn_leader(
                     batch.target, hint.leader_id, hint.leader_epoch, brokers.get(hint.leader_id)
                 ):
-                    learnt.add(batch.target)
                     # The right broker is known already: no need to wait.
                     self._accumulator.queues[batch.target].retry_at = now
-        if learnt:
-            self._cluster.learn(Changes(leaders=frozenset(learnt)))
         if moved:
             self._cluster.request_refresh()
 
