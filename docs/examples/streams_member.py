@@ -13,11 +13,23 @@ import signal
 import sys
 
 from kohort.client import Consumer, StreamsMember
+from kohort.client.errors import CommitFailedError
 from kohort.client.streams_member import Assigned, Lost, Revoked, Role, StatusesChanged, Subtopology, TaskId, Topology
 
 
 async def run(task: TaskId, member: StreamsMember, servers: str, topology: Topology) -> None:
-    """Do a task's work: print its lines, and commit how far it is."""
+    """Run a task until it's cancelled. If it fails, the instance leaves, and others get its tasks."""
+    try:
+        await work(task, member, servers, topology)
+    except CommitFailedError:
+        pass  # the group has gone on without the instance, which hears of that next
+    except Exception as error:
+        print(f"task {task} failed: {error!r}", file=sys.stderr)
+        member.leave()
+
+
+async def work(task: TaskId, member: StreamsMember, servers: str, topology: Topology) -> None:
+    """Print a task's lines, and commit how far it is."""
     partitions = topology.inputs(task)
     async with Consumer(servers, auto_offset_reset="earliest") as consumer:
         consumer.assign(partitions)

@@ -7,6 +7,7 @@ import os
 import pty
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -115,6 +116,23 @@ def test_servers_that_cannot_be_are_a_wrong_call() -> None:
     assert end.value.exit_code == 2
 
 
+def test_an_empty_option_is_not_another_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as end:
+        client_config("", None)
+    assert end.value.exit_code == 2
+    assert "--bootstrap-server is empty" in capsys.readouterr().err
+
+
+def test_what_is_wrong_with_a_connection_is_said_before_the_time_is_over(
+    capsys: pytest.CaptureFixture[str], at: Cluster
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        here = f"127.0.0.1:{silent.getsockname()[1]}"
+        said = at.__class__(here).fails("topics", "list", "--timeout", "0.6")
+    assert "no broker answered within 600 ms" in said
+    assert f"the last one: {here}" in said
+
+
 @pytest.mark.parametrize(
     ("text", "ms"),
     [
@@ -189,9 +207,10 @@ def test_in_a_terminal_one_is_asked_before_something_is_deleted(at: Cluster) -> 
 
 
 def test_in_a_terminal_what_is_watched_stays_in_place(at: Cluster) -> None:
-    at.ok("topics", "create", "t")
+    at.ok("topics", "create", "t", "--partitions", "99")
     at.ok("groups", "reset-offsets", "readers", "--topic", "t", "--to-latest", "--execute")
     with Terminal(at.servers, "groups", "describe", "readers", "--watch") as terminal:
         terminal.read_until("classic group, Empty, 0 members")
+        terminal.read_until("lines more than the terminal has")
         terminal.process.send_signal(signal.SIGINT)
         assert terminal.process.wait(PATIENCE) == 0

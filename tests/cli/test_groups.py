@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from kohort.cli.client.group_report import short_names
 from kohort.client.admin import Admin
 from kohort.client.types import TopicPartition
 from tests.cli.administering import Cluster, cluster, rows
@@ -57,7 +58,7 @@ def test_a_classic_group(at: Cluster) -> None:
     shown = at.ok("groups", "describe", "g")
     assert "g: classic group, Stable, 1 member\n" in shown
     assert [member, "kohort", "127.0.0.1", "t: 0"] in rows(shown)
-    assert ["t", "0", "-", "3", "-", member] in rows(shown)
+    assert ["t", "0", "-", "3", "-", f"{member[:12]}…"] in rows(shown)
     assert at.ok("groups", "remove-members", "g", "--member", member) == f"removed {member}\n"
     assert at.ok("groups", "list", "--type", "streams") == ""
     assert [group["group_id"] for group in at.json("groups", "list", "--state", "empty")] == ["g"]
@@ -111,6 +112,24 @@ def test_a_reset_is_shown_and_only_done_when_told(at: Cluster, tmp_path: Path) -
     ]
 
 
+def test_a_reset_that_cannot_be_worked_out_changes_nothing(at: Cluster) -> None:
+    commit(at, "g", {T0: 1})
+    done = at.run("groups", "reset-offsets", "g", "--to-latest", "--topic", "t:0,7", "--execute")
+    assert done.exit_code == 1
+    assert "t-7: t has 2 partitions" in done.stderr
+    assert "done" not in done.stderr
+    assert committed(at, "g") == {0: 1}
+
+
+def test_members_have_short_names_that_tell_them_apart() -> None:
+    assert short_names(["rdkafka-0001-aaaaaa", "rdkafka-0001-abbbbb", "me"]) == {
+        "rdkafka-0001-aaaaaa": "rdkafka-0001-aa…",
+        "rdkafka-0001-abbbbb": "rdkafka-0001-ab…",
+        "me": "me",
+    }
+    assert short_names(["0123456789abc", "0123456789abcd"[:13]]) == {"0123456789abc": "0123456789abc"}
+
+
 def test_offsets_are_forgotten(at: Cluster) -> None:
     commit(at, "g", {T0: 1, T1: 0})
     assert at.ok("groups", "delete-offsets", "g", "--topic", "t:1") == "deleted the offsets of g in t-1\n"
@@ -120,10 +139,12 @@ def test_offsets_are_forgotten(at: Cluster) -> None:
 
 def test_a_group_that_is_active_is_left_alone(at: Cluster) -> None:
     asyncio.run(join_classic(at.servers, "words", T0))
-    assert "stop its member first" in at.fails("groups", "reset-offsets", "words", "--to-latest", "--topic", "t")
+    reset = ["groups", "reset-offsets", "words", "--to-latest", "--topic", "t:0"]
+    assert at.json(*reset)["offsets"][0]["after"] == 3  # to look at, it need not be stopped
+    assert "stop its member first" in at.fails(*reset, "--execute")
     assert "the group has members; stop them first (NON_EMPTY_GROUP)" in at.fails("groups", "delete", "words")
-    assert "UNKNOWN_MEMBER_ID" in at.fails("groups", "remove-members", "words", "--instance", "nobody")
-    assert "did you mean 'words'?" in at.fails("groups", "describe", "wrods")
+    assert "the group has no such member" in at.fails("groups", "remove-members", "words", "--instance", "nobody")
+    assert "did you mean 'words'?" in at.fails("groups", "describe", "WRODS")
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,9 @@ def test_nobody_listens(tmp_path: Path) -> None:
 
 
 def test_settings_out_of_a_file(topics: Topics, topic: str, tmp_path: Path) -> None:
-    (tmp_path / "client.properties").write_text("linger.ms=0\ncompression.type=lz4\nkey.serializer=Any\ngroup.id=g\n")
+    (tmp_path / "client.properties").write_text(
+        "acks=all\nlinger.ms=0\ncompression.type=lz4\nkey.serializer=Any\ngroup.id=g\n"
+    )
     found = produced(topics, topic, tmp_path / "a", b"1\n", "--config", str(tmp_path / "client.properties"))
     assert found == [(None, b"1")]
     (tmp_path / "client.properties").write_text("linger.ms=soon\n")

@@ -88,6 +88,7 @@ def test_what_is_wrong_is_said(at: Cluster) -> None:
         (["delete-records", "t:3-1", "--before", "1"], "'3-1' is no partition"),
         (["delete-records", "t", "--before", "soon"], "an offset is wanted"),
         (["list", "--config", "/none"], "/none"),
+        (["list", "--timeout", "0"], "0 s: from 0.001 s to a day is possible"),
     ],
 )
 def test_wrong_calls(at: Cluster, arguments: list[str], said: str) -> None:
@@ -98,6 +99,9 @@ def test_records_are_deleted(at: Cluster) -> None:
     at.ok("topics", "create", "t", "--partitions", "3")
     asyncio.run(produce(at.servers, TopicPartition("t", 1), [1, 2, 3]))
     at.ok("topics", "delete-records", "t:1", "--before", "2")
+    slip = at.fails("topics", "delete-records", "t:1,7-8", "--before", "latest")
+    assert slip == "error: there is no partition t-7, t-8"
+    assert at.json("topics", "describe", "t")[0]["partitions"][1]["first_offset"] == 2
     assert at.json("topics", "delete-records", "t:0,1-2", "--before", "latest") == [
         {"topic": "t", "partition": 0, "first_offset": 0},
         {"topic": "t", "partition": 1, "first_offset": 3},

@@ -42,10 +42,13 @@ def newest_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewestKaf
         yield node
 
 
+BROKERS = {"kohort": "session_server", "kafka": "newest_kafka", "secure kafka": "secure_kafka"}
+
+
 @pytest.fixture(params=["kohort", "kafka"])
 def broker(request: pytest.FixtureRequest) -> Server:
     """For Kohort's client: a Kohort server, and the newest Apache Kafka; one each for all tests of a worker."""
-    server: Server = request.getfixturevalue("session_server" if request.param == "kohort" else "newest_kafka")
+    server: Server = request.getfixturevalue(BROKERS[request.param])
     watch(request.node, server)
     return server
 

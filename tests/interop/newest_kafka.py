@@ -62,6 +62,8 @@ class NewestKafka(ApacheKafka):
 class SecureKafka(NewestKafka):
     """A node that also listens with TLS (`SSL`), SASL (`SASL_PLAINTEXT`) and both; its certificate is for localhost.
 
+    Its transactions are those of older clusters: `transaction.version` is 1.
+
     Attributes:
         ports: by security protocol.
         ca: what signed the certificate, PEM.
@@ -104,9 +106,12 @@ class SecureKafka(NewestKafka):
                 }.items()
             },
         )
-        self.format_options = tuple(
-            f"--add-scram={mechanism}=[name={self.USER},password={self.PASSWORD}]"
-            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+        self.format_options = (
+            "--feature=transaction.version=1",
+            *(
+                f"--add-scram={mechanism}=[name={self.USER},password={self.PASSWORD}]"
+                for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+            ),
         )
 
     def addresses(self) -> dict[str, str]:

@@ -11,8 +11,10 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from kohort.client.producer import Producer
+from kohort.client.streams.reactions import Reaction
 from kohort.client.streams_member import Endpoint, Role, State, StreamsMember, TaskId, Topology
 from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 
 from .client_streams import Application, assert_not_taken_early, assert_one_owner, joined, shared, until, word_count
 from .conftest import watch
@@ -105,6 +107,36 @@ def test_members_come_and_go(server: Server, admin: AdminClient, new_name: NewNa
         assert_one_owner([a, b, c])
         assert not a.lost + b.lost + c.lost
         assert {one.member.state for one in (a, b, c)} == {State.LEFT}
+
+    run(test())
+
+
+@pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
+def test_answers_with_tasks_get_lost(server: Server, admin: AdminClient, new_name: NewName, static: bool) -> None:
+    """No task is nobody's afterwards, be the lost answer that to joining or a later one."""
+    group = new_name()
+    topology = word_count(group, create_topic(admin, f"{group}-in", 3))
+
+    async def test() -> None:
+        names = {"instance_id": "b"} if static else {}
+        async with (
+            joined(server.bootstrap, group, topology) as a,
+            joined(server.bootstrap, group, topology, **names) as b,
+        ):
+            membership, lost = b.member._membership, list[int]()
+            take = membership.answered
+
+            def answered(response: StreamsGroupHeartbeatResponse, now: int) -> Reaction:
+                if (not lost) if response.active_tasks == [] else (response.active_tasks and len(lost) < 2):
+                    lost.append(response.member_epoch)
+                    membership.missed(now)
+                    return Reaction.FIND_COORDINATOR
+                return take(response, now)
+
+            membership.answered = answered  # type: ignore[method-assign]
+            await until(lambda: lost and shared([a, b], ALL), "two share the tasks")
+        assert_one_owner([a, b])
+        assert not a.lost
 
     run(test())
 

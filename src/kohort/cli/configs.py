@@ -139,7 +139,7 @@ def alter(
             *resources, set=changes, delete=unset or (), append=more, subtract=less, validate_only=validate_only
         )
 
-    administer(bootstrap_server, config, timeout, work)
+    administer(bootstrap_server, config, timeout, work, changes=True)
     typer.echo(
         f"{'could alter' if validate_only else 'altered'} {', '.join(printable(str(each)) for each in resources)}"
     )

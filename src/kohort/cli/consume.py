@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
 import typer
 
-from kohort.cli.client.options import BootstrapOption, ConfigOption, client_settings
+from kohort.cli.client.options import BootstrapOption, ConfigOption, check_timeout, client_settings
 from kohort.cli.terminal import err, fail, printable
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def command(
     group_protocol: Annotated[str, typer.Option(metavar="NAME", help="classic, or consumer (KIP-848).")] = "classic",
     no_commit: Annotated[bool, typer.Option("--no-commit", help="Leave the group's offsets alone.")] = False,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.001, max=86_400, help="To find the brokers and the topics.")
+        float, typer.Option(metavar="SECONDS", callback=check_timeout, help="To find the brokers and the topics.")
     ] = 15.0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no summary.")] = False,
 ) -> None:

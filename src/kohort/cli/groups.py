@@ -109,7 +109,7 @@ def delete(
     """Delete groups that have no members, with their offsets."""
     administer(bootstrap_server, config, timeout, lambda admin: known_groups(admin, groups))
     confirm(f"Delete {', '.join(groups)} with all offsets?", yes=yes)
-    administer(bootstrap_server, config, timeout, lambda admin: admin.groups.delete(*groups))
+    administer(bootstrap_server, config, timeout, lambda admin: admin.groups.delete(*groups), changes=True)
     typer.echo(f"deleted {', '.join(map(printable, groups))}")
 
 
@@ -173,7 +173,7 @@ def reset_offsets(
             await known_groups(admin, [group])
         return await admin.group_offsets.reset(group, to, partitions=chosen or None, topics=names, dry_run=not execute)
 
-    planned = administer(bootstrap_server, config, timeout, work)
+    planned = administer(bootstrap_server, config, timeout, work, changes=execute)
     if export is not None:
         _export(planned, export)
     if as_json:
@@ -209,7 +209,7 @@ def delete_offsets(
     if not found:
         fail(f"group {group} has no such offsets", 1)
     confirm(f"Delete the offsets of {group} in {', '.join(map(str, found))}?", yes=yes)
-    administer(bootstrap_server, config, timeout, lambda admin: admin.group_offsets.delete(group, found))
+    administer(bootstrap_server, config, timeout, lambda admin: admin.group_offsets.delete(group, found), changes=True)
     typer.echo(f"deleted the offsets of {printable(group)} in {', '.join(printable(str(at)) for at in found)}")
 
 
@@ -241,7 +241,7 @@ def remove_members(
     async def work(admin: Admin) -> tuple[MemberToRemove, ...]:
         return await admin.groups.remove_members(group, None if everybody else wanted)
 
-    removed = administer(bootstrap_server, config, timeout, work)
+    removed = administer(bootstrap_server, config, timeout, work, changes=True)
     typer.echo(f"removed {', '.join(printable(str(each)) for each in removed) or 'nobody'}")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kohort.cli.client.options import BootstrapOption, ConfigOption, client_settings
+from kohort.cli.client.options import BootstrapOption, ConfigOption, check_timeout, client_settings
 from kohort.cli.terminal import err, fail
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def command(
     ] = None,
     rate: Annotated[float | None, typer.Option(metavar="N", min=0.001, help="Records a second, at most.")] = None,
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.001, max=86_400, help="To find the brokers.")
+        float, typer.Option(metavar="SECONDS", callback=check_timeout, help="To find the brokers.")
     ] = 15.0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")] = False,
 ) -> None:

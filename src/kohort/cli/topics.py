@@ -86,7 +86,7 @@ def create(
         missing = [topic for topic in wanted if topic.name not in there]
         return await admin.topics.create(*missing, validate_only=validate_only) if missing else {}
 
-    created = administer(bootstrap_server, config, timeout, work)
+    created = administer(bootstrap_server, config, timeout, work, changes=not validate_only)
     if as_json:
         from kohort.cli.client.topic_report import created_as_json
 
@@ -161,7 +161,7 @@ def alter(
             for name in topics:
                 await admin.topics.add_partitions(name, partitions, validate_only=validate_only)
 
-    administer(bootstrap_server, config, timeout, work)
+    administer(bootstrap_server, config, timeout, work, changes=not validate_only)
     typer.echo(f"{'could alter' if validate_only else 'altered'} {', '.join(map(printable, topics))}")
 
 
@@ -185,7 +185,7 @@ def delete(
     found = administer(bootstrap_server, config, timeout, find)
     if found:
         confirm(f"Delete {', '.join(found)} with all records?", yes=yes)
-        administer(bootstrap_server, config, timeout, lambda admin: admin.topics.delete(*found))
+        administer(bootstrap_server, config, timeout, lambda admin: admin.topics.delete(*found), changes=True)
     typer.echo(f"deleted {', '.join(map(printable, found)) or 'nothing'}")
 
 
@@ -223,7 +223,7 @@ def delete_records(
         found = [*chosen, *(TopicPartition(name, number) for name in names for number in there[name].partitions)]
         return await admin.topics.delete_records(dict.fromkeys(found, -1 if before == "latest" else int(before)))
 
-    first = administer(bootstrap_server, config, timeout, work)
+    first = administer(bootstrap_server, config, timeout, work, changes=True)
     if as_json:
         rows: list[dict[str, Any]] = [
             {"topic": at.topic, "partition": at.partition, "first_offset": offset}

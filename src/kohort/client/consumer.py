@@ -213,7 +213,7 @@ class Consumer:
         running = self._running()
         if running.connector is None:
             raise ClientError("subscribe needs a group_id; without a group, assign partitions")
-        if running.partitions.by_name and not running.membership.wanted:
+        if running.by_hand:
             raise ClientError("partitions are assigned by hand: unsubscribe first")
         subscription = Subscription(frozenset(topics), pattern)
         if not subscription:
@@ -230,9 +230,10 @@ class Consumer:
         if running.membership.wanted:
             assert running.connector is not None
             running.membership.wanted = Subscription()
+            running.hold()
             running.connector.subscription_changed()
-        else:
-            running.drop(list(running.partitions.by_name))
+        elif running.by_hand:
+            running.assign(set())
 
     def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
         """Read just these partitions, on one's own; those that were assigned before stay where they are.

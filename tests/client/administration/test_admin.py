@@ -141,7 +141,7 @@ def test_a_classic_groups_life() -> None:
         ]
         for refused in (
             admin.groups.delete("g"),
-            admin.group_offsets.reset("g", ResetTo.earliest(), topics=["t"]),
+            admin.group_offsets.reset("g", ResetTo.earliest(), topics=["t"], dry_run=False),
         ):
             with pytest.raises(KafkaError) as failed:
                 await refused

@@ -66,9 +66,14 @@ class Recorder:
 
 @asynccontextmanager
 async def member(
-    servers: str, *topics: str, pattern: str | None = None, group: str = "g", **settings: Any
+    servers: str,
+    *topics: str,
+    pattern: str | None = None,
+    group: str = "g",
+    recorder: Recorder | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Recorder]:
-    recorder = Recorder(*topics, pattern=pattern)
+    recorder = recorder or Recorder(*topics, pattern=pattern)
     chosen = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 100, **settings}
     async with Cluster(servers) as cluster:
         recorder.connector = CoordinatorConnector(cluster, MembershipSettings(group_id=group, **chosen), recorder)

@@ -2,15 +2,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Set as AbstractSet
 
 import pytest
 
 from kohort.client.connector.table import State
 from kohort.client.errors import CommitFailedError, FencedError, UnsupportedError
 from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kohort.testing.broker import Broker
-from tests.client.connector.members import create_topics, joined, member, partitions
+from tests.client.connector.members import Recorder, create_topics, joined, member, partitions
 from tests.client.support.running import run, until
+from tests.client.support.scripted_broker import ScriptedBroker
 
 STRATEGIES = [("range",), ("roundrobin",), ("sticky",), ("cooperative-sticky",), ("range", "cooperative-sticky")]
 
@@ -146,6 +151,55 @@ def test_broker_without_consumer_groups() -> None:
             await until(lambda: one.errors)
             assert isinstance(one.errors[0], UnsupportedError)
             assert 'group_protocol="classic"' in str(one.errors[0])
+
+    run(test())
+
+
+def test_callbacks_that_are_cancelled_or_fail() -> None:
+    """The member goes on; the user is told."""
+
+    class Cancelled(Recorder):
+        async def revoke(self, partitions: AbstractSet[TopicPartition], *, lost: bool) -> None:
+            await super().revoke(partitions, lost=lost)
+            raise asyncio.CancelledError
+
+    async def test() -> None:
+        async with Broker() as broker:
+            await create_topics(broker.bootstrap_servers, a=1, b=1)
+            async with member(broker.bootstrap_servers, recorder=Cancelled("a")) as one:
+                await until(lambda: one.assigned)
+                one.wanted = type(one.wanted)(frozenset("b"))
+                one.connector.subscription_changed()
+                await until(lambda: one.assigned == partitions("b", 0))
+                assert "CancelledError" in str(one.errors[0])
+
+    run(test())
+
+
+def test_what_nobody_foresaw_fails_the_member(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with Broker() as broker, member(broker.bootstrap_servers, "t") as one:
+            monkeypatch.setattr(one.connector._membership, "hear", lambda request, response: 1 // 0)
+            await until(lambda: one.connector.failed)
+            assert isinstance(one.connector.failed, ZeroDivisionError)
+
+    run(test())
+
+
+def test_joins_that_are_fenced_again_and_again_are_paused() -> None:
+    async def test() -> None:
+        async with ScriptedBroker() as broker:
+            coordinator = FindCoordinatorResponse.Coordinator(key="g", node_id=1, host=broker.host, port=broker.port)
+            broker.script = {
+                FindCoordinatorRequest: lambda _: FindCoordinatorResponse(coordinators=[coordinator]),
+                JoinGroupRequest: lambda _: JoinGroupResponse(
+                    error_code=ErrorCode.UNKNOWN_MEMBER_ID, protocol_type=None
+                ),
+            }
+            async with member(broker.address, "t"):
+                await until(lambda: len(broker.requests(JoinGroupRequest)) == 3)
+                await asyncio.sleep(0.3)
+                assert len(broker.requests(JoinGroupRequest)) < 6
 
     run(test())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -157,6 +158,18 @@ def test_partitions_that_fail() -> None:
         async with joined([ErrorCode.OFFSET_METADATA_TOO_LARGE]) as (_, one):
             failed = await one.connector.commit(OFFSETS)
             assert isinstance(failed[AT], KafkaError) and failed[AT].code is ErrorCode.OFFSET_METADATA_TOO_LARGE
+
+    run(test())
+
+
+def test_a_topic_that_is_gone_holds_no_rebalance_up() -> None:
+    async def test() -> None:
+        async with joined([ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 99) as (broker, one):
+            one.revoking = asyncio.Event()
+            del broker.topics["t"]
+            failed = await one.connector.commit(OFFSETS, timeout_ms=5_000)
+            assert isinstance(failed[AT], KafkaError)
+            one.revoking.set()
 
     run(test())
 

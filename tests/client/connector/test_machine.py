@@ -343,9 +343,33 @@ def test_lost_connection(kind: str) -> None:
     member.tick()
     request = member.asks[-1].call.request
     if kind == "consumer":
-        assert request.topic_partitions is not None  # everything is said again
+        # Everything is said again. Only then Kafka answers with all of the assignment, which may have been lost.
+        assert request.topic_partitions is not None and request.subscribed_topic_names is not None
+        assert request.rebalance_timeout_ms == 300_000
     member.answer(good(request, None))
     assert member.machine.state is State.STABLE and not member.suspended and len(member.has) == 2
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_coordinator_that_moves_during_a_long_rebalance(moved: bool) -> None:
+    """Whom it kept waiting, its successor knows: nothing is lost, though there was silence for a minute."""
+    member = Member("cooperative")
+    member.register(0, 1)
+    member.tick(3_000)
+    member.answer(bad(member.asks[0].call.request, ErrorCode.REBALANCE_IN_PROGRESS))
+    member.tick(60_000)
+    if moved:
+        member.answer(bad(member.asks[0].call.request, ErrorCode.NOT_COORDINATOR))
+    else:
+        member.lose()
+    member.tick()
+    assert member.machine.state is State.SEEKING and member.suspended and len(member.has) == 2
+    member.find()
+    request: Any = member.asks[0].call.request
+    assert len(decode_subscription(request.protocols[0].metadata).owned) == 2
+    member.answer(good(request))
+    member.answer(good(member.asks[0].call.request, (0, 1)))
+    assert not member.suspended and len(member.has) == 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -388,6 +412,65 @@ def test_acknowledgement_of_consumer_groups() -> None:
     member.tick()
     request: Any = member.asks[0].call.request
     assert [(each.topic_id, each.partitions) for each in request.topic_partitions] == [(TOPIC, (1,))]
+
+
+def test_a_topic_that_was_made_anew_is_another() -> None:
+    member = Member("consumer")
+    member.register(0)
+    member.tick()
+    member.answer(good(member.asks[0].call.request, None))
+    again = UUID(int=8)
+    member.membership._cluster.names = {again: "t"}
+    member.tick(500)
+    answer = good(member.asks[0].call.request, (0,))
+    answer.assignment.topic_partitions[0].topic_id = again
+    member.answer(answer)
+    member.tick(500)
+    request: Any = member.asks[0].call.request
+    assert [(each.topic_id, each.partitions) for each in request.topic_partitions] == [(again, (0,))]
+
+
+@pytest.mark.parametrize("kind", KINDS[:2])
+def test_a_topic_that_appears_during_the_first_join(kind: str) -> None:
+    member = Member(kind)
+    member.subscribe(Subscription(pattern="[tu]"))
+    member.find()
+    member.membership._cluster.topics["u"] = TopicInfo("u", UUID(int=8), False, {})
+    member.perform(member.machine.noticed(member.now))
+    member.answer(good(member.asks[0].call.request))
+    member.answer(good(member.asks[0].call.request, (0,)))
+    member.do_work()
+    while member.work:
+        member.do_work()
+    request: Any = member.asks[0].call.request
+    assert decode_subscription(request.protocols[0].metadata).topics == {"t", "u"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_leaving_with_what_is_lost_starts_no_fetchers(kind: str) -> None:
+    member = Member(kind)
+    member.register(0, 1)
+    member.tick(3_000)
+    member.answer(bad(member.asks[0].call.request, ErrorCode.UNKNOWN_MEMBER_ID))
+    member.perform(member.machine.leave(member.now))
+    assert member.machine.state is State.PARTING and member.suspended
+    while member.work:
+        assert member.suspended
+        member.do_work()
+    assert not member.suspended, "so that partitions can be assigned by hand"
+
+
+def test_a_name_that_is_taken_is_waited_for_as_long_as_a_session_lasts() -> None:
+    member = Member("consumer", group_instance_id="i")
+    member.subscribe()
+    member.find()
+    for wait in (0, 44_000, 1_000):
+        member.now += wait
+        member.answer(bad(member.asks[0].call.request, ErrorCode.UNRELEASED_INSTANCE_ID))
+        assert member.machine.state is State.JOINING and member.asks[0].again
+    member.now += 1
+    member.answer(bad(member.asks[0].call.request, ErrorCode.UNRELEASED_INSTANCE_ID))
+    assert member.machine.state is State.FAILED and "'i'" in str(member.errors[0])
 
 
 @pytest.mark.parametrize(("instance", "epoch"), [(None, -1), ("i", -2)])

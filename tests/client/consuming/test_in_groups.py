@@ -280,6 +280,34 @@ def test_unsubscribing_leaves_the_group_and_subscribing_joins_again() -> None:
     run(test())
 
 
+def test_what_is_wanted_after_unsubscribing_need_not_wait_until_the_group_is_left() -> None:
+    async def test() -> None:
+        async with world() as (servers, cluster), member(servers) as consumer:
+            await create_topic(cluster, "u")
+            await produce(cluster, "t", numbers(10))
+            await produce(cluster, "u", numbers(10))
+            consumer.subscribe("t")
+            assert values(await take(consumer, 3)) == numbers(3)
+            consumer.unsubscribe()
+            assert consumer.assignment() == {T0}  # it takes a moment
+            consumer.subscribe("u")
+            assert [(record.topic, record.offset) for record in await take(consumer, 3)] == [
+                ("u", 0), ("u", 1), ("u", 2),
+            ]  # fmt: skip
+            consumer.unsubscribe()
+            assert consumer.assignment()
+            consumer.assign([T0, ("u", 0)])
+            connector = consumer._running().connector
+            assert connector is not None
+            await until(lambda: connector.state is State.OUT)
+            assert consumer.assignment() == {T0, ("u", 0)}
+            assert len(await take(consumer, 10)) == 10
+            with pytest.raises(ClientError, match="assigned by hand"):
+                consumer.subscribe("t")
+
+    run(test())
+
+
 def test_a_topic_that_is_not_there_is_created_for_who_subscribes() -> None:
     async def test() -> None:
         async with world() as (servers, cluster), member(servers) as consumer:

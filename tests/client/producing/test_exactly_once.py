@@ -127,6 +127,17 @@ def test_nothing_follows_a_producers_first_batch_before_it_is_written() -> None:
     assert producer.state.identity == (7, 0)
 
 
+def test_brokers_forget_those_who_are_silent_for_long() -> None:
+    producer, leader = play([("send and drain", 1), ("write", 0), ("wait", 24 * 3_600_000)])
+    leader.epoch = -1
+    leader.recent.clear()
+    for count in range(2):
+        producer.send(1)
+        assert producer.drain() == 1 - count
+    finish(producer, leader)
+    assert leader.log == [b"000000", b"000001", b"000002"]
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.lists(actions, max_size=60))
 def test_it_always_ends_without_idempotence(steps: list[tuple[str, int]]) -> None:

@@ -11,6 +11,7 @@ import pytest
 from kohort.client.config import ClientConfig
 from kohort.client.errors import (
     CommitFailedError,
+    ConnectionLostError,
     FencedError,
     NotDeliveredError,
     RequestTimeoutError,
@@ -36,6 +37,7 @@ from kohort.protocol.records.batch import check_batch
 
 from ..support.running import run, until
 from ..support.scripted_broker import Asked, HangUpError, ScriptedBroker
+from .model_broker import ModelProducer
 
 ID = UUID(int=5)
 Codes = Iterator[ErrorCode]
@@ -184,6 +186,41 @@ def test_closing_ends_without_any_broker() -> None:
             await client.close(timeout_ms=100)
 
     run(body())
+
+
+def test_an_error_that_is_looked_at_twice_hides_no_other() -> None:
+    async def body() -> None:
+        async with broker() as server:
+            server.script[ProduceRequest] = lambda asked: produced(ErrorCode.INVALID_RECORD)
+            async with producer(server) as client:
+                first = await client.send("t", b"v")
+                await client.send("t", b"w")
+                with pytest.raises(KafkaError, match="INVALID_RECORD"):
+                    await first
+                assert first.exception() is not None
+                with pytest.raises(NotDeliveredError, match="1 record"):
+                    await client.flush()
+
+    run(body())
+
+
+def test_failures_that_nobody_looks_at_are_counted_and_take_no_memory() -> None:
+    model = ModelProducer()
+    for _ in range(5000):
+        model.send(2)
+        model.judge.drop(ConnectionLostError("no"))
+    assert len(model.judge._failed) <= 1000
+    lost, error = model.judge.take_losses()
+    assert lost == {"t": 10_000} and isinstance(error, ConnectionLostError)
+    assert model.judge.take_losses() == ({}, None)
+
+
+def test_a_broker_that_wont_have_us_is_left_alone_when_there_is_nothing_for_it() -> None:
+    model = ModelProducer()
+    model.send(2)
+    assert model.accumulator.has_active(1)
+    model.judge.drop_from(1, ConnectionLostError("no"))
+    assert not model.accumulator.has_active(1)
 
 
 def test_authorization_fails_at_once() -> None:

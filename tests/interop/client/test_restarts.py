@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Coroutine
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from kohort.client import ClientConfig, Consumer, Producer
+from kohort.client import ClientConfig, Consumer, Producer, TopicPartition
 from kohort.client.cluster import Cluster
 from kohort.client.server_cluster_info import CoordinatorKind
 
@@ -15,7 +16,7 @@ from ..members import Members, assert_at_least_once
 from ..newest_kafka import KafkaCluster
 from ..servers import Server
 from ..topics import create_topic, numbers, read_partitions
-from .records import run
+from .records import run, take
 from .test_faults import Given
 
 ALL = list(range(6))
@@ -47,6 +48,51 @@ class Stream:
             self.acknowledged += 1
 
 
+async def transform(
+    config: ClientConfig,
+    source: str,
+    target: str,
+    transactions: int,
+    restart: Callable[[], Coroutine[None, None, None]],
+) -> dict[int, int]:
+    """From topic to topic in so many transactions; in the middle of each, the broker restarts. Returns how far it is.
+
+    While the broker is down, the second half of the records is sent, the offsets are, and the transaction is committed.
+    """
+    done: dict[int, int] = defaultdict(int)
+    async with (
+        Producer(config, transactional_id="transformer", linger_ms=1) as producer,
+        Consumer(
+            config,
+            group_id="transformers",
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            session_timeout_ms=30_000,
+        ) as consumer,
+    ):
+        consumer.subscribe(source)
+        for _ in range(transactions):
+            records = await take(consumer, 60)
+            async with producer.transaction():
+                for record in records[:30]:
+                    await producer.send(target, record.value, partition=record.partition)
+                await producer.flush()
+                restarting = asyncio.create_task(restart())
+                for record in records[30:]:
+                    await producer.send(target, record.value, partition=record.partition)
+                    await asyncio.sleep(0.01)
+                for record in records:
+                    done[record.partition] = record.offset + 1
+                await producer.send_offsets_to_transaction(
+                    {TopicPartition(source, partition): offset for partition, offset in done.items()},
+                    consumer.group_metadata(),
+                )
+            await restarting
+        found = await consumer.committed(*(TopicPartition(source, partition) for partition in done))
+        assert {place.partition: each.offset for place, each in found.items() if each is not None} == done
+    return done
+
+
 async def reached(condition: Callable[[], bool], within: float = 30) -> None:
     """Wait until it's true."""
     async with asyncio.timeout(within):
@@ -54,9 +100,9 @@ async def reached(condition: Callable[[], bool], within: float = 30) -> None:
             await asyncio.sleep(0.02)
 
 
-def test_a_broker_restarts_under_a_producer_and_a_consumer(own_broker: Server) -> None:
+def test_a_broker_restarts_under_a_producer_a_consumer_and_a_transaction(own_broker: Server) -> None:
     admin = AdminClient({"bootstrap.servers": own_broker.bootstrap})
-    topic = create_topic(admin, "restarted", 3)
+    topic, target = (create_topic(admin, name, 3) for name in ("restarted", "transformed"))
     config = ClientConfig(
         bootstrap_servers=own_broker.bootstrap, reconnect_backoff_max_ms=200, retry_backoff_max_ms=200
     )
@@ -78,15 +124,19 @@ def test_a_broker_restarts_under_a_producer_and_a_consumer(own_broker: Server) -
             stream = Stream(producer, topic, 3)
             writing = asyncio.create_task(stream.run())
             await given.read(consumer, 100)
-            for _ in range(2):
+
+            async def restart() -> None:
                 await asyncio.to_thread(own_broker.restart)
                 before = stream.acknowledged
                 await given.read(consumer, sum(map(len, given.values.values())) + 100)
-                await reached(lambda before=before: stream.acknowledged > before + 100)
+                await reached(lambda: stream.acknowledged > before + 100)
+
+            transformed = await transform(config, topic, target, 2, restart)
             stream.stopping = True
             await writing
             await given.read(consumer, sum(stream.ends.values()))
             assert read_partitions(own_broker.bootstrap, topic, 3) == numbers(stream.ends)
+            assert read_partitions(own_broker.bootstrap, target, 3) == numbers(transformed)
 
     run(scenario(), within=90)
 

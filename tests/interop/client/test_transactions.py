@@ -11,6 +11,8 @@ import pytest
 from kohort.client import Consumer, GroupMetadata, Producer, TopicPartition
 from kohort.client.errors import CommitFailedError, FencedError
 
+from ...faults.plans import Frame
+from ...faults.proxy import FaultyProxy
 from ..clients import LIBRARIES
 from ..servers import Server
 from ..topics import read_partitions
@@ -131,6 +133,51 @@ def test_from_topic_to_topic_exactly_once(
 
     run(scenario(), within=90)
     assert read_partitions(broker.bootstrap, target, 2) == numbered(2, 200)
+
+
+@pytest.mark.parametrize(
+    ("broker", "announced"), [("kohort", False), ("kafka", False), ("secure kafka", True)], indirect=["broker"]
+)
+def test_only_clusters_with_transaction_version_1_want_partitions_and_groups_announced(
+    announced: bool, broker: Server, new_topic: NewTopic, new_name: NewName
+) -> None:
+    source, target, group = new_topic(), new_topic(2), new_name()
+    write(broker.bootstrap, source, numbered(1, 20))
+    asked: set[str] = set()
+
+    def note(frame: Frame) -> None:
+        asked.add(frame.api)
+
+    async def scenario() -> None:
+        async with (
+            FaultyProxy(broker.bootstrap, note) as proxy,
+            Producer(proxy.bootstrap, transactional_id=group) as producer,
+            Consumer(
+                proxy.bootstrap, group_id=group, enable_auto_commit=False, auto_offset_reset="earliest"
+            ) as consumer,
+        ):
+            consumer.subscribe(source)
+            for end in ("abort", "commit", "abort", "commit"):
+                records = await take(consumer, 5)
+                await producer.begin_transaction()
+                for record in records:
+                    await producer.send(target, record.value, partition=record.offset % 2)
+                await producer.send_offsets_to_transaction(
+                    {TopicPartition(source, 0): records[-1].offset + 1}, consumer.group_metadata()
+                )
+                await (producer.commit_transaction() if end == "commit" else producer.abort_transaction())
+            place = TopicPartition(source, 0)
+            found = (await consumer.committed(place))[place]
+            assert found is not None and found.offset == 20
+
+    run(scenario())
+    assert read_partitions(broker.bootstrap, target, 2) == {
+        parity: [b"%d" % n for n in (*range(5, 10), *range(15, 20)) if n % 2 == parity] for parity in range(2)
+    }
+    assert {"EndTxn", "TxnOffsetCommit"} <= asked
+    assert asked & {"AddPartitionsToTxn", "AddOffsetsToTxn"} == (
+        {"AddPartitionsToTxn", "AddOffsetsToTxn"} if announced else set()
+    )
 
 
 def test_a_producer_that_dies_leaves_nothing_open(broker: Server, new_topic: NewTopic, new_name: NewName) -> None:

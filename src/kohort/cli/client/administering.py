@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import typer
 
-from kohort.cli.client.failures import explain
+from kohort.cli.client.failures import explain, no_such
 from kohort.cli.client.options import client_config
 from kohort.cli.client.running import run
 from kohort.cli.terminal import complain, err, fail, printable
@@ -32,6 +31,7 @@ def administer(
     timeout: float,
     body: Callable[[Admin], Awaitable[T]],
     *,
+    changes: bool = False,
     endless: bool = False,
 ) -> T:
     """What `body` makes of an admin client; whatever goes wrong ends the command with a clear line.
@@ -39,6 +39,7 @@ def administer(
     Args:
         bootstrap_server, config, timeout: the options.
         body: the work.
+        changes: whether it changes something: of several things, those that went well are named if others failed.
         endless: whether the timeout is for each request alone, since the command runs until it is stopped.
     """
     from kohort.client.admin import Admin  # here, where no clock runs yet
@@ -52,8 +53,10 @@ def administer(
             except PartialFailureError as error:
                 for subject, each in error.errors.items():
                     complain(f"{subject}: {explain(each)}")
-                if error.done:
-                    err.print(f"done: {printable(', '.join(map(str, error.done)))}", markup=False, soft_wrap=True)
+                if changes and error.done:
+                    err.print(
+                        f"done: {printable(', '.join(map(str, sorted(error.done))))}", markup=False, soft_wrap=True
+                    )
                 raise typer.Exit(1) from None
 
     return run(work, None if endless else timeout)
@@ -96,9 +99,7 @@ def _missing(error: KafkaError | PartialFailureError, names: Collection[str], co
 
 
 def _no_such(kind: str, missing: Iterable[str], there: Iterable[str]) -> NoReturn:
-    known = {name.casefold(): name for name in there}
+    known = [*there]
     for name in missing:
-        near = [known[each] for each in get_close_matches(name.casefold(), known, n=3, cutoff=0.6)]
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else f" ('kohort {kind}s list' shows what is)"
-        complain(f"there is no {kind} {name!r}{hint}")
+        complain(no_such(kind, name, known))
     raise typer.Exit(1)

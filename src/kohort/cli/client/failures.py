@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Final
 
 from kohort.client.errors import ClientError
 from kohort.protocol.errors import ErrorCode, KafkaError
 
-__all__ = ["explain"]
+__all__ = ["explain", "no_such"]
 
 _ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.TOPIC_ALREADY_EXISTS: "there is a topic of that name",
@@ -20,11 +22,20 @@ _ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "the cluster doesn't let this user do that with the group",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "the cluster doesn't let this user do that",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the cluster doesn't let this user do that with the transaction",
+    ErrorCode.LEADER_NOT_AVAILABLE: "the partition has no leader: its brokers are down, or just starting",
     ErrorCode.UNKNOWN_MEMBER_ID: "the group has no such member; 'kohort groups describe' shows who is",
     ErrorCode.OFFSET_OUT_OF_RANGE: "the partition has no such offset",
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "there is no such transactional id",
 }
 """What a code means to somebody at a terminal, where the broker says nothing better."""
+
+
+def no_such(kind: str, name: str, there: Iterable[str]) -> str:
+    """That there is no topic, or group, of that name, and which was meant, perhaps."""
+    known = {each.casefold(): each for each in there}
+    near = [known[each] for each in get_close_matches(name.casefold(), known, n=3, cutoff=0.6)]
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else f" ('kohort {kind}s list' shows what is)"
+    return f"there is no {kind} {name!r}{hint}"
 
 
 def explain(error: ClientError | KafkaError) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -25,7 +26,19 @@ from kohort.client.types import TopicPartition
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
 
-__all__ = ["GroupReport", "group_as_json", "group_tables", "groups_table", "listing_as_json", "read_groups"]
+__all__ = [
+    "GroupReport",
+    "group_as_json",
+    "group_tables",
+    "groups_table",
+    "listing_as_json",
+    "read_groups",
+    "short_names",
+]
+
+
+_SHORT: Final = 12
+"""Characters of a member's id that are shown at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +124,8 @@ def group_as_json(report: GroupReport) -> dict[str, Any]:
 
 
 def _header(group: GroupDescription) -> Text:
-    count = len(group.members)
-    first = f": {group.type.value} group, {group.state or 'state unknown'}, {count} member{'' if count == 1 else 's'}"
+    size = len(group.members)
+    first = f": {group.type.value} group, {group.state or 'state unknown'}, {size} member{'' if size == 1 else 's'}"
     facts = [f"coordinator {group.coordinator}"]
     if group.assignor:
         facts.append(f"assignor {group.assignor}")
@@ -160,6 +173,7 @@ def _members(group: GroupDescription) -> RenderableType:
 
 def _offsets(report: GroupReport) -> RenderableType:
     owners = report.group.owners()
+    names = short_names([member.member_id for member in report.group.members])
     rows: list[tuple[object, ...]] = [
         (
             at.topic,
@@ -167,7 +181,7 @@ def _offsets(report: GroupReport) -> RenderableType:
             lag.committed,
             lag.end,
             lag.lag,
-            ", ".join(member.instance_id or member.member_id for member in owners.get(at, ())) or None,
+            ", ".join(member.instance_id or names[member.member_id] for member in owners.get(at, ())) or None,
         )
         for at, lag in report.lag.items()
     ]
@@ -176,6 +190,13 @@ def _offsets(report: GroupReport) -> RenderableType:
         rows.append(("in all", "", "", "", sum(known), ""))
     start = "Start" if report.group.type is GroupType.SHARE else "Committed"
     return table(("Topic", ">Partition", f">{start}", ">End", ">Lag", "Member"), rows)
+
+
+def short_names(member_ids: Iterable[str]) -> dict[str, str]:
+    """Ids cut to what tells them apart, since each stands on many lines; the table of members has them whole."""
+    ids = {*member_ids}
+    length = next(length for length in count(_SHORT) if len({each[:length] for each in ids}) == len(ids))
+    return {each: each if len(each) <= length + 1 else f"{each[:length]}…" for each in ids}
 
 
 def _process(member: GroupMember) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -13,7 +14,15 @@ from kohort.cli.terminal import fail
 if TYPE_CHECKING:
     from kohort.client.config import ClientConfig
 
-__all__ = ["BootstrapOption", "ConfigOption", "JsonOption", "TimeoutOption", "client_config", "client_settings"]
+__all__ = [
+    "BootstrapOption",
+    "ConfigOption",
+    "JsonOption",
+    "TimeoutOption",
+    "check_timeout",
+    "client_config",
+    "client_settings",
+]
 
 ENVIRONMENT: Final = "KOHORT_BOOTSTRAP_SERVERS"
 DEFAULT_SERVERS: Final = "localhost:9092"
@@ -37,8 +46,17 @@ ConfigOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def check_timeout(seconds: float) -> float:
+    """A callback of `--timeout`; typer's own range would stand in the help, wider than all that matters."""
+    if not 0.001 <= seconds <= 86_400:
+        raise typer.BadParameter(f"{seconds:g} s: from 0.001 s to a day is possible")
+    return seconds
+
+
 TimeoutOption = Annotated[
-    float, typer.Option("--timeout", metavar="SECONDS", min=0.001, max=86_400, help="For all that is asked.")
+    float, typer.Option("--timeout", metavar="SECONDS", callback=check_timeout, help="For all that is asked.")
 ]
 
 
@@ -70,12 +88,21 @@ def client_settings(
     try:
         if config is None:
             servers = bootstrap_server or unless_given
-            return ClientConfig(bootstrap_servers=servers, bootstrap_timeout_ms=patience), {}
+            return _impatient(ClientConfig(bootstrap_servers=servers, bootstrap_timeout_ms=patience)), {}
         from kohort.client.properties import read_file
 
         properties = {"bootstrap.servers": unless_given} | read_file(Path(config))
-        return ClientConfig.from_properties(
+        found, others = ClientConfig.from_properties(
             properties, config, bootstrap_servers=bootstrap_server, bootstrap_timeout_ms=patience
         )
+        return _impatient(found), others
     except ConfigError as error:
         fail(str(error))
+
+
+def _impatient(config: ClientConfig) -> ClientConfig:
+    """The same, with a connection given up before the time is over: then it can be said what was wrong with it."""
+    if config.bootstrap_timeout_ms is None:
+        return config
+    most = max(1, config.bootstrap_timeout_ms * 2 // 3)
+    return replace(config, socket_connection_setup_timeout_ms=min(config.socket_connection_setup_timeout_ms, most))

@@ -34,7 +34,9 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: st
     )
     for column in columns:
         right = column.startswith(">")
-        made.add_column(column.removeprefix(">"), justify="right" if right else "left", overflow="fold")
+        header = column.removeprefix(">")
+        longest = max(map(len, header.split()), default=0)  # a heading isn't broken within a word
+        made.add_column(header, justify="right" if right else "left", overflow="fold", min_width=longest)
     for row in rows:
         made.add_row(*(Text(NOTHING if cell is None else printable(_text(cell))) for cell in row))
     return made

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -14,7 +15,7 @@ from kohort.cli.terminal import printable
 from kohort.client.administration.configs import ConfigResource, ConfigSource, ResourceType
 from kohort.client.administration.offsets import OffsetSpec
 from kohort.client.administration.topics import CreatedTopic
-from kohort.client.errors import ClientError
+from kohort.client.errors import ClientError, PartialFailureError
 from kohort.client.types import TopicInfo, TopicPartition
 from kohort.protocol.errors import KafkaError
 
@@ -30,6 +31,10 @@ __all__ = [
     "topics_as_json",
     "topics_table",
 ]
+
+
+_ENDS_MS: Final = 5000
+"""Ms that partitions may take to say where they end: one whose leader has just died can't, and the rest is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +54,9 @@ async def read_topics(admin: Admin, topics: Mapping[str, TopicInfo]) -> list[Top
         for number, partition in topic.partitions.items()
         if partition.leader is not None
     ]
-    first = await _offsets(admin, partitions, OffsetSpec.EARLIEST)
-    last = await _offsets(admin, partitions, OffsetSpec.LATEST)
+    first, last = await asyncio.gather(
+        _offsets(admin, partitions, OffsetSpec.EARLIEST), _offsets(admin, partitions, OffsetSpec.LATEST)
+    )
     reports = []
     for name, topic in topics.items():
         resource = ConfigResource(ResourceType.TOPIC, name)
@@ -68,12 +74,11 @@ async def read_topics(admin: Admin, topics: Mapping[str, TopicInfo]) -> list[Top
 
 
 async def _offsets(admin: Admin, partitions: Iterable[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
-    from kohort.client.errors import PartialFailureError
-
     try:
-        return {at: found.offset for at, found in (await admin.offsets.list(dict.fromkeys(partitions, spec))).items()}
+        found = await admin.offsets.list(dict.fromkeys(partitions, spec), timeout_ms=_ENDS_MS)
+        return {at: each.offset for at, each in found.items()}
     except PartialFailureError as error:
-        return {at: found.offset for at, found in error.done.items()}
+        return {at: each.offset for at, each in error.done.items()}
     except (KafkaError, ClientError):
         return {}
 

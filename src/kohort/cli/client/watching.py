@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import typer
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 from typer.core import TyperCommand
 
@@ -81,10 +84,27 @@ async def _watch_in_place(look: Callable[[], Awaitable[Shown]], every: float) ->
         while True:
             try:
                 tables, _ = await look()
-                live.update(Group(*tables), refresh=True)
+                live.update(_Fitted(Group(*tables)), refresh=True)
             except (ClientError, KafkaError) as error:
                 live.update(Text(f"error: {printable(explain(error))}", style="red"), refresh=True)
             await asyncio.sleep(every)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitted:
+    """As much as the terminal has lines for, and how much that leaves out."""
+
+    whole: RenderableType
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render for the size that the terminal has now."""
+        lines = console.render_lines(self.whole, options.update(height=None), new_lines=True)
+        if len(lines) > console.height:
+            left_out = len(lines) - console.height + 1
+            note = f"… {left_out:,} lines more than the terminal has; without --watch they are shown"
+            lines = [*lines[:-left_out], [Segment(note[: console.width], Style(dim=True))]]
+        for line in lines:
+            yield from line
 
 
 def _is_number(following: list[str]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-__all__ = ["Interrupted", "Interrupter", "read_some", "write_all"]
+__all__ = ["Interrupted", "Interrupter", "abandoned", "read_some", "write_all"]
 
 T = TypeVar("T")
 
@@ -88,6 +88,13 @@ def read_some(fd: int, size: int, interrupter: Interrupter) -> bytes:
         pieces.append(found)
         total += len(found)
     return b"".join(pieces)
+
+
+def abandoned(fd: int) -> bool:
+    """Whether `fd` is a pipe that nobody will read from any more."""
+    looking = select.poll()
+    looking.register(fd, 0)
+    return any(events & select.POLLERR for _, events in looking.poll(0))
 
 
 def write_all(fd: int, data: bytes | memoryview, interrupter: Interrupter) -> None:

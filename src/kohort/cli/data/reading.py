@@ -73,6 +73,8 @@ class Reading:
             batch = await self._consumer.poll_batch(timeout_ms=_POLL_MS)
             if batch is not None and batch.num_rows:
                 await self._take(batch)
+            elif self._writer.abandoned():
+                raise BrokenPipeError
             if time.monotonic() >= self._next_commit:
                 await self._commit(self._consumer.assignment())
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
+from kohort.cli.client.failures import no_such
 from kohort.client.types import TopicPartition
 
 if TYPE_CHECKING:
     from kohort.client.consumer import Consumer
+    from kohort.client.types import PartitionInfo
 
 __all__ = ["Selection"]
+
+_NEW_SECONDS: Final = 2.0
+"""Seconds after which a topic has been heard of everywhere, if it isn't a slip of the pen."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,15 +47,15 @@ class Selection:
         """The partitions that there are.
 
         Raises:
-            ValueError: a topic hasn't all that were asked for.
-            KafkaError: there is no such topic.
+            ValueError: there is no such topic, or it hasn't all that were asked for.
+            KafkaError: it may not be read.
         """
         topics = list(self.topics)
         if self.pattern is not None:
             topics = [topic for topic in sorted(await consumer.topics()) if re.fullmatch(self.pattern, topic)]
         found = []
         for topic in topics:
-            there = sorted(info.partition for info in await consumer.partitions_for(topic))
+            there = sorted(info.partition for info in await _partitions(consumer, topic))
             if absent := sorted(set(self.partitions or ()) - set(there)):
                 raise ValueError(f"topic {topic} has the partitions 0 to {len(there) - 1}, and no {absent[0]}")
             found += [TopicPartition(topic, number) for number in self.partitions or there]
@@ -76,3 +82,15 @@ class Selection:
             found = await consumer.offsets_for_times(dict.fromkeys(partitions, self.end_time))
             ends |= {tp: min(at.offset, ends[tp]) for tp, at in found.items() if at is not None}
         return ends
+
+
+async def _partitions(consumer: Consumer, topic: str) -> list[PartitionInfo]:
+    """A topic's partitions; that there is none is known before the consumer's patience is over."""
+    try:
+        async with asyncio.timeout(_NEW_SECONDS):
+            return await consumer.partitions_for(topic)
+    except TimeoutError:
+        there = await consumer.topics()
+    if topic not in there:
+        raise ValueError(no_such("topic", topic, there))
+    return await consumer.partitions_for(topic)

@@ -40,9 +40,12 @@ def _value(text: str, parameter: inspect.Parameter) -> Any:
         return _FLAGS[text.lower()]
     if isinstance(default, tuple):
         return tuple(part.strip() for part in text.split(","))
-    if isinstance(default, int | float) or "int" in kind.split(" | "):
+    kinds = kind.split(" | ")
+    if isinstance(default, int | float) or "int" in kinds:
         try:
             return int(text)
         except ValueError:
+            if "str" in kinds:  # acks=all
+                return text
             raise ValueError("a whole number is wanted") from None
     return text

@@ -7,7 +7,7 @@ from typing import IO, Any, Final, Protocol
 
 import pyarrow as pa
 
-from kohort.cli.data.pipes import Interrupter, write_all
+from kohort.cli.data.pipes import Interrupter, abandoned, write_all
 from kohort.protocol.records.columns import RECORD_SCHEMA
 
 __all__ = ["LineWriter", "ParquetWriter", "Writer"]
@@ -30,6 +30,9 @@ class Writer(Protocol):
     def write(self, batch: pa.RecordBatch) -> None:
         """Write all of a batch, or raise OSError or Interrupted."""
 
+    def abandoned(self) -> bool:
+        """Whether nobody will read what is written from now on."""
+
     def close(self) -> None:
         """Bring to an end what was begun."""
 
@@ -50,6 +53,10 @@ class LineWriter:
         data = self._render(batch)
         write_all(self._fd, data, self._interrupter)
         self.written += len(data)
+
+    def abandoned(self) -> bool:
+        """Whether the pipe's reader has gone: `| head` has seen enough."""
+        return abandoned(self._fd)
 
     def close(self) -> None:
         """Nothing is left to do; the descriptor is its owner's."""
@@ -86,6 +93,10 @@ class ParquetWriter:
         self._size += batch.get_total_buffer_size()
         if self._size >= _ROW_GROUP:
             self._write()
+
+    def abandoned(self) -> bool:
+        """A file has no reader to lose."""
+        return False
 
     def close(self) -> None:
         """Write the rest, and the end that makes the file one."""

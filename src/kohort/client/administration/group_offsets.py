@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
@@ -14,7 +14,7 @@ from kohort.client.administration.partitions import by_topic
 from kohort.client.administration.resets import PlannedReset, ResetTo, Where, plan
 from kohort.client.administration.routing import Deadline, Failure, Line, Outcomes, Routes, settled
 from kohort.client.administration.share_offsets import alter_share, delete_share, fetch_share
-from kohort.client.errors import raise_for
+from kohort.client.errors import PartialFailureError, raise_for
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -30,6 +30,9 @@ _BY_NAME: Final = 9
 
 _BY_GROUP: Final = 8
 """The first version of OffsetFetch with groups."""
+
+_ENDS_MS: Final = 5000
+"""Ms that the ends of partitions are waited for: the lag of the others is worth more than one's that has no leader."""
 
 _INACTIVE: Final = frozenset({"Empty", "Dead", ""})
 """States of groups in which nobody reads."""
@@ -91,7 +94,10 @@ class GroupOffsets:
         isolation_level: str = "read_uncommitted",
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, PartitionLag]:
-        """How far a group is behind in each partition that it committed for, and in `partitions`."""
+        """How far a group is behind in each partition that it committed for, and in `partitions`.
+
+        A partition that doesn't say within 5 s where it ends, since its leader has just died, has no end and no lag.
+        """
         deadline = self._routes.deadline(timeout_ms)
         kind = (await self._groups.types(group_id, timeout_ms=deadline.left_ms))[group_id]
         lags: dict[TopicPartition, int] = {}
@@ -103,7 +109,10 @@ class GroupOffsets:
             offsets = await self._committed(group_id, deadline)
         wanted = sorted({*offsets, *partitions})
         ends = await self._offsets.look_up(
-            dict.fromkeys(wanted, OffsetSpec.LATEST), deadline, isolation_level, unknown_ms=0
+            dict.fromkeys(wanted, OffsetSpec.LATEST),
+            Deadline(min(deadline.left_ms, _ENDS_MS)),
+            isolation_level,
+            unknown_ms=0,
         )
         found: dict[TopicPartition, PartitionLag] = {}
         for at in wanted:
@@ -178,14 +187,37 @@ class GroupOffsets:
 
         Raises:
             ResetError: a shift where nothing is committed.
-            KafkaError: NON_EMPTY_GROUP while it has members, unless it is a dry run; UNKNOWN_TOPIC_OR_PARTITION; GROUP_ID_NOT_FOUND if no
-                partition is given and the group has none.
+            KafkaError: NON_EMPTY_GROUP while it has members, unless it is a dry run; UNKNOWN_TOPIC_OR_PARTITION;
+                GROUP_ID_NOT_FOUND if no partition is given and the group has none.
+            PartialFailureError: some can't be looked up, and nothing is changed; or they couldn't all be reset.
         """
-        deadline = self._routes.deadline(timeout_ms)
         topics = [*topics]
         if to.where is Where.OFFSETS and (topics or partitions is not None):
             raise ValueError("an offset for each partition says which partitions; leave out topics and partitions")
-        chosen = {*(partitions or ()), *to.offsets}
+        deadline = self._routes.deadline(timeout_ms)
+        named = {*(partitions or ()), *to.offsets}
+        everything = partitions is None and not topics and to.where is not Where.OFFSETS
+        try:
+            planned = await self._plan(group_id, to, named, topics, everything, dry_run, deadline)
+        except PartialFailureError as error:
+            raise PartialFailureError({}, error.errors) from None  # something was looked up, but nothing is changed
+        if not dry_run and planned:
+            changes = {at: each.after for at, each in planned.items()}
+            await self.alter(group_id, changes, timeout_ms=deadline.left_ms)
+        return planned
+
+    async def _plan(
+        self,
+        group_id: str,
+        to: ResetTo,
+        named: Collection[TopicPartition],
+        topics: Collection[str],
+        everything: bool,
+        dry_run: bool,
+        deadline: Deadline,
+    ) -> dict[TopicPartition, PlannedReset]:
+        """What a reset would do to partitions that are named, those of topics, and with `everything` all committed."""
+        chosen = set(named)
         committed: dict[TopicPartition, int] = {}
         try:
             group = (await self._groups.describe(group_id, timeout_ms=deadline.left_ms))[group_id]
@@ -201,18 +233,14 @@ class GroupOffsets:
             topics, anywhere, partial(_partitions, self._routes, deadline), deadline
         )
         chosen.update(at for several in found_topics.checked().values() for at in several)
-        if partitions is None and not topics and to.where is not Where.OFFSETS:
+        if everything:
             chosen.update(committed)
         ends = await self._offsets.ends(sorted(chosen), timeout_ms=deadline.left_ms)
         found: dict[TopicPartition, int] = {}
         if to.where is Where.TIME:
             times = await self._offsets.list(dict.fromkeys(ends, to.value), timeout_ms=deadline.left_ms)
             found = {at: each.offset for at, each in times.items()}
-        planned = plan(to, committed, ends, found)
-        if not dry_run and planned:
-            changes = {at: each.after for at, each in planned.items()}
-            await self.alter(group_id, changes, timeout_ms=deadline.left_ms)
-        return planned
+        return plan(to, committed, ends, found)
 
     async def _type(self, group_id: str, deadline: Deadline) -> GroupType:
         """The type of a group; offsets that are committed for none make a classic one."""

@@ -91,13 +91,18 @@ def _fair(
     while moved:
         moved = False
         for member_id in sorted(order, key=lambda member_id: -load[member_id]):
+            stuck: set[str] = set()  # topics whose takers all have as much: they only get more
             # What it didn't have before goes first: that costs nobody anything.
             for partition in sorted(assignment[member_id], key=lambda partition: (partition in staying, partition)):
+                if partition.topic in stuck:
+                    continue
                 least = min(takers[partition.topic], key=load.__getitem__)
-                if load[least] + 1 < load[member_id]:
-                    assignment[member_id].remove(partition)
-                    assignment[least].append(partition)
-                    load[member_id] -= 1
-                    load[least] += 1
-                    moved = True
+                if load[least] + 1 >= load[member_id]:
+                    stuck.add(partition.topic)
+                    continue
+                assignment[member_id].remove(partition)
+                assignment[least].append(partition)
+                load[member_id] -= 1
+                load[least] += 1
+                moved = True
     return assignment

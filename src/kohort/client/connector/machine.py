@@ -128,7 +128,8 @@ class Machine:
         if turn != self._turn:
             return []
         heard = self._patient(self._membership.hear(request, response), now)
-        if heard.input not in (Input.LOST, Input.FENCED):
+        # Whom the coordinator keeps waiting for others, it keeps alive.
+        if self._waiting or heard.input not in (Input.LOST, Input.FENCED):
             self._heard_at = now
         # What was to be told meanwhile stays due.
         due = now + self._membership.heartbeat_interval_ms
@@ -142,6 +143,8 @@ class Machine:
         """No answer will come. A broken channel is a lost connection; other errors won't heal."""
         if turn != self._turn:
             return []
+        if self._waiting:
+            self._heard_at = now
         self._asked, self._waiting = None, False
         if isinstance(error, (ConnectionLostError, RequestTimeoutError)):
             self._channel = False

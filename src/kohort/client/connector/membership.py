@@ -11,10 +11,10 @@ from kohort.client.connector.settings import Subscription
 from kohort.client.connector.table import Input
 from kohort.client.errors import FencedError, kafka_error
 from kohort.client.types import TopicInfo, TopicPartition
-from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Request, Response
 
-__all__ = ["Call", "ClusterView", "Heard", "Membership", "Partitions", "error_of", "heard_error"]
+__all__ = ["Call", "ClusterView", "Heard", "Membership", "Partitions", "heard_error"]
 
 Partitions = frozenset[TopicPartition]
 
@@ -114,11 +114,6 @@ class Membership(Protocol):
         """The member has lost its place."""
 
 
-def error_of(code: int, detail: str | None = None) -> KafkaError:
-    """The error of a code that isn't 0."""
-    return kafka_error(code, detail)
-
-
 _ELSEWHERE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 _PATIENCE = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.UNRELEASED_INSTANCE_ID})
 _UNKNOWN = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.FENCED_MEMBER_EPOCH})
@@ -142,7 +137,7 @@ def heard_error(code: int, detail: str | None, group_id: str, instance_id: str |
             f"another member of group {group_id!r} has the group_instance_id {instance_id!r}: each needs its own; "
             "if the other died, its session has to end first"
         )
-    error = error_of(code, detail)
+    error = kafka_error(code, detail)
     if code in _ELSEWHERE:
         return Heard(Input.LOST, error=error)
     if code in _UNKNOWN:

@@ -16,6 +16,7 @@ YIELDING, LOSING and PARTING is something asked of it; heartbeats go on meanwhil
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from typing import Final
 
 __all__ = ["HEARTBEATING", "TRANSITIONS", "Action", "Input", "State", "shown"]
@@ -147,26 +148,22 @@ TRANSITIONS: Final[dict[tuple[State, Input], _Row]] = {
     (_S.SYNCING, _I.YIELD): ((_A.JOIN,), _S.JOINING),
     **{(state, _I.TELL): ((_A.HEARTBEAT,), state) for state in (_S.STABLE, _S.SUSPENDED)},
     # Answers that ask for patience.
-    (_S.JOINING, _I.AGAIN): ((_A.REPEAT,), _S.JOINING),
-    (_S.SYNCING, _I.AGAIN): ((_A.REPEAT,), _S.SYNCING),
-    (_S.JOINING, _I.COMPLAINT): ((_A.COMPLAIN, _A.REPEAT), _S.JOINING),
+    **{(state, _I.AGAIN): ((_A.REPEAT,), state) for state in (_S.JOINING, _S.SYNCING)},
+    **{(state, _I.COMPLAINT): ((_A.COMPLAIN, _A.REPEAT), state) for state in (_S.JOINING, _S.SYNCING)},
     **{(state, _I.AGAIN): ((_A.PAUSE,), state) for state in (*_MEMBER, _S.SUSPENDED, _S.PARTING)},
     **{(state, _I.COMPLAINT): ((_A.COMPLAIN, _A.PAUSE), state) for state in (*_MEMBER, _S.SUSPENDED)},
     # The lost connection. While the consumer is at work, only the channel is made anew.
     (_S.STABLE, _I.LOST): ((_A.SUSPEND, _A.SEEK), _S.SUSPENDED),
     (_S.SUSPENDED, _I.LOST): ((_A.SEEK,), _S.SUSPENDED),
-    (_S.SUSPENDED, _I.FOUND): ((_A.HEARTBEAT,), _S.SUSPENDED),
     **{(state, _I.LOST): ((_A.SUSPEND, _A.SEEK), _S.SEEKING) for state in (_S.JOINING, _S.SYNCING)},
     **{(state, _I.LOST): ((_A.SEEK,), state) for state in (*_BUSY, _S.SEEKING, _S.PARTING)},
-    **{(state, _I.FOUND): ((_A.HEARTBEAT,), state) for state in (*_BUSY, _S.PARTING)},
-    # The lost place: abandon, and start again.
+    **{(state, _I.FOUND): ((_A.HEARTBEAT,), state) for state in (*_MEMBER, _S.SUSPENDED, _S.PARTING)},
+    # The lost place: abandon, and start again. A join or sync may wait as long as the others take.
     **{
-        (state, heard): ((_A.SUSPEND, _A.DROP), _S.LOSING)
-        for state in (*_MEMBER, _S.SUSPENDED, _S.JOINING, _S.SYNCING, _S.SEEKING)
-        for heard in (_I.FENCED, _I.EXPIRED)
-        # A join or sync may wait as long as the others take.
-        if heard is _I.FENCED or state not in (_S.JOINING, _S.SYNCING)
+        (state, _I.FENCED): ((_A.SUSPEND, _A.DROP), _S.LOSING)
+        for state in (*_MEMBER, _S.SUSPENDED, _S.JOINING, _S.SYNCING)
     },
+    **{(state, _I.EXPIRED): ((_A.SUSPEND, _A.DROP), _S.LOSING) for state in (*_MEMBER, _S.SUSPENDED, _S.SEEKING)},
     (_S.LOSING, _I.DROPPED): ((_A.SEEK,), _S.SEEKING),
     # The user is too slow.
     **{
@@ -192,22 +189,25 @@ TRANSITIONS: Final[dict[tuple[State, Input], _Row]] = {
 """(state, input) -> (actions, next state)."""
 
 
-def shown(*, states: bool = True) -> str:
-    """The table as Markdown: a row for what gives the same, in the order of the states."""
-    merged: dict[tuple[Input, tuple[Action, ...], State | None], list[State]] = {}
-    for (state, heard), (actions, goal) in TRANSITIONS.items():
-        merged.setdefault((heard, actions, None if goal is state else goal), []).append(state)
+def shown() -> str:
+    """The table as Markdown: a row for what gives the same, in the order of the states; then what the words mean."""
     order = list(State)
-    rows = sorted(merged.items(), key=lambda row: min(order.index(state) for state in row[1]))
+    befores: dict[tuple[Input, tuple[Action, ...], State | None], list[State]] = {}
+    for (state, heard), (actions, goal) in sorted(TRANSITIONS.items(), key=lambda row: order.index(row[0][0])):
+        befores.setdefault((heard, actions, None if goal is state else goal), []).append(state)
+    rows: dict[tuple[tuple[State, ...], tuple[Action, ...], State | None], list[Input]] = {}
+    for (heard, actions, after), states in befores.items():
+        rows.setdefault((tuple(states), actions, after), []).append(heard)
     lines = ["| in | hears | does | goes to |", "| --- | --- | --- | --- |"]
-    for (heard, actions, after), befores in rows:
-        before = ", ".join(state.name for state in sorted(befores, key=order.index))
+    for (before, actions, after), inputs in rows.items():
         does = ", ".join(action.name.lower() for action in actions) or "nothing"
-        lines.append(f"| {before} | {heard.name} | {does} | {after.name if after else 'stays'} |")
-    if not states:
-        return "\n".join(lines)
+        lines.append(f"| {_names(before)} | {_names(inputs)} | {does} | {after.name if after else 'stays'} |")
     for title, kind in (("state", State), ("input", Input), ("action", Action)):
         lines += ["", f"| {title} | meaning |", "| --- | --- |"]
         for item in kind:
             lines.append(f"| {item.name.lower() if kind is Action else item.name} | {item.value} |")
     return "\n".join(lines)
+
+
+def _names(words: Iterable[State | Input]) -> str:
+    return ", ".join(word.name for word in words)

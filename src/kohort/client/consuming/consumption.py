@@ -36,6 +36,9 @@ class Consumption:
         settings: the consumer's.
         group: the member's settings; None without a group.
         key_deserializer, value_deserializer: see `Consumer`.
+
+    Attributes:
+        by_hand: whether there are partitions, and they aren't the group's to give.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Consumption:
             self._settled,
             self.failed,
         )
+        self.by_hand = False
         self._failure: Exception | None = None
         self._creating: asyncio.Task[None] | None = None
 
@@ -117,20 +121,27 @@ class Consumption:
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
         """Read these partitions and no others, without being assigned them by the group."""
-        self.drop(self.partitions.by_name.keys() - set(partitions))
+        # What is still being given back to the group after the subscription's end is none of them.
+        self.drop(self.partitions.by_name.keys() - (set(partitions) if self.by_hand else set()))
+        self.by_hand = bool(partitions)
         topics = {partition.topic for partition in partitions}
         self.cluster.follow(topics)
         self.create(topics)
         self.partitions.add(partitions, Phase.COMMITTED)
         self.update()
 
-    def drop(self, partitions: Iterable[TopicPartition]) -> None:
+    def drop(self, partitions: Collection[TopicPartition]) -> None:
         """End with partitions."""
-        for name in list(partitions):
+        for name in partitions:
             if partition := self.partitions.by_name.get(name):
                 self.delivery.forget(partition)
         self.partitions.remove(partitions)
         self.fetchers.update()
+
+    def hold(self) -> None:
+        """Fetch and give nothing more of what is about to go."""
+        self.delivery.take_back(None)
+        self.partitions.hold(self.partitions.by_name)
 
     def create(self, topics: Collection[str]) -> None:
         """Have the broker create topics that aren't there, if it and the user want that."""

@@ -51,7 +51,8 @@ class _Given:
         before, after: the offsets of its first record, and after it.
         records: the records; empty for a batch, which is given as a whole.
         iterator: over them; the user's loop is where it is.
-        in_hands: how many of those that were given last the user works on: one in a loop, a list after `poll`.
+        in_hands: how many of those that were given last the user works on: one in a loop, a list after `poll`, none
+            once they ask for more.
     """
 
     partition: ConsumedPartition
@@ -78,6 +79,8 @@ class _Given:
     @property
     def consumed(self) -> int:
         """The offset of the first record in the user's hands; they aren't consumed before more is asked for."""
+        if not self.in_hands:
+            return self.position
         given = len(self.records) - self.left
         return self.records[max(0, given - self.in_hands)].offset if given else self.before
 
@@ -253,7 +256,7 @@ class Delivery:
     async def poll(self, max_records: int, timeout_ms: float) -> list[Record]:
         """A few records at once; none if none come in time."""
         with self._reading(_Claim()):
-            await asyncio.sleep(0)
+            await self._turn()
             if not await _within(timeout_ms, self._next_slice(max_records)):
                 return []
             assert self._given is not None
@@ -264,7 +267,7 @@ class Delivery:
     async def poll_batch(self, timeout_ms: float) -> pa.RecordBatch | None:
         """An Arrow batch; None if there is none in time."""
         with self._reading(_Claim()):
-            await asyncio.sleep(0)
+            await self._turn()
             return await _within(timeout_ms, self._next_batch(None))
 
     def _loop(self, start: Callable[[_Claim], AsyncGenerator[T, None]]) -> AsyncIterator[T]:
@@ -279,13 +282,13 @@ class Delivery:
                 self._given.in_hands = 1
                 for record in self._given.iterator:
                     yield record
-                await asyncio.sleep(0)
+                await self._turn()
 
     async def _batches(self, claim: _Claim, max_bytes: int | None) -> AsyncGenerator[pa.RecordBatch, None]:
         with self._reading(claim):
             while (batch := await self._next_batch(max_bytes)) is not None:
                 yield batch
-                await asyncio.sleep(0)
+                await self._turn()
 
     @contextmanager
     def _reading(self, claim: _Claim) -> Iterator[None]:
@@ -308,6 +311,12 @@ class Delivery:
                 self._claim = None
                 if claim.loop is not None:
                     self._free.set()  # whoever has left the loop isn't waited for
+
+    async def _turn(self) -> None:
+        """The user asks for more: they are done with what they have. The event loop gets its turn first."""
+        if self._given is not None:
+            self._given.in_hands = 0
+        await asyncio.sleep(0)
 
     # Pieces, opened one after another.
 

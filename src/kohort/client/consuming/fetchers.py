@@ -85,8 +85,7 @@ class Fetchers:
         self._closed = True
         self._stop_listening()
         fetchers, self._by_broker = list(self._by_broker.values()), {}
-        for fetcher in fetchers:
-            await fetcher.close()
+        await asyncio.gather(*(fetcher.close() for fetcher in fetchers))
 
     def suspend(self) -> None:
         """Let no fetcher ask any more, and drop what comes, until `resume`."""

@@ -53,7 +53,10 @@ class Membership:
     async def revoke(self, partitions: AbstractSet[TopicPartition], *, lost: bool) -> None:
         """Stop fetching, clear the queues, wait for the user, commit, tell the user."""
         consumption = self._consumption
-        names = {name for name in partitions if name in consumption.partitions.by_name}
+        by_name = consumption.partitions.by_name
+        # What is assigned by hand by now has replaced the group's.
+        going = {} if consumption.by_hand else {name: by_name[name] for name in partitions if name in by_name}
+        names = set(going)
         with consumption.delivery.holding():
             consumption.partitions.hold(names)
             consumption.fetchers.update()
@@ -67,7 +70,7 @@ class Membership:
                 if names:
                     await _call(tell, names)
             finally:
-                consumption.drop(names)
+                consumption.drop({name for name, partition in going.items() if by_name.get(name) is partition})
 
     async def assign(self, added: AbstractSet[TopicPartition], assigned: AbstractSet[TopicPartition]) -> None:
         """Tell the user, then have offsets looked up and records fetched."""

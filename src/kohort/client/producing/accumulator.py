@@ -63,7 +63,7 @@ class Accumulator:
 
     def has_active(self, node: int) -> bool:
         """Whether there is anything for a broker."""
-        return bool(self._active.get(node))
+        return any(queue.has_more for queue in self._active.get(node, {}).values())
 
     def open_batch(self, queue: PartitionQueue, now: float) -> ProducerBatch:
         """A new batch that takes the partition's records; the one before takes no more."""
@@ -120,7 +120,7 @@ class Accumulator:
         room = self._settings.max_request_size
         next_at: float | None = None
         for target, queue in list(active.items()):
-            if queue.open is None and not queue.waiting and not queue.retries:
+            if not queue.has_more:
                 del active[target]
                 continue
             at = self._due_at(queue, now)
@@ -131,10 +131,10 @@ class Accumulator:
                 continue
             if not may_send(queue):
                 continue
+            if not queue.has_more:
+                continue
             if not queue.retries and not queue.waiting:
                 queue.seal()
-            if not queue.retries and not queue.waiting:
-                continue
             head = queue.retries[0] if queue.retries else queue.waiting[0]
             if batches and head.size > room:
                 next_at = now

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from kohort.client.errors import ClientError, RequestTimeoutError, kafka_error
@@ -21,6 +21,9 @@ __all__ = ["AnswerJudge"]
 
 _SOON_MS: Final = 20.0
 """The transaction before is being finished; that takes no longer than writing its markers."""
+
+_MOST_FAILED: Final = 1000
+"""Failed batches that are kept until somebody looks at their errors, or asks for them all."""
 
 _MAYBE: Final = " (they may be in the log)"
 
@@ -49,6 +52,8 @@ class AnswerJudge:
         self._pause = pause
         self._transactional = settings.transactional_id is not None
         self._failed: list[ProducerBatch] = []
+        self._lost: Counter[str] = Counter()  # what isn't in `_failed` any more
+        self._first_loss: Exception | None = None
 
     def sent_unacknowledged(self, batch: ProducerBatch) -> None:
         """Nobody will say what became of it (acks=0)."""
@@ -144,6 +149,9 @@ class AnswerJudge:
         if batch.done:
             return
         self._failed.append(batch)
+        if len(self._failed) > _MOST_FAILED:  # nobody asks
+            self._count(self._failed[: _MOST_FAILED // 2])
+            del self._failed[: _MOST_FAILED // 2]
         self._accumulator.release(batch)
         batch.fail(error)
         if self._transactional and batch.attempts:
@@ -211,12 +219,17 @@ class AnswerJudge:
 
     def take_losses(self) -> tuple[Counter[str], Exception | None]:
         """Records that failed since this was last asked, and whose errors nobody looked at, by topic; a first error."""
-        failed, self._failed = self._failed, []
-        unseen = [batch for batch in failed if batch.seen < batch.count]
-        lost: Counter[str] = Counter()
-        for batch in unseen:
-            lost[batch.target.topic] += batch.count - batch.seen
-        return lost, unseen[0].error if unseen else None
+        self._count(self._failed)
+        self._failed = []
+        lost, self._lost = self._lost, Counter()
+        first, self._first_loss = self._first_loss, None
+        return lost, first
+
+    def _count(self, failed: Iterable[ProducerBatch]) -> None:
+        for batch in failed:
+            if unseen := batch.count - len(batch.seen):
+                self._lost[batch.target.topic] += unseen
+                self._first_loss = self._first_loss or batch.error
 
 
 def _explained(error: KafkaError, answer: PartitionAnswer, batch: ProducerBatch) -> KafkaError:

@@ -45,7 +45,7 @@ class ProducerBatch:
         doubtful: whether an attempt may have put it into the log, or may still do so.
         base_offset, append_time: where it was written, when by the broker's clock (-1: the records' own times count).
         error: why it wasn't.
-        seen: how many records' errors somebody has looked at.
+        seen: the records, by place, whose errors somebody has looked at.
         trouble: the last error that it was sent again after.
     """
 
@@ -75,7 +75,7 @@ class ProducerBatch:
         self.base_offset = -1
         self.append_time = -1
         self.error: Exception | None = None
-        self.seen = 0
+        self.seen: set[int] = set()
         self.trouble: Exception | None = None
         self.watchers: list[tuple[int, Callable[[], object]]] = []
         self.parts: list[ProducerBatch] = []

@@ -37,11 +37,11 @@ class Delivery:
         Raises:
             asyncio.InvalidStateError: that isn't known yet.
         """
-        batch, _ = self._batch.holder_of(self._index)
+        batch, index = self._batch.holder_of(self._index)
         if not batch.done:
             raise asyncio.InvalidStateError("the record is still on its way")
         if batch.error is not None:
-            batch.seen += 1
+            batch.seen.add(index)
         return batch.error
 
     def result(self) -> RecordMetadata:
@@ -108,7 +108,7 @@ class TableDelivery:
             lost: Counter[str] = Counter()
             for part in failed:
                 lost[part.target.topic] += part.count
-                part.seen = part.count
+                part.seen.update(range(part.count))
             raise NotDeliveredError(lost, failed[0].error) from failed[0].error
         out: dict[int, TablePart] = {}
         for part in parts:

@@ -13,8 +13,9 @@ Rules, from which order and exactly-once follow:
 2. After an error nothing of the partition is sent until all that is in flight is answered; then what failed goes
    again, in order, before anything new.
 3. No more than `most_in_flight` batches have been sent and not been answered for good.
-4. A producer id's first batch goes alone until it is written: a broker lets a producer that it doesn't know begin with
-   any sequence, so it would take the second batch where it refused the first.
+4. A producer id's first batch goes alone until it is written, also after a while of silence: a broker lets a producer
+   that it doesn't know, or doesn't know any more, begin with any sequence, so it would take the second batch where it
+   refused the first.
 5. A batch that is given up, and can't be in the log, breaks the sequence: what follows can't be there either.
 6. One that is given up and may be in the log (`doubtful`) breaks nothing yet: what was sent after it goes again as it
    is. If that is written, so was the other; if it meets a gap, that breaks the sequence. But then what is doubtful
@@ -28,12 +29,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from itertools import chain
+from typing import Final
 
 from kohort.client.producing.batch import Identity, Order, ProducerBatch
 from kohort.client.types import TopicPartition
 from kohort.protocol.records.batch import next_sequence
 
 __all__ = ["PartitionQueue"]
+
+_SILENCE_MS: Final = 60_000.0
+"""After it, we introduce ourselves again; brokers forget who says nothing for `producer.id.expiration.ms` (a day)."""
 
 
 class PartitionQueue:
@@ -62,6 +67,7 @@ class PartitionQueue:
         "_most",
         "_next",
         "_recovering",
+        "_sent_at",
         "_unresolved",
         "in_flight",
         "node",
@@ -85,6 +91,7 @@ class PartitionQueue:
         self._identity: Identity | None = None
         self._next = 0
         self._introduced: int | None = None  # the producer id that the leader has seen
+        self._sent_at = 0.0
         self._recovering = False
         self._unresolved: Order | None = None
         self._broken_from: Order | None = None
@@ -98,7 +105,12 @@ class PartitionQueue:
     @property
     def idle(self) -> bool:
         """Whether there is nothing to send or to wait for."""
-        return self.open is None and not self.waiting and not self.retries and not self.in_flight
+        return not self.has_more and not self.in_flight
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is anything to send, be it not yet."""
+        return self.open is not None or bool(self.waiting) or bool(self.retries)
 
     def batches(self) -> Iterator[ProducerBatch]:
         """All batches that aren't done, in order."""
@@ -152,6 +164,9 @@ class PartitionQueue:
                     self._begin(identity)
                 self._number(self.waiting[0])
             batch = self.waiting.popleft()
+        if not self.in_flight and now - self._sent_at > _SILENCE_MS:
+            self._introduced = None
+        self._sent_at = now
         batch.attempts += 1
         self.in_flight.append(batch)
         return batch
