@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import socket
 import subprocess
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from kohort.protocol.messages.headers import RequestHeader, ResponseHeader
@@ -94,12 +97,19 @@ class ApacheKafka(Server):
 
 
 def free_ports(number: int) -> list[int]:
-    """Ports that nobody listened on a moment ago."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = [listening.getsockname()[1] for listening in sockets]
-    for listening in sockets:
-        listening.close()
-    return ports
+    """Ports that nobody listened on a moment ago.
+
+    They are none of those that the system gives to connections: while a broker is down, nobody else gets its port, and
+    a client that tries to reach it there can't be connected to itself.
+    """
+    with ExitStack() as listening:
+        ports: list[int] = []
+        while len(ports) < number:
+            port = random.randrange(10_000, 32_000)
+            with contextlib.suppress(OSError):
+                listening.enter_context(socket.create_server(("127.0.0.1", port)))
+                ports.append(port)
+        return ports
 
 
 def serves_metadata(host: str, port: int) -> bool:

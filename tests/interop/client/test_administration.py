@@ -80,15 +80,23 @@ def test_topics_from_beginning_to_end(broker: Server, admin: AdminClient, new_na
             assert len(admin.list_topics(first).topics[first].partitions) == 5
             resource = ConfigResource(ResourceType.TOPIC, first)
             await ours.configs.alter(resource, set={"max.message.bytes": "5000"}, delete=["retention.ms"])
+
+            async def altered() -> bool:  # the controller has, the broker will soon
+                return (await ours.configs.describe(resource))[resource]["max.message.bytes"].value == "5000"
+
+            await until(altered)
             configs = (await ours.configs.describe(resource))[resource]
-            assert configs["max.message.bytes"].value == "5000" and not configs["max.message.bytes"].default
+            assert not configs["max.message.bytes"].default
             assert configs["retention.ms"].value == "604800000" and configs["retention.ms"].default
             with pytest.raises(KafkaError) as error:
                 await ours.configs.alter(resource, set={"max.message.bytes": "many"})
             assert error.value.code == ErrorCode.INVALID_CONFIG
             await ours.topics.delete(first, second)
-            left = await ours.topics.list()
-            assert first not in left and second not in left
+
+            async def gone() -> bool:
+                return not {first, second} & set(await ours.topics.list())
+
+            await until(gone)
             with pytest.raises(KafkaError) as error:
                 await ours.topics.describe(first, timeout_ms=3000)
             assert error.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

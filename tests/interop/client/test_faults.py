@@ -51,14 +51,31 @@ class Given:
                 return
 
 
+CLASSIC = {"session_timeout_ms": 3000, "heartbeat_interval_ms": 200}
+
+
 @pytest.mark.parametrize(
-    ("broker", "seed", "strategy"),
-    [("kohort", 4, "range"), ("kohort", 8, "cooperative-sticky"), ("kafka", 8, "range")],
+    ("broker", "seed", "membership"),
+    [
+        pytest.param("kohort", 4, CLASSIC | {"partition_assignment_strategy": ("range",)}, id="kohort-range"),
+        pytest.param(
+            "kohort", 8, CLASSIC | {"partition_assignment_strategy": ("cooperative-sticky",)}, id="kohort-coop"
+        ),
+        pytest.param("kafka", 8, CLASSIC | {"partition_assignment_strategy": ("range",)}, id="kafka-range"),
+        pytest.param("kafka", 115, {"group_protocol": "consumer"}, id="kafka-consumer"),
+    ],
     indirect=["broker"],
 )
-def test_anything_at_random(seed: int, strategy: str, broker: Server, new_topic: NewTopic, new_name: NewName) -> None:
-    topic, group, count = new_topic(4), new_name(), 4000
+def test_anything_at_random(
+    seed: int, membership: dict[str, Any], broker: Server, new_topic: NewTopic, new_name: NewName
+) -> None:
+    topic, group, count = new_topic(4), new_name(), 3000
     given = Given()
+
+    def lost(_: set[TopicPartition]) -> None:
+        # Its session may end while nothing gets through. The coordinator may still have the member then, and let it in
+        # again with the same id and generation or epoch; but it comes with nothing, as another member would.
+        given.last.clear()
 
     async def produce(proxy: FaultyProxy) -> None:
         async with Producer(impatient(proxy.bootstrap), batch_size=500, linger_ms=1) as producer:
@@ -74,19 +91,17 @@ def test_anything_at_random(seed: int, strategy: str, broker: Server, new_topic:
         async with Consumer(
             impatient(proxy.bootstrap),
             group_id=group,
-            partition_assignment_strategy=(strategy,),
             auto_offset_reset="earliest",
             auto_commit_interval_ms=50,
-            session_timeout_ms=3000,
-            heartbeat_interval_ms=200,
             fetch_max_wait_ms=50,
             max_partition_fetch_bytes=2000,
+            **membership,
         ) as consumer:
-            consumer.subscribe(topic, on_lost=lambda _: given.last.clear())
+            consumer.subscribe(topic, on_lost=lost)
             await given.read(consumer, count)
 
     async def scenario() -> None:
-        plans = (Seeded(100 * seed + each, rate=0.25, most=60, delay=0.1, swallow=each == 0) for each in range(2))
+        plans = (Seeded(100 * seed + each, rate=0.25, most=40, delay=0.1, swallow=each == 0) for each in range(2))
         async with (
             FaultyProxy(broker.bootstrap, next(plans)) as for_consumer,
             FaultyProxy(broker.bootstrap, next(plans)) as for_producer,
@@ -176,7 +191,7 @@ def test_silence_and_refusal_for_a_while(broker: Server, new_topic: NewTopic, ne
                     config,
                     group_id=group,
                     auto_offset_reset="earliest",
-                    session_timeout_ms=1500,
+                    session_timeout_ms=1000,
                     heartbeat_interval_ms=100,
                     fetch_max_wait_ms=50,
                 ) as consumer,
@@ -195,7 +210,7 @@ def test_silence_and_refusal_for_a_while(broker: Server, new_topic: NewTopic, ne
                 for trouble in (proxy.stalled, proxy.refusing):
                     async with trouble():
                         during = asyncio.create_task(send_and_read())
-                        await asyncio.wait([during], timeout=2)  # longer than the session
+                        await asyncio.wait([during], timeout=1.3)  # longer than the session
                         assert not during.done()
                     await during
                 await proxy.cut()

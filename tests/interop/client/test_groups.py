@@ -93,6 +93,24 @@ def test_a_group_of_several_libraries_lives(
     assert {each.partition: each.offset for each in found} == ends
 
 
+@pytest.mark.parametrize("strategy", ["range", "roundrobin"])
+@pytest.mark.parametrize("broker", ["kafka"], indirect=True)
+def test_two_libraries_share_whoever_leads(
+    strategy: str, broker: Server, members: Members, new_topic: NewTopic, new_name: NewName
+) -> None:
+    """The first to come leads the group, and assigns to both."""
+    common = {"bootstrap": broker.bootstrap, "group": new_name(), "topic": new_topic(len(ALL)), "strategy": strategy}
+    a = members.start(LIBRDKAFKA, **common)
+    eventually(lambda: shared(a), what="one has all")
+    b = members.start(KOHORT, **common)
+    eventually(lambda: shared(a, b), what="librdkafka has assigned")
+    a.leave()
+    eventually(lambda: shared(b), what="the other has all")
+    c = members.start(LIBRDKAFKA, **common)
+    eventually(lambda: shared(b, c), what="Kohort has assigned")
+    assert_one_owner(members.all)
+
+
 def test_a_cooperative_member_keeps_what_stays_its_own(
     broker: Server, members: Members, new_topic: NewTopic, new_name: NewName
 ) -> None:

@@ -17,9 +17,10 @@ def commit() -> None:
     try:
         offsets = [TopicPartition(wanted.topic, partition, offset) for partition, offset in pending.items()]
         consumer.commit(offsets=offsets, asynchronous=False)
-        say("committed", offsets=pending)
     except KafkaException as error:
-        say("commit failed", error=str(error))
+        say("commit failed", error=str(error))  # again later, if the partitions are still ours
+        return
+    say("committed", offsets=pending)
     pending.clear()
 
 
@@ -29,6 +30,8 @@ def assigned(_: Consumer, partitions: list[TopicPartition]) -> None:
 
 def revoked(_: Consumer, partitions: list[TopicPartition]) -> None:
     commit()
+    for each in partitions:
+        pending.pop(each.partition, None)
     say("revoked", partitions=[p.partition for p in partitions])
 
 

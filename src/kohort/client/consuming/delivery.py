@@ -8,17 +8,17 @@ list, the list is cut short.
 from __future__ import annotations
 
 import asyncio
-import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import length_hint
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from kohort.client.consuming.answers import Piece
 from kohort.client.consuming.column_codec import columns_if_loaded, columns_loaded, load_columns
 from kohort.client.consuming.decoding import WORTH_COLUMNS, DecodedPiece, Deserializer
+from kohort.client.consuming.loops import Claim, Loop
 from kohort.client.consuming.partitions import ConsumedPartition, ConsumedPartitions
 from kohort.client.errors import ClientError, ClosedError, NoOffsetError, RecordError
 from kohort.client.types import Record
@@ -85,55 +85,6 @@ class _Given:
         return self.records[max(0, given - self.in_hands)].offset if given else self.before
 
 
-class _Claim:
-    """Who reads.
-
-    Attributes:
-        task: the task that began.
-        loop: None for a poll. It's gone when the user has left it.
-    """
-
-    def __init__(self) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self.task = task
-        self.loop: weakref.ref[_Loop[Any]] | None = None
-
-    def holds(self) -> bool:
-        """Whether there's still somebody who reads."""
-        return not self.task.done() and (self.loop is None or self.loop() is not None)
-
-
-class _Loop(Generic[T]):
-    """What a user iterates over: an async generator, or the next one after an exception has ended it.
-
-    So who gives up waiting for a record, as by `asyncio.timeout`, or seeks past a bad one, may go on with the same
-    loop. `async for` calls the generator's own `__anext__`: it lies in a slot, where no Python code stands between.
-    """
-
-    __slots__ = ("__anext__", "__weakref__", "_begin", "_generator")
-
-    __anext__: Callable[[], Awaitable[T]]
-
-    def __init__(self, begin: Callable[[_Claim], AsyncGenerator[T, None]]) -> None:
-        claim = _Claim()
-        claim.loop = weakref.ref(self)
-        self._begin: Callable[[], AsyncGenerator[T, None]] = lambda: begin(claim)
-        self.renew()
-
-    def __aiter__(self) -> Self:
-        return self
-
-    def renew(self) -> None:
-        """Have the next step begin anew."""
-        self._generator = self._begin()
-        self.__anext__ = self._generator.__anext__
-
-    async def aclose(self) -> None:
-        """Leave the loop."""
-        await self._generator.aclose()
-
-
 class Delivery:
     """Gives what is queued to one task at a time.
 
@@ -166,7 +117,7 @@ class Delivery:
         self._decoded: tuple[Piece, DecodedPiece] | None = None
         self._holds = 0
         self._waiting = False
-        self._claim: _Claim | None = None
+        self._claim: Claim | None = None
         self._gifts = 0
         self._progress = 0, 0
         self._heard = asyncio.get_running_loop().time() * 1000
@@ -255,7 +206,7 @@ class Delivery:
 
     async def poll(self, max_records: int, timeout_ms: float) -> list[Record]:
         """A few records at once; none if none come in time."""
-        with self._reading(_Claim()):
+        with self._reading(Claim()):
             await self._turn()
             if not await _within(timeout_ms, self._next_slice(max_records)):
                 return []
@@ -266,16 +217,16 @@ class Delivery:
 
     async def poll_batch(self, timeout_ms: float) -> pa.RecordBatch | None:
         """An Arrow batch; None if there is none in time."""
-        with self._reading(_Claim()):
+        with self._reading(Claim()):
             await self._turn()
             return await _within(timeout_ms, self._next_batch(None))
 
-    def _loop(self, start: Callable[[_Claim], AsyncGenerator[T, None]]) -> AsyncIterator[T]:
+    def _loop(self, start: Callable[[Claim], AsyncGenerator[T, None]]) -> AsyncIterator[T]:
         if self.closed:
             raise ClosedError("the consumer is closed")
-        return _Loop(start)
+        return Loop(start)
 
-    async def _records(self, claim: _Claim) -> AsyncGenerator[Record, None]:
+    async def _records(self, claim: Claim) -> AsyncGenerator[Record, None]:
         with self._reading(claim):
             while await self._next_slice(_SLICE):
                 assert self._given is not None
@@ -284,14 +235,14 @@ class Delivery:
                     yield record
                 await self._turn()
 
-    async def _batches(self, claim: _Claim, max_bytes: int | None) -> AsyncGenerator[pa.RecordBatch, None]:
+    async def _batches(self, claim: Claim, max_bytes: int | None) -> AsyncGenerator[pa.RecordBatch, None]:
         with self._reading(claim):
             while (batch := await self._next_batch(max_bytes)) is not None:
                 yield batch
                 await self._turn()
 
     @contextmanager
-    def _reading(self, claim: _Claim) -> Iterator[None]:
+    def _reading(self, claim: Claim) -> Iterator[None]:
         """Let nobody else read meanwhile."""
         other = self._claim
         if other is not None and other.task is not claim.task and other.holds():

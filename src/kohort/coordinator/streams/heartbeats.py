@@ -102,8 +102,10 @@ class Heartbeats:
             group.touch()
         self._watch(draft, member_id, metadata, known, standing, now)
         given = standing.assigned
-        # An earlier answer may have got lost: who has something else than it was given is told again.
-        tell = joins or known.behind or given != known.standing.assigned or (owned is not None and owned != given)
+        # An earlier answer may have got lost: who has something else than it was given is told again, and so is who
+        # says everything again, since it doesn't know.
+        again = owned is not None and (owned != given or request.process_id is not None)
+        tell = joins or known.behind or given != known.standing.assigned or again
         if metadata.endpoint != known.metadata.endpoint or (
             metadata.endpoint is not None and given != known.standing.assigned
         ):
