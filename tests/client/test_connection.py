@@ -193,6 +193,20 @@ def test_what_should_not_come_is_a_lost_connection_for_all_who_wait(reply: Any, 
     scenario(test, {HeartbeatRequest: reply}, receive_message_max_bytes=1_000_000)
 
 
+def test_a_broker_that_hangs_up_at_the_first_request_may_want_sasl() -> None:
+    async def test(broker: ScriptedBroker, connection: Connection) -> None:
+        with pytest.raises(ConnectionLostError, match="does it want SASL"):
+            await connection.ask(BEAT, HeartbeatResponse)
+
+    async def later(broker: ScriptedBroker, connection: Connection) -> None:
+        await connection.ask(METADATA, MetadataResponse)
+        with pytest.raises(ConnectionLostError, match=r"closed the connection$"):
+            await connection.ask(BEAT, HeartbeatResponse)
+
+    scenario(test, {HeartbeatRequest: hang_up})
+    scenario(later, {HeartbeatRequest: hang_up})
+
+
 def test_an_answer_that_comes_twice_is_given_once() -> None:
     async def test(broker: ScriptedBroker, connection: Connection) -> None:
         assert (await connection.ask(BEAT, HeartbeatResponse)).error_code == 0

@@ -12,14 +12,12 @@ import uvloop
 
 from benchmarks.client.clients.face import BATCH, TIMEOUT, Clock
 from kohort.client import Consumer, Producer, TopicPartition
-from kohort.client.consuming.column_codec import load_columns
-from kohort.client.producing.encoding import load_kernels
+from kohort.client.column_codec import load_columns
 
 
 def load() -> None:
     """Wait for what a process that has run for a while has loaded in the background: the compiled kernels."""
     load_columns().result()
-    load_kernels()
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:

@@ -73,6 +73,7 @@ class Channel(asyncio.BufferedProtocol):
         cause: the exception that ended it, if one did.
         idle_since: when something was last sent or answered, in ms of the loop's clock.
         throttled_until: requests are held back until then, in seconds of the loop's clock (KIP-219).
+        suspicion: what it may mean if the broker closes the connection before it has answered again.
         on_end: called once when it ends.
     """
 
@@ -81,6 +82,7 @@ class Channel(asyncio.BufferedProtocol):
         self.cause: BaseException | None = None
         self.idle_since = 0
         self.throttled_until = 0.0
+        self.suspicion = ""
         self.on_end: Callable[[], None] | None = None
         self._broker = broker
         self._loop = asyncio.get_running_loop()
@@ -273,11 +275,11 @@ class Channel(asyncio.BufferedProtocol):
 
     def eof_received(self) -> None:
         """The broker has nothing more to say."""
-        self.lose("the broker closed the connection")
+        self.lose(f"the broker closed the connection{self.suspicion}")
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """The socket is gone."""
-        self._fail(str(exc) if exc else "the broker closed the connection", exc)
+        self._fail(str(exc) if exc else f"the broker closed the connection{self.suspicion}", exc)
         self._transport = None
         self._ended.set()
 
@@ -293,6 +295,7 @@ class Channel(asyncio.BufferedProtocol):
         waiting = self._waiting[0]
         answer = _decoded(waiting, frame)
         self._waiting.popleft()
+        self.suspicion = ""
         now = self._loop.time()
         self.idle_since = int(now * 1000)
         throttle_ms = getattr(answer, "throttle_time_ms", 0)

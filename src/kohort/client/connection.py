@@ -33,6 +33,7 @@ _API_VERSIONS: Final = ApiVersionsRequest.__message__.key
 _RENEWED_AT: Final = (0.85, 0.95)
 """When in its lifetime a session is renewed: well before it ends, and not all connections at once (KIP-368)."""
 
+_SASL_WANTED: Final = " at the first request: does it want SASL (security_protocol)?"
 _NO_HANDSHAKE: Final = "it closed the connection during the TLS handshake: is it a TLS port?"
 
 
@@ -98,6 +99,8 @@ class Connection:
             await self._introduce()
             if config.uses_sasl:
                 await self._authenticate()
+            else:
+                self._channel.suspicion = _SASL_WANTED
         except ConnectionLostError:
             if isinstance(self._channel.cause, ssl.SSLError):  # TLS 1.3: a certificate is refused after the handshake
                 raise self._tls_error(self._channel.cause) from self._channel.cause

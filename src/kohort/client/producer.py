@@ -10,11 +10,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from kohort.client.cluster import Cluster
+from kohort.client.column_codec import columns_loaded
 from kohort.client.config import Servers
 from kohort.client.errors import ClientError, ClosedError, NotDeliveredError
 from kohort.client.producing.batch import NO_HEADERS, RECORD_OVERHEAD, PlainHeaders, ProducerBatch
 from kohort.client.producing.delivery import Delivery, TableDelivery
-from kohort.client.producing.encoding import kernels_are_loaded, load_kernels
 from kohort.client.producing.intake import Intake
 from kohort.client.producing.settings import Partitioner, ProducerSettings
 from kohort.client.producing.transactions import ProducerState, State
@@ -271,8 +271,7 @@ class Producer:
             ValueError: other columns or types, a row larger than `max_request_size`, a partition that there isn't.
             others: as `send`.
         """
-        if not kernels_are_loaded():
-            await asyncio.to_thread(load_kernels)
+        await columns_loaded()
         from kohort.client.producing.tables import check_table, encode_table, pieces_of, spread_of
 
         intake, accumulator, memory = self._intake, self._intake.accumulator, self._memory

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kohort.client.cluster import Cluster
+from kohort.client.column_codec import columns_loaded
 from kohort.client.consumer import Consumer
-from kohort.client.consuming.column_codec import columns_loaded
 from kohort.client.errors import ClientError, ClosedError, NoOffsetError, RecordError
 from kohort.client.types import TopicPartition
 from kohort.protocol.records.batch import Compression

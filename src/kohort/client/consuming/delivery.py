@@ -15,8 +15,8 @@ from itertools import islice
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from kohort.client.column_codec import columns_if_loaded, columns_loaded, load_columns
 from kohort.client.consuming.answers import Piece
-from kohort.client.consuming.column_codec import columns_if_loaded, columns_loaded, load_columns
 from kohort.client.consuming.decoding import WORTH_COLUMNS, DecodedPiece, Deserializer
 from kohort.client.consuming.loops import Claim, Loop
 from kohort.client.consuming.partitions import ConsumedPartition, ConsumedPartitions

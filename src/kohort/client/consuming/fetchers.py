@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 from kohort.client.cluster import Cluster
+from kohort.client.column_codec import columns_if_loaded
 from kohort.client.consuming.answers import PIECE_BYTES, SMALL_PIECE_BYTES, read_answer
-from kohort.client.consuming.column_codec import columns_if_loaded
 from kohort.client.consuming.fetch_session import Ask
 from kohort.client.consuming.fetcher import Fetcher
 from kohort.client.consuming.partitions import EARLIEST, ConsumedPartition, ConsumedPartitions, Phase

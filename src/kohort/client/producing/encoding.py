@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import struct
-import threading
 from typing import Any, Final
 
+from kohort.client.column_codec import columns_if_loaded, load_columns
 from kohort.client.producing.batch import ProducerBatch
 from kohort.client.producing.settings import ProducerSettings
 from kohort.protocol.records.batch import CRC_AT, HEADER_SIZE, checksum, read_header
 from kohort.protocol.records.rows import decode_rows, encode_rows
 
-__all__ = ["encode", "kernels_are_loaded", "load_kernels", "load_kernels_soon", "split_records", "stamp"]
+__all__ = ["encode", "split_records", "stamp"]
 
 FEW: Final = 256
 """Up to so many records plain Python is the quicker: about 1 µs a record, where the kernels take 250 µs a batch before
@@ -27,41 +27,12 @@ _CRC: Final = struct.Struct(">I")
 _TRANSACTIONAL: Final = 0x10
 
 
-_loaded = False
-_loader: threading.Thread | None = None
-
-
-def load_kernels() -> None:
-    """Import numba and what it compiled, which takes a moment: call it in a thread. Until then all is plain Python."""
-    global _loaded
-    import pyarrow as pa
-
-    from kohort.protocol.records.columns import encode_columns
-    from kohort.protocol.records.partitioner import murmur2
-
-    encode_columns(pa.record_batch({"value": pa.array([b""], pa.binary())}))
-    murmur2(b"")
-    _loaded = True
-
-
-def kernels_are_loaded() -> bool:
-    """Whether `load_kernels` is done."""
-    return _loaded
-
-
-def load_kernels_soon() -> None:
-    """Have a thread load them, unless one did."""
-    global _loader
-    if _loader is None:
-        _loader = threading.Thread(target=load_kernels, name="kohort-load-kernels")
-        _loader.start()
-
-
 def encode(batch: ProducerBatch, settings: ProducerSettings) -> None:
     """Make a batch's records bytes, without a producer id yet; its lists are given up, but for the timestamps."""
-    if batch.count > FEW and not _loaded:
-        load_kernels_soon()
-    if batch.count <= FEW or not _loaded:
+    columns = None
+    if batch.count > FEW and (columns := columns_if_loaded()) is None:
+        load_columns()  # for the next ones
+    if columns is None:
         batch.encoded = memoryview(
             encode_rows(
                 batch.timestamps, batch.keys, batch.values, batch.headers,
@@ -71,18 +42,16 @@ def encode(batch: ProducerBatch, settings: ProducerSettings) -> None:
     else:
         import pyarrow as pa
 
-        from kohort.protocol.records.columns import encode_columns
-
-        columns: dict[str, Any] = {
+        arrays: dict[str, Any] = {
             "value": pa.array(batch.values, pa.binary()),
             "timestamp": pa.array(batch.timestamps, pa.int64()),
         }
         if batch.keyed:
-            columns["key"] = pa.array(batch.keys, pa.binary())
+            arrays["key"] = pa.array(batch.keys, pa.binary())
         if batch.headers is not None:
-            columns["headers"] = _header_column(batch)
-        (batch.encoded,) = encode_columns(
-            pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)),
+            arrays["headers"] = _header_column(batch)
+        (batch.encoded,) = columns.encode_columns(
+            pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays)),
             batch_size=_NO_LIMIT, compression=settings.compression, level=settings.compression_level,
         )  # fmt: skip
     batch.keys, batch.values, batch.headers = [], [], None

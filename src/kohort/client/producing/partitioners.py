@@ -8,7 +8,7 @@ from random import Random
 from typing import Final
 from zlib import crc32
 
-from kohort.client.producing.encoding import kernels_are_loaded
+from kohort.client.column_codec import columns_if_loaded
 from kohort.client.producing.partition_queue import PartitionQueue
 from kohort.client.producing.settings import Partitioner
 
@@ -36,7 +36,7 @@ def murmur2(key: bytes) -> int:
     In plain Python for small keys: that is quicker than a call of the compiled `protocol.records.partitioner`.
     """
     size = len(key)
-    if size > _SMALL and kernels_are_loaded():
+    if size > _SMALL and columns_if_loaded() is not None:
         from kohort.protocol.records.partitioner import murmur2 as compiled
 
         return compiled(key) & _POSITIVE

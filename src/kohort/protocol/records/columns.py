@@ -81,7 +81,11 @@ class DecodedRecords:
     control_records: pa.RecordBatch
 
 
-_NO_RECORDS: Final = pa.RecordBatch.from_pylist([], schema=RECORD_SCHEMA)
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
+_NO_RECORDS: Final = _empty(RECORD_SCHEMA)
 
 
 def decode_columns(
@@ -404,7 +408,7 @@ def _combine(columns: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
     combined = columns.combine_chunks().to_batches()
     if len(combined) > 1:
         raise ValueError("columns of more than 2 GiB: encode them in slices")
-    return combined[0] if combined else pa.RecordBatch.from_pylist([], schema=columns.schema)
+    return combined[0] if combined else _empty(columns.schema)
 
 
 def _timestamps(source: pa.RecordBatch, default: int) -> kernels.Longs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.client.consuming import column_codec
+from kohort.client import column_codec
 from kohort.protocol.records import columns
 from tests.client.support.running import run
 

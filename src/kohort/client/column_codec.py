@@ -52,10 +52,12 @@ def _loaded(attempts: int = 3) -> ModuleType:
         import pyarrow as pa
 
         from kohort.protocol.records import columns
+        from kohort.protocol.records.partitioner import murmur2
 
         # Compiled code is read from its cache when it's called first.
         (batch,) = columns.encode_columns(pa.table({"key": [b""], "value": [b""]}))
         columns.decode_columns(bytes(batch))
+        murmur2(b"")
     except SystemError:
         # CPython counts how deeply it nests while it parses in one place for all threads, so that two which parse at
         # once may take each other for a bug. numba parses what it compiles.
