@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 from uuid import UUID
 
@@ -194,6 +195,32 @@ def test_one_who_gives_up_waiting_leaves_the_connection_to_the_others() -> None:
             go.set()
             assert not (await patient).closed
             assert impatient.cancelled() or (await asyncio.gather(impatient, return_exceptions=True))
+
+    run(main())
+
+
+def test_a_connection_that_nobody_waits_for_any_more_may_fail_in_silence() -> None:
+    async def main() -> None:
+        complaints: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        async with ScriptedBroker() as broker, quick(broker) as cluster:
+            go = asyncio.Event()
+
+            async def slow(asked: Asked) -> Response:
+                await go.wait()
+                raise HangUpError
+
+            broker.script[ApiVersionsRequest] = slow
+            count = len(broker.asked)
+            impatient = asyncio.create_task(cluster.connection(1, "x"))
+            await until(lambda: len(broker.asked) > count)
+            impatient.cancel()
+            await asyncio.wait([impatient])
+            del impatient  # what it remembers would keep the connection's task, and that its complaint
+            go.set()
+            await until(lambda: not any(each.get_name().startswith("kohort-open") for each in asyncio.all_tasks()))
+        gc.collect()
+        assert not complaints
 
     run(main())
 

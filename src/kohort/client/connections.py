@@ -66,6 +66,7 @@ class Connections:
         task = self._opening.get(key)
         if task is None:
             task = self._opening[key] = asyncio.create_task(self._connect(key, broker), name=f"kohort-open-{broker}")
+            task.add_done_callback(_looked_at)
         # Whoever gives up waiting doesn't take the connection from the others who wait for it.
         return await asyncio.shield(task)
 
@@ -176,3 +177,9 @@ class Connections:
 
 def _load(connection: Connection) -> tuple[bool, int]:
     return connection.broker.node_id < 0, connection.in_flight
+
+
+def _looked_at(task: asyncio.Task[Connection]) -> None:
+    """All who waited may have given up, so that nobody wants to know why there's no connection."""
+    if not task.cancelled():
+        task.exception()

@@ -323,6 +323,20 @@ def test_join_and_sync_are_asked_again(kind: str) -> None:
     assert member.machine.state is State.JOINING and isinstance(member.asks[0].call.request, JoinGroupRequest)
 
 
+def test_a_sync_that_is_never_answered_is_given_up() -> None:
+    """A join waits for the other members; a sync for the leader, whose session would end."""
+    member = Member("eager", session_timeout_ms=6_000)
+    member.subscribe()
+    member.find()
+    assert member.asks[0].call.timeout_ms > 300_000
+    member.answer(good(member.asks[0].call.request))
+    assert isinstance(member.asks[0].call.request, SyncGroupRequest) and member.asks[0].call.timeout_ms == 6_000
+    member.lose()
+    member.find()
+    request: Any = member.asks[0].call.request
+    assert isinstance(request, JoinGroupRequest) and request.member_id == "me"
+
+
 def test_broker_without_consumer_groups() -> None:
     member = Member("consumer")
     member.subscribe()

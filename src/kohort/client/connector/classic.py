@@ -106,7 +106,9 @@ class ClassicMembership:
                 assignments=[] if self._members is None else self._assign(self._members),
             ),
             SyncGroupResponse,
-            self._settings.max_poll_interval_ms + _GRACE_MS,
+            # A leader that doesn't assign has either died, and then the coordinator notices within a session and says
+            # so; or it takes longer than that, and may be given more time by joining anew.
+            self._settings.session_timeout_ms,
         )
 
     def heartbeat(self, owned: Partitions) -> Call:
