@@ -22,6 +22,7 @@ from kafka.structs import OffsetAndMetadata
 
 from .clients import LIBRARIES, Message
 from .servers import Server
+from .waiting import eventually
 
 NewTopic = Callable[..., str]
 NewName = Callable[[], str]
@@ -113,8 +114,8 @@ def test_a_group_from_its_first_member_to_its_end(
     with closing(
         KafkaConsumer(topic, bootstrap_servers=server.bootstrap, group_id=group, auto_offset_reset="earliest")
     ) as member:
-        while not member.poll(timeout_ms=100):
-            pass
+        # Shorter polls may end amid a join, which it then forgets.
+        eventually(lambda: member.poll(timeout_ms=2000), within=60, what="it reads")
         found = client.describe_groups([group])[group]
         assert (found["group_state"], found["protocol_type"], found["protocol_data"]) == ("Stable", "consumer", "range")
         assert group in [g["group_id"] for g in client.list_groups(states_filter=["Stable"])]

@@ -126,6 +126,9 @@ def command(
     import uvloop
 
     from kohort.cli.client.running import run
+    from kohort.cli.data.no_pandas import leave_pandas_out
+
+    leave_pandas_out()
     from kohort.cli.data.pipes import Interrupter
     from kohort.cli.data.reading import Reading
     from kohort.cli.data.selection import Selection

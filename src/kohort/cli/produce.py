@@ -106,6 +106,9 @@ def command(
     import uvloop
 
     from kohort.cli.client.running import run
+    from kohort.cli.data.no_pandas import leave_pandas_out
+
+    leave_pandas_out()
     from kohort.cli.data.sending import Sending
     from kohort.cli.data.settings import arguments_of
     from kohort.client.errors import ConfigError

@@ -271,12 +271,13 @@ class Producer:
             ValueError: other columns or types, a row larger than `max_request_size`, a partition that there isn't.
             others: as `send`.
         """
-        await columns_loaded()
-        from kohort.client.producing.tables import check_table, encode_table, pieces_of, spread_of
+        from kohort.client.producing.tables import check_table, encode_table, is_small, pieces_of, spread_of
 
         intake, accumulator, memory = self._intake, self._intake.accumulator, self._memory
         taken: list[ProducerBatch] = []
         table = check_table(table)
+        if not is_small(table, self._settings):
+            await columns_loaded()
         routes = intake.routes.get(topic) or await intake.learn(topic)
         for piece in pieces_of(table, spread_of(table, routes, partition)):
             if partition is not None and not 0 <= partition < len(routes.queues):

@@ -13,7 +13,7 @@ import pyarrow as pa
 from kohort.cli.data.columns import records
 from kohort.cli.data.errors import DataError
 from kohort.cli.data.source import Source
-from kohort.protocol.records.columns import RECORD_SCHEMA
+from kohort.protocol.records.arrow import RECORD_SCHEMA
 
 __all__ = ["read_json", "read_json_records"]
 

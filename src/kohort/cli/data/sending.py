@@ -15,7 +15,7 @@ from kohort.cli.data.pipes import Interrupter
 from kohort.cli.data.progress import Progress
 from kohort.cli.data.source import Source, open_source
 from kohort.client.errors import NotDeliveredError
-from kohort.protocol.records.columns import RECORD_SCHEMA
+from kohort.protocol.records.arrow import RECORD_SCHEMA
 
 if TYPE_CHECKING:
     from kohort.client.producer import Producer

@@ -8,7 +8,7 @@ from typing import IO, Any, Final, Protocol
 import pyarrow as pa
 
 from kohort.cli.data.pipes import Interrupter, abandoned, write_all
-from kohort.protocol.records.columns import RECORD_SCHEMA
+from kohort.protocol.records.arrow import RECORD_SCHEMA
 
 __all__ = ["LineWriter", "ParquetWriter", "Writer"]
 

@@ -5,10 +5,11 @@ Small pieces are decoded one record after another; large ones as columns, once t
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise, repeat, takewhile
+from itertools import accumulate, chain, pairwise, repeat, takewhile
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -63,7 +64,6 @@ class DecodedPiece:
         self._partition = partition
         self._key_deserializer, self._value_deserializer = key_deserializer, value_deserializer
         self._source: _Rows | _Columns
-        self.columnar = columns is not None
         headers = piece.headers
         decode = _Rows if columns is None else partial(_Columns, columns)
         while True:
@@ -108,9 +108,8 @@ class DecodedPiece:
         return records
 
     def take_batch(self, most: int) -> pa.RecordBatch:
-        """The next records, at most so many, as Arrow columns; the piece must have been decoded as such."""
-        assert isinstance(self._source, _Columns)
-        records = self._source.records.slice(self.row, most)
+        """The next records, at most so many, as Arrow columns."""
+        records = self._source.batch(self.row, min(self.count, self.row + most))
         self.row += records.num_rows
         return with_place(records, self._partition)
 
@@ -155,6 +154,22 @@ class _Rows:
         offsets, timestamps, keys, values, headers = self._rows
         return Rows(offsets[start:end], timestamps[start:end], keys[start:end], values[start:end], headers[start:end])
 
+    def batch(self, start: int, end: int) -> pa.RecordBatch:
+        import pyarrow as pa
+
+        from kohort.protocol.records.arrow import RECORD_SCHEMA, column_of_bytes
+
+        rows = self.lists(start, end)
+        types = [field.type for field in RECORD_SCHEMA]
+        columns = [
+            pa.Array.from_buffers(types[0], end - start, [None, pa.py_buffer(array("q", rows.offsets))]),
+            pa.Array.from_buffers(types[1], end - start, [None, pa.py_buffer(array("q", rows.timestamps))]),
+            column_of_bytes(rows.keys, types[2]),
+            column_of_bytes(rows.values, types[3]),
+            _header_column(rows.headers, types[4]),
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=RECORD_SCHEMA)
+
 
 class _Columns:
     """Records that were decoded as Arrow columns."""
@@ -170,6 +185,9 @@ class _Columns:
 
     def offset(self, row: int) -> int:
         return int(self._offsets[row])
+
+    def batch(self, start: int, end: int) -> pa.RecordBatch:
+        return self.records.slice(start, end - start)
 
     def lists(self, start: int, end: int) -> Rows:
         if self._blobs is None:
@@ -213,6 +231,19 @@ def _longs(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.frombuffer(column.buffers()[1], np.int64)
 
 
+def _header_column(headers: list[list[tuple[str, bytes | None]]], kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    from kohort.protocol.records.arrow import column_of_bytes
+
+    pairs = list(chain.from_iterable(headers))
+    names = column_of_bytes([name.encode() for name, _ in pairs], pa.string())
+    values = column_of_bytes([value for _, value in pairs], pa.binary())
+    entries = pa.StructArray.from_arrays([names, values], fields=list(kind.value_type))
+    ends = array("i", accumulate(map(len, headers), initial=0))
+    return pa.Array.from_buffers(kind, len(headers), [None, pa.py_buffer(ends)], children=[entries])
+
+
 def _headers(column: pa.Array, start: int, end: int) -> list[list[tuple[str, bytes | None]]]:
     if not len(column.values):
         return [[] for _ in range(end - start)]
@@ -232,11 +263,14 @@ def with_place(records: pa.RecordBatch, partition: TopicPartition) -> pa.RecordB
     """Records with the columns `topic` (dictionary-encoded) and `partition` (int32) before the others."""
     import pyarrow as pa
 
+    from kohort.protocol.records.arrow import column_of_bytes
+
     rows = records.num_rows
     zeros = pa.py_buffer(bytes(4 * rows))
     indices = pa.Array.from_buffers(pa.int32(), rows, [None, zeros])
-    topic = pa.DictionaryArray.from_arrays(indices, pa.array([partition.topic], pa.string()))
-    number = pa.repeat(pa.scalar(partition.partition, pa.int32()), rows)
+    topic = pa.DictionaryArray.from_arrays(indices, column_of_bytes([partition.topic.encode()], pa.string()))
+    numbers = pa.py_buffer(array("i", [partition.partition]) * rows)
+    number = pa.Array.from_buffers(pa.int32(), rows, [None, numbers])
     fields = [pa.field("topic", topic.type, nullable=False), pa.field("partition", pa.int32(), nullable=False)]
     schema = pa.schema([*fields, *records.schema])
     return pa.RecordBatch.from_arrays([topic, number, *records.columns], schema=schema)

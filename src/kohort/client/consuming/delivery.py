@@ -33,8 +33,11 @@ T = TypeVar("T")
 _SLICE: Final = 1024
 """Records that are made at once; between two slices the event loop gets its turn."""
 
-_LARGE_ANSWER: Final = 64 * 1024
-"""Bytes of one answer from which on it's worth loading the module that decodes columns."""
+_MUCH: Final = 1024 * 1024
+"""Bytes that were given from which on it's worth a second of CPU to load the module that decodes columns."""
+
+_MANY: Final = 20_000
+"""Records in a piece from which on columns of it are worth waiting for that."""
 
 _RETRY_MS: Final = 1000
 """How long a partition isn't asked for after the user was told what is wrong with it."""
@@ -115,6 +118,7 @@ class Delivery:
         self._free.set()
         self._given: _Given | None = None
         self._decoded: tuple[Piece, DecodedPiece] | None = None
+        self._seen = 0  # bytes that were given, up to where it matters
         self._holds = 0
         self._waiting = False
         self._claim: Claim | None = None
@@ -341,13 +345,14 @@ class Delivery:
 
     async def _open(self, partition: ConsumedPartition, piece: Piece, *, columns: bool) -> DecodedPiece | None:
         """The piece, decoded; None if it has to be waited for, or is corrupt: then look again."""
-        if self._decoded is not None and self._decoded[0] is piece and (not columns or self._decoded[1].columnar):
+        if self._decoded is not None and self._decoded[0] is piece:
             return self._decoded[1]
         module = columns_if_loaded()
-        if columns and module is None:
+        count = sum(header.record_count for header in piece.headers)
+        if columns and module is None and count > _MANY:
             await columns_loaded()
             return None
-        if not columns and sum(header.record_count for header in piece.headers) < WORTH_COLUMNS:
+        if not columns and count < WORTH_COLUMNS:
             module = None
         at = partition.topic_partition
         begin = max(piece.offset, partition.position)
@@ -375,8 +380,10 @@ class Delivery:
     def _used_up(self, partition: ConsumedPartition, piece: Piece, decoded: DecodedPiece) -> None:
         partition.position = partition.consumed = decoded.next_offset
         partition.position_epoch = piece.leader_epoch
-        if len(piece.data) >= _LARGE_ANSWER:
-            load_columns()  # not before, or the user would wait for it with the first record
+        if self._seen < _MUCH:
+            self._seen += sum(header.size for header in piece.headers)
+            if self._seen >= _MUCH:
+                load_columns()  # not before, or the user would wait for it with the first record
         self._partitions.done_with(partition, piece, decoded.rest)
         self._decoded = None
         self._room_made()

@@ -60,7 +60,7 @@ def encode(batch: ProducerBatch, settings: ProducerSettings) -> None:
 def _header_column(batch: ProducerBatch) -> Any:
     import pyarrow as pa
 
-    from kohort.protocol.records.columns import RECORD_SCHEMA
+    from kohort.protocol.records.arrow import RECORD_SCHEMA
 
     rows = [[{"key": name, "value": value} for name, value in headers] for headers in batch.headers or ()]
     return pa.array(rows, RECORD_SCHEMA.field("headers").type)

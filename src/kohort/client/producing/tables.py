@@ -9,18 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.client.column_codec import columns_if_loaded
 from kohort.client.producing.partition_queue import PartitionQueue
 from kohort.client.producing.partitioners import TopicRoutes
 from kohort.client.producing.settings import ProducerSettings
 from kohort.protocol.records.arrow import cast_column
 from kohort.protocol.records.batch import assign_offsets, read_header
-from kohort.protocol.records.columns import encode_columns
-from kohort.protocol.records.partitioner import partitions_of
+from kohort.protocol.records.rows import encode_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["EncodedRows", "check_table", "encode_table", "pieces_of", "spread_of"]
+__all__ = ["EncodedRows", "check_table", "encode_table", "is_small", "pieces_of", "spread_of"]
 
 _COLUMNS: Final = ("key", "value", "timestamp", "headers", "partition")
 _PIECE: Final = 512 * 1024
@@ -31,6 +31,10 @@ _MOST_PARTITIONS: Final = 8
 """More partitions than that don't make a piece larger: meanwhile the event loop stands still, for some 10 ms."""
 
 _MOST_ROWS: Final = 65_536
+
+
+_FEW: Final = 4096
+"""Rows for which the column codec needn't be loaded: that takes as long as half a million rows in plain Python."""
 
 
 class EncodedRows(NamedTuple):
@@ -61,6 +65,15 @@ def check_table(table: pa.Table | pa.RecordBatch) -> pa.Table:
     return table
 
 
+def is_small(table: pa.Table, settings: ProducerSettings) -> bool:
+    """Whether `encode_table` can do without the column codec, and soon."""
+    return (
+        table.num_rows <= _FEW
+        and table.nbytes <= settings.max_request_size // 2
+        and {"key", "value", "partition"}.issuperset(table.schema.names)
+    )
+
+
 def pieces_of(table: pa.Table, partitions: int) -> Iterator[pa.RecordBatch]:
     """Slices of a few MiB at most, in order, for rows that go to so many partitions."""
     size = _PIECE * min(partitions, _MOST_PARTITIONS)
@@ -76,7 +89,7 @@ def encode_table(
     """A piece's rows as batches.
 
     Rows of a partition keep their order. Where neither `partition`, nor the column "partition", nor a key says where
-    a row goes, batches of such rows take turns.
+    a row goes, batches of such rows take turns. The column codec must be loaded, unless the table `is_small`.
 
     Args:
         piece: rows.
@@ -88,11 +101,16 @@ def encode_table(
     Raises:
         ValueError: a column of the wrong type, a partition that there isn't, a row larger than `max_request_size`.
     """
+    columns = columns_if_loaded()
 
     def encoded(rows: pa.RecordBatch) -> list[memoryview]:
-        batches = encode_columns(
-            rows, batch_size=settings.max_request_size, compression=settings.compression,
-            level=settings.compression_level, default_timestamp=now_ms,
+        batches = (
+            [_encoded_one_by_one(rows, settings, now_ms)]
+            if columns is None
+            else columns.encode_columns(
+                rows, batch_size=settings.max_request_size, compression=settings.compression,
+                level=settings.compression_level, default_timestamp=now_ms,
+            )
         )  # fmt: skip
         for batch in batches:
             if len(batch) > settings.max_request_size:
@@ -124,6 +142,17 @@ def encode_table(
     return out
 
 
+def _encoded_one_by_one(rows: pa.RecordBatch, settings: ProducerSettings, now_ms: int) -> memoryview:
+    count = rows.num_rows
+    keys, values = (
+        _bytes(rows.column(name), name) if name in rows.schema.names else [None] * count for name in ("key", "value")
+    )
+    encoded = encode_rows(
+        [now_ms] * count, keys, values, compression=settings.compression, level=settings.compression_level
+    )
+    return memoryview(encoded)
+
+
 def _partition_column(column: pa.Array) -> NDArray[np.int32]:
     """The column, with -1 for null."""
     if not (pa.types.is_integer(column.type) or pa.types.is_null(column.type)):
@@ -143,16 +172,18 @@ def _route_keys(targets: NDArray[np.int32], piece: pa.RecordBatch, routes: Topic
     if not open_rows.any():
         return
     hashed: NDArray[np.int32]
-    if routes.compiled:
+    if routes.compiled and columns_if_loaded() is not None:
+        from kohort.protocol.records.partitioner import partitions_of
+
         hashed = partitions_of(keys, len(routes.queues))
     else:
         numbers: Callable[[Any], int] = routes.number
-        hashed = np.array([-1 if key is None else numbers(key) for key in _bytes(keys)], np.int32)
+        hashed = np.array([-1 if key is None else numbers(key) for key in _bytes(keys, "key")], np.int32)
     np.copyto(targets, hashed, where=open_rows)
 
 
-def _bytes(keys: pa.Array) -> list[bytes | None]:
-    return list(cast_column(keys, pa.binary(), "key").to_pylist())
+def _bytes(column: pa.Array, name: str) -> list[bytes | None]:
+    return list(cast_column(column, pa.binary(), name).to_pylist())
 
 
 def _by_target(piece: pa.RecordBatch, targets: NDArray[np.int32]) -> Iterator[tuple[int, pa.RecordBatch]]:

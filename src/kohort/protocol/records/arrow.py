@@ -1,13 +1,27 @@
-"""Arrow columns as the plain numpy arrays that kernels work on."""
+"""Records in Arrow: their schema, and columns as the plain numpy arrays that kernels work on."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["BytesColumn", "bytes_column", "cast_column"]
+__all__ = ["HEADER_TYPE", "RECORD_SCHEMA", "BytesColumn", "bytes_column", "cast_column", "column_of_bytes"]
+
+HEADER_TYPE: Final = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
+
+RECORD_SCHEMA: Final = pa.schema(
+    [
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.timestamp("ms", tz="UTC"), nullable=False),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", pa.list_(pa.field("item", HEADER_TYPE, nullable=False)), nullable=False),
+    ]
+)
+"""The columns that records are decoded into. A timestamp of -1 ms means that the record has none."""
 
 
 class BytesColumn(NamedTuple):
@@ -54,3 +68,18 @@ def bytes_column(column: pa.Array, name: str) -> BytesColumn:
         raise ValueError(f"column {name} is no valid Arrow array: its offsets lead outside its data")
     valid = binary.is_valid().to_numpy(zero_copy_only=False) if binary.null_count else np.ones(size, np.bool_)
     return BytesColumn(ends, data, valid)
+
+
+def column_of_bytes(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
+    """A column (binary or string) of bytes in Python, less than 2 GiB of them.
+
+    `pa.array` would do, but for the first time in a process it imports pandas where that is installed, which takes
+    half a second: too long for an event loop.
+    """
+    rows = len(values)
+    ends = np.zeros(rows + 1, np.int32)
+    np.cumsum([0 if value is None else len(value) for value in values], out=ends[1:])
+    content = pa.py_buffer(b"".join([value for value in values if value]))
+    nulls = values.count(None)
+    valid = pa.py_buffer(np.packbits([value is not None for value in values], bitorder="little")) if nulls else None
+    return pa.Array.from_buffers(kind, rows, [valid, pa.py_buffer(ends), content], nulls)

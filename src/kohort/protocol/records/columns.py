@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from kohort.protocol.errors import CorruptRecordError
 from kohort.protocol.primitives import Buffer, as_bytes
 from kohort.protocol.records import kernels
-from kohort.protocol.records.arrow import BytesColumn, bytes_column, cast_column
+from kohort.protocol.records.arrow import HEADER_TYPE, RECORD_SCHEMA, BytesColumn, bytes_column, cast_column
 from kohort.protocol.records.batch import (
     HEADER_SIZE,
     LENGTH_END,
@@ -42,19 +42,6 @@ from kohort.protocol.records.batch import (
 from kohort.protocol.records.compression import CompressionError, ExpansionError, compress, decompress
 
 __all__ = ["DEFAULT_LIMIT", "RECORD_SCHEMA", "DecodedRecords", "decode_columns", "encode_columns"]
-
-HEADER_TYPE: Final = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
-
-RECORD_SCHEMA: Final = pa.schema(
-    [
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("timestamp", pa.timestamp("ms", tz="UTC"), nullable=False),
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("headers", pa.list_(pa.field("item", HEADER_TYPE, nullable=False)), nullable=False),
-    ]
-)
-"""The columns that records are decoded into. A timestamp of -1 ms means that the record has none."""
 
 DEFAULT_LIMIT: Final = 128 * 1024 * 1024
 """Bytes that the compressed batches of one call may expand to."""
