@@ -20,8 +20,10 @@ $(READY): scripts/setup pyproject.toml constraints.txt
 demo: $(READY) ## A tour of the inspector, on real bytes
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo
 
-test: $(READY) ## All tests, in parallel
-	@$(BIN)/pytest -n auto --dist worksteal
+# Many tests wait for servers, so there are half as many workers again as there are cores.
+WORKERS ?= $(shell expr $$(nproc) \* 3 / 2)
+test: $(READY) ## All tests, in parallel: make test WORKERS=8
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 lint: $(READY) ## ruff and the import contracts
 	@$(BIN)/ruff format --check --quiet . || { echo "some files aren't formatted: run make format"; exit 1; }
