@@ -9,13 +9,13 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupState, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from .members import Feeder, Member, Members, assert_at_least_once, monotonic
+from .group_life import ALL, live, shared
+from .members import Member, Members, assert_at_least_once, monotonic
 from .servers import Server
 from .waiting import eventually
 
 NewTopic = Callable[..., str]
 NewName = Callable[[], str]
-ALL = list(range(6))
 
 LIBRDKAFKA, KAFKA_PYTHON, AIOKAFKA = "librdkafka_member", "kafka_python_member", "aiokafka_member"
 GROUPS = [
@@ -30,14 +30,6 @@ GROUPS = [
     pytest.param([AIOKAFKA] * 3, "sticky", True, id="aiokafka-static"),
     pytest.param([LIBRDKAFKA, KAFKA_PYTHON, AIOKAFKA], "range", False, id="one-of-each"),
 ]
-
-
-def shared(*members: Member) -> bool:
-    """Whether they have all partitions among them, an equal share each."""
-    shares = [m.owns for m in members]
-    return sorted(partition for share in shares for partition in share) == ALL and {len(s) for s in shares} == {
-        len(ALL) // len(members)
-    }
 
 
 @pytest.mark.parametrize(("programs", "strategy", "static"), GROUPS)
@@ -57,23 +49,7 @@ def test_a_group_grows_shrinks_crashes_and_comes_back(
         common = {"bootstrap": server.bootstrap, "group": group, "topic": topic, "strategy": strategy}
         return members.start(programs[slot], **common, **options)
 
-    feeder = Feeder(server.bootstrap, topic, len(ALL))
-    try:
-        a = start(0)
-        eventually(lambda: shared(a), what="one has all")
-        b, c = start(1), start(2)
-        eventually(lambda: shared(a, b, c), what="three share")
-        b.leave()
-        eventually(lambda: shared(a, c), what="two share after one has left")
-        c.kill()
-        eventually(lambda: shared(a), what="one has all after one has crashed")
-        b, c = start(1), start(2)
-        eventually(lambda: shared(a, b, c), what="three share again")
-    finally:
-        ends = feeder.stop()
-    eventually(lambda: members.committed() == ends, what="all is read and committed")
-    for member in (a, b, c):
-        member.leave()
+    ends = live(server.bootstrap, topic, members, start)
     assert_at_least_once(members.all, ends)
     assert committed(server, group, topic) == ends
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
 from kohort.client.administration.cluster_info import ClusterInfo
 from kohort.client.administration.configs import (
     ConfigEntry,
@@ -25,6 +22,7 @@ from kohort.client.administration.transactions import ProducerState, Transaction
 from kohort.client.cluster import Cluster
 from kohort.client.config import Servers
 from kohort.client.errors import PartialFailureError
+from kohort.client.lifecycle import Lifecycle
 
 __all__ = [
     "Admin", "ConfigEntry", "ConfigResource", "ConfigSource", "CreatedTopic", "GroupDescription", "GroupListing",
@@ -33,7 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Admin:
+class Admin(Lifecycle):
     """Looks after a cluster, Kohort's or Apache Kafka's.
 
         async with Admin("localhost:9092") as admin:
@@ -84,12 +82,3 @@ class Admin:
     async def close(self) -> None:
         """Close all connections."""
         await self._cluster.close()
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 from kohort.client.attempts import ask_until, retry_backoff
 from kohort.client.backoff import Backoff
@@ -14,6 +13,7 @@ from kohort.client.connection import Connection
 from kohort.client.connections import Connections
 from kohort.client.coordinators import Coordinators
 from kohort.client.errors import ClosedError, ConnectionLostError
+from kohort.client.lifecycle import Lifecycle
 from kohort.client.metadata import Metadata
 from kohort.client.server_cluster_info import Changes, CoordinatorKind, ServerClusterInfo
 from kohort.client.types import Broker, TopicInfo, TopicPartition
@@ -24,7 +24,7 @@ __all__ = ["Cluster"]
 R = TypeVar("R", bound=Response)
 
 
-class Cluster:
+class Cluster(Lifecycle):
     """Connections to a cluster's brokers, and what is known of the cluster.
 
     Made and used within an event loop; `async with` starts and closes it.
@@ -47,15 +47,6 @@ class Cluster:
         self._metadata = Metadata(self._connections, self.info, self.config)
         self._coordinators = Coordinators(self._connections, self.info, self.config)
         self._closed = False
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def start(self) -> None:
         """Find the cluster: one bootstrap server after the other, round after round with pauses, until one answers.
@@ -176,12 +167,8 @@ class Cluster:
         """
         news = self.info.learn_leader(at, node_id, epoch, endpoint)
         if news:
-            self.learn(Changes(leaders=frozenset((at,))))
+            self._metadata.learnt(Changes(leaders=frozenset((at,))))
         return news
-
-    def learn(self, changes: Changes) -> None:
-        """Tell those who wait for changes what `info` was told by another answer than metadata."""
-        self._metadata.learnt(changes)
 
     # Refreshing
 

@@ -11,8 +11,7 @@ It's the lightweight consumer: a coordinator connector, a list of fetchers, and 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from kohort.client.cluster import Cluster
 from kohort.client.config import Servers
@@ -24,6 +23,7 @@ from kohort.client.consuming.partitions import EARLIEST, LATEST
 from kohort.client.consuming.settings import ConsumerSettings, FetchSettings, ResetPolicy
 from kohort.client.coordinator_connector import MembershipSettings, Subscription
 from kohort.client.errors import ClientError, ClosedError, ConfigError
+from kohort.client.lifecycle import Lifecycle
 from kohort.client.types import (
     GroupMetadata,
     OffsetAndMetadata,
@@ -42,7 +42,7 @@ __all__ = ["Consumer"]
 Offset = int | OffsetAndMetadata
 
 
-class Consumer:
+class Consumer(Lifecycle):
     """Reads records, and commits how far it came.
 
     One task at a time reads from it; any may call the other methods. Settings are Kafka's, with underscores; times are
@@ -149,15 +149,6 @@ class Consumer:
         self._deserializers = key_deserializer, value_deserializer
         self._consumption: Consumption | None = None
         self._closed = False
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def start(self) -> None:
         """Find the cluster: one server after the other, again and again, until one answers.

@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from kohort.client.cluster import Cluster
 from kohort.client.column_codec import columns_loaded
 from kohort.client.config import Servers
 from kohort.client.errors import ClientError, ClosedError, NotDeliveredError
+from kohort.client.lifecycle import Lifecycle
 from kohort.client.producing.batch import NO_HEADERS, RECORD_OVERHEAD, PlainHeaders, ProducerBatch
 from kohort.client.producing.delivery import Delivery, TableDelivery
 from kohort.client.producing.intake import Intake
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Producer"]
 
 
-class Producer:
+class Producer(Lifecycle):
     """Sends records to topics.
 
         async with Producer("localhost:9092") as producer:
@@ -102,13 +102,7 @@ class Producer:
         self._started = False
         self._closed = False
 
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         if error is None:
             await self.close()
             return

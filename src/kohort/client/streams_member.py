@@ -7,7 +7,6 @@ import contextlib
 import logging
 import uuid
 from collections.abc import Collection, Mapping
-from types import TracebackType
 from typing import Final, Self
 
 from kohort.client.cluster import Cluster
@@ -22,6 +21,7 @@ from kohort.client.errors import (
     UnsupportedError,
 )
 from kohort.client.group_offsets import GroupOffsets
+from kohort.client.lifecycle import Lifecycle
 from kohort.client.server_cluster_info import CoordinatorKind
 from kohort.client.streams.events import (
     Assigned,
@@ -60,7 +60,7 @@ _GROUP: Final = CoordinatorKind.GROUP
 _LEAVE_WITHIN_MS: Final = 5_000  # that others get the tasks sooner is not worth waiting longer
 
 
-class StreamsMember:
+class StreamsMember(Lifecycle):
     """A member of a streams group: it is given tasks, and says how they fare. What they do is the application's.
 
         topology = Topology({"0": Subtopology(source_topics=["lines"])})
@@ -136,15 +136,6 @@ class StreamsMember:
         self._closed = False
 
     # Life ------------------------------------------------------------------------------------------------------
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
 
     async def start(self) -> None:
         """Connect, and begin to join the group.

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from ..members import Feeder, Member, Members, assert_at_least_once, monotonic
+from ..group_life import ALL, live, shared
+from ..members import Member, Members, assert_at_least_once, monotonic
 from ..servers import Server
 from ..waiting import eventually
 from .owners import assert_one_owner
 
 NewTopic = Callable[..., str]
 NewName = Callable[[], str]
-ALL = list(range(6))
 KOHORT, LIBRDKAFKA, KAFKA_PYTHON = "kohort_member", "librdkafka_member", "kafka_python_member"
 
 
@@ -44,14 +44,6 @@ GROUPS = [
 ]
 
 
-def shared(*members: Member) -> bool:
-    """Whether they have all partitions among them, an equal share each."""
-    shares = [m.owns for m in members]
-    return sorted(partition for share in shares for partition in share) == ALL and {len(s) for s in shares} == {
-        len(ALL) // len(members)
-    }
-
-
 @pytest.mark.parametrize(("broker", "case"), GROUPS, indirect=["broker"])
 def test_a_group_of_several_libraries_lives(
     broker: Server, case: Case, members: Members, new_topic: NewTopic, new_name: NewName
@@ -66,23 +58,7 @@ def test_a_group_of_several_libraries_lives(
         common = {"bootstrap": broker.bootstrap, "group": group, "topic": topic, "strategy": case.strategy}
         return members.start(case.programs[slot], **common, **options)
 
-    feeder = Feeder(broker.bootstrap, topic, len(ALL))
-    try:
-        a = start(0)
-        eventually(lambda: shared(a), what="one has all")
-        b, c = start(1), start(2)
-        eventually(lambda: shared(a, b, c), what="three share")
-        b.leave()
-        eventually(lambda: shared(a, c), what="two share after one has left")
-        c.kill()
-        eventually(lambda: shared(a), what="one has all after one has crashed")
-        b, c = start(1), start(2)
-        eventually(lambda: shared(a, b, c), what="three share again")
-    finally:
-        ends = feeder.stop()
-    eventually(lambda: members.committed() == ends, what="all is read and committed")
-    for member in (a, b, c):
-        member.leave()
+    ends = live(broker.bootstrap, topic, members, start)
     assert not [each for member in members.all for each in member.told("error")]
     assert_at_least_once(members.all, ends)
     if case.tell:

@@ -67,17 +67,7 @@ def consumer_group(group: consumer.ConsumerGroupDescribeResponse.Group, coordina
         )
         for member in group.members
     )
-    return GroupDescription(
-        group_id=group.group_id,
-        type=GroupType.CONSUMER,
-        state=group.group_state,
-        coordinator=coordinator,
-        assignor=group.assignor_name,
-        protocol_type="consumer",
-        epoch=group.group_epoch,
-        assignment_epoch=group.assignment_epoch,
-        members=_sorted(members),
-    )
+    return _assigned_group(group, GroupType.CONSUMER, coordinator, members)
 
 
 def share_group(group: share.ShareGroupDescribeResponse.Group, coordinator: Broker) -> GroupDescription:
@@ -98,17 +88,7 @@ def share_group(group: share.ShareGroupDescribeResponse.Group, coordinator: Brok
         )
         for member in group.members
     )
-    return GroupDescription(
-        group_id=group.group_id,
-        type=GroupType.SHARE,
-        state=group.group_state,
-        coordinator=coordinator,
-        assignor=group.assignor_name,
-        protocol_type="share",
-        epoch=group.group_epoch,
-        assignment_epoch=group.assignment_epoch,
-        members=_sorted(members),
-    )
+    return _assigned_group(group, GroupType.SHARE, coordinator, members)
 
 
 def streams_group(group: streams.StreamsGroupDescribeResponse.Group, coordinator: Broker) -> GroupDescription:
@@ -127,6 +107,26 @@ def streams_group(group: streams.StreamsGroupDescribeResponse.Group, coordinator
         members=_sorted(_streams_member(member, topology or ()) for member in group.members),
         topology_epoch=None if group.topology is None else group.topology.epoch,
         topology=topology,
+    )
+
+
+def _assigned_group(
+    group: consumer.ConsumerGroupDescribeResponse.Group | share.ShareGroupDescribeResponse.Group,
+    kind: GroupType,
+    coordinator: Broker,
+    members: Iterable[GroupMember],
+) -> GroupDescription:
+    """A group to whose members the coordinator assigns partitions."""
+    return GroupDescription(
+        group_id=group.group_id,
+        type=kind,
+        state=group.group_state,
+        coordinator=coordinator,
+        assignor=group.assignor_name,
+        protocol_type=kind.value,
+        epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        members=_sorted(members),
     )
 
 

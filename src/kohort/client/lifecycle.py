@@ -1,0 +1,27 @@
+"""What is started, used and closed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+__all__ = ["Lifecycle"]
+
+
+class Lifecycle(ABC):
+    """`async with` starts it, and closes it in the end."""
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        await self.close()
+
+    @abstractmethod
+    async def start(self) -> Any:
+        """Begin."""
+
+    @abstractmethod
+    async def close(self) -> Any:
+        """End."""
