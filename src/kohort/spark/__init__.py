@@ -1,0 +1,1 @@
+"""Streams applications in PySpark."""
