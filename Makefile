@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Compiled kernels and tool caches live here, so that a clone stays clean.
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 
-.PHONY: help setup demo test lint types format bench bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client simulate availability clean
+.PHONY: help setup demo test lint types format bench bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client simulate availability chaos scale clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -22,8 +22,10 @@ demo: $(READY) ## A tour of the inspector, on real bytes
 
 # Many tests wait for servers, so there are half as many workers again as there are cores.
 WORKERS ?= $(shell expr $$(nproc) \* 3 / 2)
+# Those of the pipeline come last and alone: each worker starts a Spark session, which wants the cores for itself.
 test: $(READY) ## All tests, in parallel: make test WORKERS=8
-	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore tests/pipeline
+	@$(BIN)/pytest tests/pipeline
 
 lint: $(READY) ## ruff and the import contracts
 	@$(BIN)/ruff format --check --quiet . || { echo "some files aren't formatted: run make format"; exit 1; }
@@ -64,6 +66,13 @@ bench-heartbeats: $(READY) ## Heartbeats of a streams group of 1,000 members (ne
 
 bench-client: $(READY) ## The client beside confluent-kafka and aiokafka (Java and Maven for Apache Kafka)
 	@$(BIN)/python -m benchmarks.client
+
+ROUNDS ?= 20
+chaos: $(READY) ## The pipeline under fire: instances killed and paused, the broker restarted: make chaos ROUNDS=20
+	@$(BIN)/python -m tests.chaos --rounds $(ROUNDS)
+
+scale: $(READY) ## The pipeline scaled from one instance to three and back, with warm-ups
+	@$(BIN)/python -m tests.chaos.scale
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

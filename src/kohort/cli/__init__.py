@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "configs": ("kohort.cli.configs", "Settings of topics, brokers, groups and client metrics: describe and alter."),
     "consume": ("kohort.cli.consume", "Read a topic's records: as text, JSON lines or Parquet."),
+    "demo": ("kohort.cli.demo.command", "A streams application in PySpark on a year of flights, through a crash."),
     "groups": ("kohort.cli.groups", "Groups of every type: members, assignments, offsets and lag; reset and delete."),
     "place": ("kohort.cli.place", "Place a streams group's tasks: who gets what, how even it is, what moves if …"),
     "produce": ("kohort.cli.produce", "Write records to a topic: lines, JSON lines or CSV."),

@@ -1,0 +1,181 @@
+"""Who is measured: how each is fetched and started."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from tests.interop.java import build
+
+HERE = Path(__file__).parent
+PROGRAMS = HERE / "programs"
+QUIX = build.CACHE.parent / "quixstreams-venv"
+JAVA_FLAGS = ("-Xmx2g", "-Djava.awt.headless=true", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What an instance is told.
+
+    Attributes:
+        servers: the brokers.
+        application: the application's id.
+        source, results: topics.
+        directory: its own, for state; kept over a restart.
+        standbys: copies of state that it shall have.
+    """
+
+    servers: str
+    application: str
+    source: str
+    results: str
+    directory: str
+    standbys: int = 0
+
+    def json(self, **more: object) -> str:
+        """As the programs take it."""
+        return json.dumps({**asdict(self), **more})
+
+
+class Contender:
+    """Runs the aggregation.
+
+    Attributes:
+        name: on the command line.
+        title: in tables.
+        share: of the records that it gets, so that it ends some day.
+        takes_over: a second instance goes on when one is killed; else it is restarted.
+        tells_when_idle: it says that it has started before there are records.
+        remarks: what it does otherwise than the others.
+    """
+
+    name: str
+    title: str
+    share = 1.0
+    takes_over = False
+    tells_when_idle = True
+    remarks: tuple[str, ...] = ()
+
+    def missing(self) -> str | None:
+        """What isn't there on this machine."""
+        needed = [tool for tool in self.tools() if shutil.which(tool) is None]
+        return f"{' and '.join(needed)} not found" if needed else None
+
+    def tools(self) -> tuple[str, ...]:
+        """Commands that it needs."""
+        return ()
+
+    def prepare(self) -> None:
+        """Fetch and build what it needs."""
+
+    def command(self, job: Job) -> list[str]:
+        """Starts an instance; it prints "started SECONDS" (since 1970) when its processing begins."""
+        raise NotImplementedError
+
+
+class Kohort(Contender):
+    name, title = "kohort", "Kohort"
+    takes_over = True
+
+    def tools(self) -> tuple[str, ...]:
+        return ("java",)
+
+    def missing(self) -> str | None:
+        return super().missing() or (None if find_spec("kohort.spark.running") else "kohort.spark.running not found")
+
+    def command(self, job: Job) -> list[str]:
+        return [sys.executable, "-m", "benchmarks.pipeline.programs.kohort", job.json()]
+
+
+class Structured(Contender):
+    name, title = "structured", "Structured Streaming"
+    remarks = ("Structured Streaming's results are written at least once; after SIGKILL it is restarted at once",)
+
+    def tools(self) -> tuple[str, ...]:
+        return ("java", "mvn")
+
+    def prepare(self) -> None:
+        connector()
+
+    def command(self, job: Job) -> list[str]:
+        return [sys.executable, str(PROGRAMS / "structured.py"), job.json(jars=connector())]
+
+
+class KafkaStreams(Contender):
+    name, title = "streams", "Kafka Streams"
+    takes_over = True
+    remarks = ("Kafka Streams has no quantiles: no p90",)
+
+    def tools(self) -> tuple[str, ...]:
+        return ("java", "mvn")
+
+    def prepare(self) -> None:
+        _built("streams")
+
+    def command(self, job: Job) -> list[str]:
+        target = _built("streams")
+        path = f"{target / 'classes'}:{target / 'dependency'}/*"
+        return ["java", *JAVA_FLAGS, "-cp", path, "kohort.benchmarks.Delays", job.json()]
+
+
+class Quix(Contender):
+    name, title = "quix", "quixstreams"
+    share = 0.05
+    tells_when_idle = False
+    remarks = (
+        "quixstreams has no quantiles: no p90; a process of it has one thread",
+        "  after SIGKILL it is restarted at once; the transaction it left open holds readers up until it times out (60 s)",
+    )
+
+    def prepare(self) -> None:
+        if not (QUIX / ".ready").exists():
+            venv.create(QUIX, with_pip=True, clear=True)
+            command = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "quixstreams==3.28.1"]
+            subprocess.run([QUIX / "bin" / "python", *command], check=True)
+            (QUIX / ".ready").touch()
+
+    def command(self, job: Job) -> list[str]:
+        return [str(QUIX / "bin" / "python"), str(PROGRAMS / "quix.py"), job.json()]
+
+
+CONTENDERS: tuple[Contender, ...] = (Kohort(), Structured(), KafkaStreams(), Quix())
+
+
+def connector() -> str:
+    """Jars of Spark's own Kafka connector, with commas between."""
+    return ",".join(map(str, sorted((_built("connector") / "dependency").glob("*.jar"))))
+
+
+def _built(project: str) -> Path:
+    """What Maven makes of a project here, once: in .cache."""
+    folder = HERE / "java" / project
+    inputs = [folder / "pom.xml", *sorted(folder.rglob("*.java"))]
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in inputs)).hexdigest()[:12]
+    name = f"pipeline-{project}"
+    target = build.CACHE / f"{name}-{digest}"
+    build.CACHE.mkdir(parents=True, exist_ok=True)
+    with (build.CACHE / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            for old in build.CACHE.glob(f"{name}-*"):
+                shutil.rmtree(old)
+            building = build.CACHE / f"{name}.building"
+            build.maven(folder / "pom.xml", building)
+            building.rename(target)
+    return target
+
+
+def environment() -> dict[str, str]:
+    """What instances find around them."""
+    # Python keeps compiled modules unless it is told not to, as in some containers.
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}

@@ -1,0 +1,284 @@
+"""What is measured of a contender: how fast it is, how soon a result is there, how long a kill is felt."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from benchmarks.pipeline import flights as data
+from benchmarks.pipeline import tree
+from benchmarks.pipeline.contenders import Contender, Job
+from benchmarks.pipeline.flights import Group
+from benchmarks.pipeline.instances import Instance
+from benchmarks.pipeline.results import Results
+from benchmarks.pipeline.steady import CHUNK
+from kohort.testing import BrokerProcess
+
+PARTITIONS = 4
+SESSION_SECONDS = 6
+"""After which a member that says nothing is taken for dead."""
+
+BROKER_SETTINGS = {
+    "group.streams.session.timeout.ms": SESSION_SECONDS * 1000,
+    "group.streams.heartbeat.interval.ms": 1000,
+    "group.streams.num.standby.replicas": 1,
+    "num.partitions": PARTITIONS,
+}
+SETTLING = 20
+"""Seconds of the steady rate before anything counts: programs compile, caches fill."""
+
+PATIENCE = 90
+"""Seconds that nothing may come for, before it is given up."""
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """All records that are there, from the start of processing until the last result is committed.
+
+    Attributes:
+        records: how many.
+        start_up, seconds: until processing began, and then until the end.
+        cpu, broker_cpu: seconds of processor time, of the contender from the start of its processes, and of the broker.
+        memory: the most, MiB.
+        results: records written.
+        differences: from the batch's.
+    """
+
+    records: int
+    start_up: float
+    seconds: float
+    cpu: float
+    broker_cpu: float
+    memory: float
+    results: int
+    differences: list[str]
+
+    @property
+    def rate(self) -> float:
+        return self.records / self.seconds
+
+
+@dataclass(frozen=True)
+class Latency:
+    """From a record's time stamp until its effect was committed and read, in s."""
+
+    p50: float
+    p99: float
+    cpu_share: float
+    """Cores that the contender was busy with."""
+    differences: list[str]
+
+
+@dataclass(frozen=True)
+class Pause:
+    """The longest that a record waited for its effect, in s: of those sent since the kill, and before it."""
+
+    longest: float
+    before: float
+    differences: list[str]
+
+
+class Bench:
+    """A broker with topics, and what is needed to measure.
+
+    Args:
+        flights: as `flights.load` gives them.
+        directory: for state.
+        rate: of records a second, when steady.
+    """
+
+    def __init__(
+        self, broker: BrokerProcess, flights: pa.Table, directory: Path, rate: int, say: Callable[[str], None]
+    ) -> None:
+        self.broker = broker
+        self.flights = flights
+        self.directory = directory
+        self.rate = rate
+        self.say = say
+        self._numbers = itertools.count()
+        self._file = directory / "flights.arrow"
+        with pa.ipc.new_file(str(self._file), flights.schema) as writer:
+            writer.write_table(flights)
+        self._filled: dict[int, str] = {}
+
+    def filled(self, records: int) -> str:
+        """A topic with so many records."""
+        if records not in self._filled:
+            topic = self.topic("flights")
+            self.say(f"producing {records:,} flights")
+            data.fill(self.broker.bootstrap_servers, topic, self.flights, records)
+            self._filled[records] = topic
+        return self._filled[records]
+
+    def topic(self, name: str) -> str:
+        """A new topic."""
+        topic = f"{name}-{next(self._numbers)}"
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap_servers, "log_level": 0})
+        admin.create_topics([NewTopic(topic, PARTITIONS)])[topic].result()
+        return topic
+
+    def job(self, contender: Contender, source: str, standbys: int = 0) -> Job:
+        """A new application."""
+        application = f"{contender.name}-{next(self._numbers)}"
+        return Job(
+            servers=self.broker.bootstrap_servers,
+            application=application,
+            source=source,
+            results=self.topic(f"{application}-results"),
+            directory=str(self.directory / application),
+            standbys=standbys,
+        )
+
+    def throughput(self, contender: Contender, records: int) -> Throughput:
+        """One instance, all records at once."""
+        expected = data.batch(self.flights, records)
+        wanted = sum(group.n for group in expected.values())
+        job = self.job(contender, self.filled(records))
+        broker_before = tree.cpu_seconds([self.broker.pid])
+        with (
+            Results(job.servers, job.results, PARTITIONS) as results,
+            Instance(contender, job) as instance,
+            tree.Watch(instance.pid) as watch,
+        ):
+            started = instance.started()
+            self._until(results, wanted, [instance], f"{contender.title}: {records:,} records")
+            ended = time.time()
+            return Throughput(
+                records=records,
+                start_up=started - instance.launched,
+                seconds=ended - started,
+                cpu=watch.cpu(),
+                broker_cpu=tree.cpu_seconds([self.broker.pid]) - broker_before,
+                memory=watch.peak,
+                results=results.records,
+                differences=results.differences(expected),
+            )
+
+    def latency(self, contender: Contender, seconds: int) -> Latency:
+        """One instance, a steady rate."""
+        job = self.job(contender, self.topic("steady"))
+        with Results(job.servers, job.results, PARTITIONS) as results, Instance(contender, job) as instance:
+            self._wake(contender, instance)
+            with tree.Watch(instance.pid) as watch:
+                before = watch.cpu()
+                load = self._load(job.source, SETTLING + seconds)
+                sent, differences = self._follow(
+                    load, results, [instance], f"{contender.title}: {self.rate:,} records/s"
+                )
+                busy = (watch.cpu() - before) / (SETTLING + seconds)
+            moments, taken = results.latencies(sent)
+            measured = taken[moments >= moments.min() + SETTLING]
+            p50, p99 = np.percentile(measured, [50, 99])
+            return Latency(float(p50), float(p99), busy, differences)
+
+    def pause(self, contender: Contender, seconds: int) -> Pause:
+        """Two instances (or one that is restarted), a steady rate; one is killed."""
+        job = self.job(contender, self.topic("steady"), standbys=1)
+        with ExitStack() as stack:
+            results = stack.enter_context(Results(job.servers, job.results, PARTITIONS))
+            instances = []
+            for number in range(2 if contender.takes_over else 1):
+                own = Job(**{**vars(job), "directory": f"{job.directory}/{number}"})
+                instances.append(stack.enter_context(Instance(contender, own)))
+            for instance in instances:
+                self._wake(contender, instance)
+            load = self._load(job.source, SETTLING + seconds)
+            killed = 0.0
+
+            def kill() -> None:
+                nonlocal killed
+                killed = time.time()
+                instances[0].kill()
+                if contender.takes_over:
+                    instances.pop(0)
+                else:
+                    instances[0].start()
+
+            title = f"{contender.title}: an instance is killed"
+            sent, differences = self._follow(load, results, instances, title, (SETTLING, kill))
+            moments, taken = results.latencies(sent)
+            settled = (moments >= moments.min() + SETTLING / 2) & (moments + taken < killed)
+            return Pause(float(taken[moments + taken >= killed].max()), float(taken[settled].max()), differences)
+
+    def _wake(self, contender: Contender, instance: Instance) -> None:
+        """Wait for an instance that has nothing to do yet, for as long as it says when it is ready."""
+        if contender.tells_when_idle:
+            self.say(f"{contender.title} starts")
+            instance.started()
+
+    def _load(self, topic: str, seconds: int) -> subprocess.Popen[str]:
+        command = [
+            sys.executable, "-m", "benchmarks.pipeline.steady", self.broker.bootstrap_servers, topic, str(self._file),
+            str(self.rate), str(seconds),
+        ]  # fmt: skip
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    def _follow(
+        self,
+        load: subprocess.Popen[str],
+        results: Results,
+        instances: list[Instance],
+        title: str,
+        event: tuple[float, Callable[[], None]] | None = None,
+    ) -> tuple[dict[Group, np.ndarray], list[str]]:
+        """Read results until the load is over and all of it is told of; the event happens so many seconds after the
+        first result. What was sent, and how the results differ from a batch's."""
+        first: float | None = None
+        try:
+            while load.poll() is None:
+                results.poll(0.02)
+                for instance in instances:
+                    instance.check()
+                if first is None and results.records:
+                    first = time.monotonic()
+                if event and first is not None and time.monotonic() > first + event[0]:
+                    event[1]()
+                    event = None
+                self.say(f"{title}: {results.counted:,} flights")
+            if load.returncode:
+                raise RuntimeError(f"the load ended with code {load.returncode}")
+            assert load.stdout is not None
+            times = json.loads(load.stdout.read())
+        finally:
+            load.kill()
+            load.communicate()
+        records = len(times) * CHUNK
+        expected = data.batch(self.flights, records)
+        self._until(results, sum(group.n for group in expected.values()), instances, title)
+        return _by_group(self.flights, times), results.differences(expected)
+
+    def _until(self, results: Results, wanted: int, instances: list[Instance], title: str) -> None:
+        """Read results until they tell of so many flights."""
+        deadline, before = time.monotonic() + PATIENCE, 0
+        while results.counted < wanted:
+            results.poll(0.1)
+            for instance in instances:
+                instance.check()
+            if results.records != before:
+                deadline, before = time.monotonic() + PATIENCE, results.records
+            elif time.monotonic() > deadline:
+                said = "\n".join(instance.complaints() for instance in instances)
+                raise TimeoutError(f"{title}: nothing for {PATIENCE} s, at {results.counted:,} of {wanted:,}:\n{said}")
+            self.say(f"{title}: {results.counted:,} of {wanted:,} flights")
+
+
+def _by_group(flights: pa.Table, times: list[int]) -> dict[Group, np.ndarray]:
+    """When the flights of each group were sent, in s since 1970."""
+    sent = pa.array(np.repeat(np.array(times) / 1000, CHUNK))
+    rows = flights.slice(0, len(sent)).select(["origin", "hour", "delay"]).append_column("sent", sent)
+    rows = rows.filter(pc.is_valid(rows["delay"]))
+    groups = rows.group_by(["origin", "hour"], use_threads=False).aggregate([("sent", "list")])
+    keys = zip(groups["origin"].to_pylist(), groups["hour"].to_pylist(), strict=True)
+    return {key: np.array(times) for key, times in zip(keys, groups["sent_list"].to_pylist(), strict=True)}

@@ -1,0 +1,1 @@
+"""The same aggregation, written for each contender; each is a program of its own."""

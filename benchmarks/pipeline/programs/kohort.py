@@ -1,0 +1,75 @@
+"""Kohort's pipeline.
+
+Usage: kohort.py OPTIONS, JSON: servers, application, source, results, directory, standbys. Each epoch is a line of JSON
+in the directory's file epochs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import time
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from kohort.spark import StreamsApp, approx_percentile, avg, count, max_, window
+from kohort.spark.running.listener import EpochDone, QuietListener, TasksNow
+
+FLIGHT = "origin STRING, dep_delay BIGINT, time_hour TIMESTAMP"
+
+
+class Teller(QuietListener):
+    """Tells when the first tasks run, and keeps the epochs."""
+
+    def __init__(self, directory: Path) -> None:
+        self._told = False
+        self._epochs = (directory / "epochs").open("a", buffering=1)
+
+    def tasks(self, now: TasksNow) -> None:
+        """The tasks have changed."""
+        if now.active and not now.restoring:
+            self._tell(now.at)
+
+    def epoch(self, done: EpochDone) -> None:
+        """An epoch is committed."""
+        self._tell(done.at - done.took_ms / 1000)
+        self._epochs.write(json.dumps(dataclasses.asdict(done)) + "\n")
+
+    def waiting(self, reason: str | None) -> None:
+        """Why nothing goes on."""
+        print(f"{time.time():.3f} waiting: {reason}", file=sys.stderr)
+
+    def failed(self, text: str) -> None:
+        """Something went wrong."""
+        print(f"{time.time():.3f} failed: {text}", file=sys.stderr)
+
+    def _tell(self, at: float) -> None:
+        if not self._told:
+            self._told = True
+            print(f"started {at}", flush=True)
+
+
+def main(servers: str, application: str, source: str, results: str, directory: str, standbys: int) -> None:
+    spark = (
+        SparkSession.builder.master("local[*]")
+        .appName(application)
+        .config("spark.driver.memory", "2g")
+        .config("spark.ui.enabled", "false")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    app = StreamsApp(application, bootstrap_servers=servers, num_standby_replicas=standbys, state_dir=directory)
+    flights = app.stream(source, schema=FLIGHT, event_time="time_hour")
+    by_hour = flights.transform(lambda df: df.where("dep_delay IS NOT NULL")).group_by(
+        "origin", window("time_hour", "1 hour")
+    )
+    by_hour.aggregate(
+        "delays", n=count(), mean=avg("dep_delay"), worst=max_("dep_delay"), p90=approx_percentile("dep_delay", 0.9)
+    ).to(results)
+    app.run(spark, listeners=[Teller(Path(directory))], progress=False)
+
+
+if __name__ == "__main__":
+    main(**json.loads(sys.argv[1]))

@@ -1,0 +1,95 @@
+"""The same aggregations as a batch job: plain Spark over the CSV files, with nothing of Kohort's.
+
+    python -m kohort.cli.demo.batch PROGRAM FILES RESULT
+
+PROGRAM is only asked how it names the sky. RESULT gets a JSON object for each group: the columns of the topic named in
+its "topic".
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["aggregations", "main", "sky_of"]
+
+_COLUMNS: Final = {
+    "flights": ("carrier", "origin", "CAST(dep_delay AS INT)", "CAST(time_hour AS TIMESTAMP)"),
+    "airlines": ("carrier", "name"),
+    "weather": (
+        "origin",
+        "CAST(time_hour AS TIMESTAMP)",
+        *(f"CAST({name} AS DOUBLE)" for name in ("temp", "wind_speed", "precip", "visib")),
+    ),
+}
+"""What is read of each file."""
+
+
+def main(program: Path, files: Path, result: Path) -> None:
+    """Compute, and write the result when it is whole."""
+    from pyspark.sql import SparkSession
+
+    spark = (
+        SparkSession.builder.master("local[*]")
+        .appName("flight-delays-batch")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.shuffle.partitions", "2")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    unfinished = result.with_suffix(".part")
+    with unfinished.open("w") as out:
+        for row in _rows(aggregations(spark, files, sky_of(program))):
+            out.write(json.dumps(row) + "\n")
+    unfinished.rename(result)
+    spark.stop()
+
+
+def sky_of(program: Path) -> str:
+    """The program's expression for the sky: it is what the two have to agree on."""
+    spec = importlib.util.spec_from_file_location("flight_delays", program)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return str(module.SKY)
+
+
+def aggregations(spark: SparkSession, files: Path, sky: str) -> dict[str, DataFrame]:
+    """The content that the application's topics should have, by topic."""
+    for name, columns in _COLUMNS.items():
+        text = spark.read.csv(str(files / f"{name}.csv"), header=True, nullValue="NA")
+        text.selectExpr(*columns).createOrReplaceTempView(name)
+    by_hour = spark.sql("""
+        SELECT date_format(date_trunc('hour', f.time_hour), "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'") AS window, f.origin,
+               count(*) AS n, avg(f.dep_delay) AS mean, percentile_approx(f.dep_delay, 0.9) AS p90,
+               max(f.dep_delay) AS worst
+        FROM flights f JOIN airlines a ON f.carrier = a.carrier
+        WHERE f.dep_delay IS NOT NULL
+        GROUP BY 1, 2""")
+    by_sky = spark.sql(f"""
+        SELECT name, sky, count(*) AS n, avg(dep_delay) AS mean, stddev(dep_delay) AS spread,
+               sum(CAST(dep_delay > 60 AS INT)) AS late
+        FROM (SELECT a.name, f.dep_delay, {sky} AS sky
+              FROM flights f JOIN airlines a ON f.carrier = a.carrier
+                   LEFT JOIN weather w ON f.origin = w.origin AND f.time_hour = w.time_hour
+              WHERE f.dep_delay IS NOT NULL)
+        GROUP BY name, sky""")
+    return {"delays-by-hour": by_hour, "delays-by-sky": by_sky}
+
+
+def _rows(results: dict[str, DataFrame]) -> Iterator[dict[str, Any]]:
+    for topic, frame in results.items():
+        for row in frame.collect():
+            yield {"topic": topic, **row.asDict()}
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:4]))

@@ -1,0 +1,1 @@
+"""What the demo draws: the delays, and who did what when."""

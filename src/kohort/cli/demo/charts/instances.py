@@ -1,0 +1,101 @@
+"""The chart of instances: how much each did, and which tasks it had, over time; with the kill and the takeover."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from kohort.cli.demo.charts.style import COLOURS, FAINT, GRID, INK, RED, bare, new_figure, save, titled
+from kohort.cli.demo.timeline import ACTIVE, RESTORING, STANDBY, Span, Timeline
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw_instances"]
+
+_PIECE: Final = 1.0
+"""Seconds over which rates are averaged."""
+_THICK, _THIN = 0.46, 0.17
+"""Heights of bars: of active tasks, of copies. A row is 1 high."""
+
+
+def draw_instances(timeline: Timeline, file: Path) -> Path:
+    """Draw it, and write it as PNG."""
+    tasks = timeline.task_names
+    figure = new_figure(4.6 + 0.26 * len(tasks))
+    grid = figure.add_gridspec(2, 1, height_ratios=(2.6, 0.26 * len(tasks)), left=0.07, right=0.975, top=0.90,
+                               bottom=0.07, hspace=0.36)  # fmt: skip
+    above = figure.add_subplot(grid[0])
+    below = figure.add_subplot(grid[1], sharex=above)
+    colours = {life.name: COLOURS[at % len(COLOURS)] for at, life in enumerate(timeline.lives)}
+    _throughput(above, timeline, colours)
+    _tasks(below, timeline, tasks, colours)
+    _mark(above, below, timeline)
+    above.set_xlim(min(span.begin for span in timeline.spans) - timeline.began, timeline.ended - timeline.began + 0.5)
+    return save(figure, file)
+
+
+def _throughput(axes: Axes, timeline: Timeline, colours: dict[str, str]) -> None:
+    rates = {life.name: timeline.rates(life, _PIECE) for life in timeline.lives}
+    times = [at - timeline.began for at in next(iter(rates.values()))[0]]
+    axes.stackplot(
+        times, *(each for _, each in rates.values()), labels=list(rates),
+        colors=[colours[name] for name in rates], linewidth=0, step="post",
+    )  # fmt: skip
+    axes.set_ylim(0, axes.get_ylim()[1] * 1.22)  # room for what is said of the kill
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.tick_params(labelbottom=True)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0f} s")
+    bare(axes, "y")
+    axes.legend(
+        loc="lower right", bbox_to_anchor=(1, 1.0), ncols=len(rates), frameon=False, handlelength=1, fontsize=10
+    )
+    titled(
+        axes,
+        "Flights a second, by instance",
+        f"{timeline.records:,} flights, each counted once: when its epoch was committed",
+    )
+
+
+def _tasks(axes: Axes, timeline: Timeline, tasks: list[str], colours: dict[str, str]) -> None:
+    rows = {task: row for row, task in enumerate(tasks)}
+    for span in timeline.spans:
+        _bar(axes, span, rows[span.task], span.begin - timeline.began, colours[span.instance])
+    axes.set_yticks(range(len(tasks)), tasks)
+    axes.tick_params(axis="y", labelcolor=INK)
+    axes.set_ylim(len(tasks) - 0.4, -0.6)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0f} s")
+    parts = [task.split("_")[0] for task in tasks]
+    for row in range(1, len(tasks)):
+        if parts[row] != parts[row - 1]:
+            axes.axhline(row - 0.45, color=GRID, linewidth=1)
+    bare(axes)
+    titled(axes, "Who has which task", "thick: runs it (pale: restores it first); thin: keeps a copy of its state")
+
+
+def _bar(axes: Axes, span: Span, row: int, begin: float, colour: str) -> None:
+    width = span.end - span.begin
+    if span.role in (ACTIVE, RESTORING):
+        axes.barh(row - 0.1, width, left=begin, height=_THICK, color=colour, alpha=1 if span.role == ACTIVE else 0.45)
+    else:
+        axes.barh(row + 0.28, width, left=begin, height=_THIN, color=colour, alpha=0.6 if span.role == STANDBY else 0.9)
+
+
+def _mark(above: Axes, below: Axes, timeline: Timeline) -> None:
+    """The kill, and until when something stood still."""
+    kills = [life.killed for life in timeline.lives if life.killed is not None]
+    pause = max(timeline.takeovers().values(), default=None)
+    for killed in kills:
+        at = killed - timeline.began
+        for axes in (above, below):
+            axes.axvline(at, color=RED, linewidth=1.4)
+            if pause is not None:
+                axes.axvspan(at, at + pause, color=RED, alpha=0.08, linewidth=0, zorder=0)
+        dead = next(life.name for life in timeline.lives if life.killed == killed)
+        top = above.get_ylim()[1]
+        said: dict[str, Any] = {"va": "top", "fontsize": 9.5, "textcoords": "offset points"}
+        above.annotate(f"kill -9, {dead}", (at, top), (-6, -3), ha="right", color=RED, fontweight="bold", **said)
+        if pause is not None:
+            above.annotate(
+                f"all its tasks run again after {pause:.1f} s", (at + pause, top), (6, -3), color=FAINT, **said
+            )

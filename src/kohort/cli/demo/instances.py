@@ -1,0 +1,69 @@
+"""The application's instances, as child processes."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from kohort.cli.demo.plan import Plan
+from kohort.cli.demo.processes import Child
+
+__all__ = ["Instance", "free_port", "start_batch", "start_instance"]
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One of them.
+
+    Attributes:
+        name: "instance 1".
+        process: the process of its driver.
+        endpoint: where it answers queries.
+        journal: the file with all that happens to it.
+    """
+
+    name: str
+    process: Child
+    endpoint: tuple[str, int]
+    journal: Path
+
+
+def start_instance(number: int, program: Path, servers: str, plan: Plan) -> Instance:
+    """Start an instance with a directory, a journal and a log of its own."""
+    home = plan.run / f"instance-{number}"
+    home.mkdir(parents=True)
+    endpoint = ("127.0.0.1", free_port())
+    journal = home / "journal.jsonl"
+    command = [
+        sys.executable, str(program), servers, "--master", f"local[{plan.cores}]", "--state-dir", str(home / "state"),
+        "--endpoint", f"{endpoint[0]}:{endpoint[1]}", "--journal", str(journal),
+    ]  # fmt: skip
+    name = f"instance {number}"
+    return Instance(name, Child(name, command, home / "log.txt", _environment()), endpoint, journal)
+
+
+def start_batch(program: Path, files: Path, plan: Plan) -> tuple[Child, Path]:
+    """Start the batch job; the file that it will have written when it is done."""
+    result = plan.run / "batch.jsonl"
+    command = [sys.executable, "-m", "kohort.cli.demo.batch", str(program), str(files), str(result)]
+    return Child("the batch job", command, plan.run / "batch-log.txt", _environment()), result
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _environment() -> dict[str, str]:
+    """Spark's workers are to be the Python that runs this, and its drivers to speak to this machine alone."""
+    return {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_SUBMIT_ARGS": "--driver-memory 1g pyspark-shell",
+        "PYTHONWARNINGS": "ignore::FutureWarning",
+        "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
+    }

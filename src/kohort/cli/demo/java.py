@@ -1,0 +1,48 @@
+"""Whether there is a Java runtime that Spark can use."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from kohort.cli.demo.failures import DemoError
+
+__all__ = ["check_java", "java_version"]
+
+_OLDEST: Final = 17
+_REMEDY: Final = "Install one (Debian, Ubuntu: apt-get install openjdk-17-jre-headless), or point JAVA_HOME at one."
+
+
+def check_java() -> None:
+    """Look for the Java runtime that PySpark would start.
+
+    Raises:
+        DemoError: there is none, or it is too old.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None:
+        raise DemoError(f"Spark needs a Java runtime, version {_OLDEST} or newer, and there is none.\n{_REMEDY}")
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        where = f" (from JAVA_HOME={home})" if home else ""
+        raise DemoError(f"can't start {java}{where}: {error}\n{_REMEDY}") from None
+    version = java_version(said.stderr + said.stdout)
+    if version is None or version < _OLDEST:
+        raise DemoError(
+            f"{java} is Java {version or 'of an unknown version'}; Spark needs {_OLDEST} or newer.\n{_REMEDY}"
+        )
+
+
+def java_version(said: str) -> int | None:
+    """The major version out of what `java -version` says: 17 for "17.0.15", 8 for "1.8.0_402"."""
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', said)
+    if found is None:
+        return None
+    first, second = found.groups()
+    return int(second) if first == "1" and second else int(first)

@@ -1,0 +1,87 @@
+"""What a run of the demo is made of: how much, how fast, and where everything goes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kohort.cli.demo.failures import DemoError
+
+__all__ = ["APPLICATION", "PARTITIONS", "SETTINGS", "Plan", "program"]
+
+APPLICATION: Final = "flight-delays"
+"""The application's id, which is its group's name: the program has it."""
+
+PARTITIONS: Final = 4
+"""Of each topic; as many tasks has each subtopology."""
+
+SETTINGS: Final[dict[str, object]] = {
+    "group.streams.session.timeout.ms": 5000,
+    "group.streams.heartbeat.interval.ms": 1000,
+}
+"""The broker's, so that it misses an instance soon: Kafka waits for 45 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What was asked for.
+
+    Attributes:
+        records: how many flights; None for all of them.
+        seconds: how long their replay takes.
+        directory: gets charts and the page; `run` in it is made anew each time.
+        cache: keeps what was downloaded.
+        port: the broker's; 0 for any that is free.
+        cores: of Spark, an instance.
+        keep: whether broker and the surviving instance stay until Ctrl+C.
+    """
+
+    records: int | None
+    seconds: float
+    directory: Path
+    cache: Path
+    port: int
+    cores: int
+    keep: bool
+
+    @property
+    def run(self) -> Path:
+        """The directory of this run: the broker's data, and state, journals and logs of the instances."""
+        return self.directory / "run"
+
+    def prepare(self) -> None:
+        """Make the directories, and remove what an earlier run left.
+
+        Raises:
+            DemoError: that can't be done.
+        """
+        try:
+            if self.run.exists():
+                shutil.rmtree(self.run)
+            self.run.mkdir(parents=True)
+        except OSError as error:
+            raise DemoError(
+                f"can't write to {self.directory}: {error.strerror or error}; choose another --directory"
+            ) from None
+
+
+def default_cache() -> Path:
+    """Where downloads are kept, unless said otherwise."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "kohort"
+
+
+def program() -> Path:
+    """The file of the application: docs/examples/flight_delays.py, which an installed package has beside this one.
+
+    Raises:
+        DemoError: it is in neither place.
+    """
+    here = Path(__file__).resolve()
+    for candidate in (here.with_name("flight_delays.py"), here.parents[4] / "docs" / "examples" / "flight_delays.py"):
+        if candidate.is_file():
+            return candidate
+    raise DemoError("the program of the demo, flight_delays.py, isn't installed")

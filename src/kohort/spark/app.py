@@ -1,0 +1,238 @@
+"""A streams application: where a program begins, and where it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from kohort.client.config import Servers
+from kohort.spark.program.compiled import Program
+from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.policies import DeadLetter, ErrorPolicy
+from kohort.spark.program.settings import AppSettings, check_name
+from kohort.spark.program.sources import Schema, SourceDef, TableDef, column_names, known_format
+from kohort.spark.program.streams import GlobalTable, Graph, Stream, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kohort.spark.running.listener import Listener
+
+__all__ = ["StreamsApp"]
+
+
+class StreamsApp:
+    """A streams application, written in PySpark.
+
+        app = StreamsApp("flight-delays", bootstrap_servers="localhost:9092", num_standby_replicas=1)
+        flights = app.stream("flights", schema="origin STRING, dep_delay DOUBLE, at TIMESTAMP", event_time="at")
+        by_hour = flights.group_by("origin", window("at", "1 hour"))
+        by_hour.aggregate("delays", n=count(), mean=avg("dep_delay")).to("delays-by-hour")
+        app.run(spark)
+
+    Each process that runs it is an instance, a member of a streams group of the application's name. The group gives out
+    the tasks, moves them when instances come and go, and has copies of their state kept.
+
+    Args:
+        application_id: the group's id. Internal topics begin with it.
+        bootstrap_servers: addresses ("HOST:PORT,…") or a `ClientConfig`.
+        settings: those of `AppSettings`, such as num_standby_replicas, state_dir or application_server.
+
+    Raises:
+        ProgramError: a setting that can't be, or isn't one.
+    """
+
+    def __init__(self, application_id: str, *, bootstrap_servers: Servers = "localhost:9092", **settings: Any) -> None:
+        self.settings = AppSettings.of(application_id, bootstrap_servers, **settings)
+        self._graph = Graph()
+
+    # What is read ----------------------------------------------------------------------------------------------------
+
+    def stream(
+        self,
+        topic: str,
+        *,
+        schema: Schema | None = None,
+        format: str = "json",  # noqa: A002
+        key: str | Sequence[str] | None = None,
+        event_time: str | None = None,
+        offset_reset: Literal["earliest", "latest"] = "earliest",
+        on_error: ErrorPolicy | None = None,
+        avro_schema: str | None = None,
+    ) -> Stream:
+        """A topic's records as rows.
+
+        Args:
+            topic: its name. It must exist, and each topic is read once: a stream may have many branches.
+            schema: the value's columns, as DDL ("origin STRING, dep_delay DOUBLE") or StructType. Columns that a record
+                lacks are null, what else it has isn't read. "string" and "raw" have one column, by default `value`.
+            format: of the value: "json", "avro" (a plain schema, no registry), "string" or "raw".
+            key: the columns that the records' keys hold: of one its text, of several a JSON object. Say it if you group
+                or join by these: the records are where they belong then.
+            event_time: a TIMESTAMP column; by default a record's time is its timestamp.
+            offset_reset: where to begin in partitions of which the group has committed nothing.
+            on_error: what becomes of records that can't be decoded: Fail(), Drop() or DeadLetter("a topic"). By default
+                the application's.
+            avro_schema: the one that Avro values were written with, as JSON, where `schema` doesn't say it.
+
+        Raises:
+            ProgramError: arguments that can't be, or a topic that is read already.
+        """
+        source = self._source(
+            "stream", topic, schema, format, () if key is None else column_names("key", key), on_error, avro_schema
+        )
+        if offset_reset not in ("earliest", "latest"):
+            raise ProgramError(f'stream {topic!r}: offset_reset={offset_reset!r}: "earliest" or "latest"')
+        source.event_time, source.offset_reset = event_time, offset_reset
+        self._graph.sources.append(source)
+        return Stream(self._graph, source)
+
+    def table(
+        self,
+        topic: str,
+        *,
+        schema: Schema,
+        key: str | Sequence[str],
+        format: str = "json",  # noqa: A002
+        name: str | None = None,
+        on_error: ErrorPolicy | None = None,
+        avro_schema: str | None = None,
+    ) -> Table:
+        """A topic's last record of each key, kept by tasks: each has those of its partition.
+
+        Args:
+            topic: its name. A record without a value deletes its key's.
+            schema: the value's columns, as of a stream. The key's are among them.
+            key: the columns that are the key: the topic must be partitioned by them.
+            format: of the value, as of a stream.
+            name: of the store; by default the topic's.
+            on_error: as of a stream.
+            avro_schema: as of a stream.
+
+        Raises:
+            ProgramError: arguments that can't be, or a topic or a name that is taken.
+        """
+        return Table(self._table(topic, schema, key, format, name, on_error, avro_schema, is_global=False))
+
+    def global_table(
+        self,
+        topic: str,
+        *,
+        schema: Schema,
+        key: str | Sequence[str],
+        format: str = "json",  # noqa: A002
+        name: str | None = None,
+        on_error: ErrorPolicy | None = None,
+        avro_schema: str | None = None,
+    ) -> GlobalTable:
+        """A topic's last record of each key, all of them on every instance: for small tables, which any stream can be joined to.
+
+        Args and errors are those of `table`.
+        """
+        return GlobalTable(self._table(topic, schema, key, format, name, on_error, avro_schema, is_global=True))
+
+    # What is done with it --------------------------------------------------------------------------------------------
+
+    def compile(self, spark: SparkSession | None = None) -> Program:
+        """The program as data, checked as far as that can be done without the cluster.
+
+        Args:
+            spark: the session; by default the active one, or a new one.
+
+        Raises:
+            ProgramError: it can't run as it is written; says what is wrong and what to write instead.
+        """
+        from kohort.spark.program.compiling import compile_program
+
+        return compile_program(self._graph, self.settings, _session(spark))
+
+    def describe(self, spark: SparkSession | None = None) -> str:
+        """The topology, as Kafka Streams prints it: sub-topologies with their sources, processors, stores and sinks.
+
+        Raises:
+            ProgramError: as of `compile`.
+        """
+        from kohort.spark.program.describing import describe
+
+        return describe(self.compile(spark))
+
+    def run(
+        self, spark: SparkSession | None = None, *, listeners: Sequence[Listener] = (), progress: bool = True
+    ) -> None:
+        """Be an instance of the application: until SIGINT or SIGTERM, or until it fails.
+
+        Args:
+            spark: the session; by default the active one, or a new one.
+            listeners: are told of each epoch, and of all that happens to tasks.
+            progress: whether to show that in the terminal.
+
+        Raises:
+            ProgramError: the program can't run, or not under this application id; it hasn't joined the group then.
+        """
+        from kohort.spark.running import run_application
+
+        session = _session(spark)
+        run_application(session, self.compile(session), self.settings, listeners=listeners, progress=progress)
+
+    def __repr__(self) -> str:
+        return f"StreamsApp({self.settings.application_id!r})"
+
+    # -----------------------------------------------------------------------------------------------------------------
+
+    def _table(
+        self,
+        topic: str,
+        schema: Schema,
+        key: str | Sequence[str],
+        format: str,  # noqa: A002
+        name: str | None,
+        on_error: ErrorPolicy | None,
+        avro_schema: str | None,
+        *,
+        is_global: bool,
+    ) -> TableDef:
+        what = "global_table" if is_global else "table"
+        source = self._source(what, topic, schema, format, column_names(f"{what} {topic!r}: key", key), on_error, avro_schema)
+        definition = TableDef(check_name(f"{what} {topic!r}: name", name or topic), source, is_global)
+        self._graph.sources.append(definition)
+        return definition
+
+    def _source(
+        self,
+        what: str,
+        topic: str,
+        schema: Schema | None,
+        format: str,  # noqa: A002
+        key: tuple[str, ...],
+        on_error: ErrorPolicy | None,
+        avro_schema: str | None,
+    ) -> SourceDef:
+        where = f"{what} {topic!r}"
+        check_name(f"{what}(topic)", topic)
+        known_format(where, format)
+        if schema is None and format in ("json", "avro"):
+            raise ProgramError(f'{where}: say the columns, as schema="origin STRING, dep_delay DOUBLE"')
+        if avro_schema is not None and format != "avro":
+            raise ProgramError(f'{where}: avro_schema is for format="avro", not "{format}"')
+        policy = self.settings.on_error if on_error is None else on_error
+        if not isinstance(policy, ErrorPolicy):
+            raise ProgramError(f'{where}: on_error={on_error!r}: give Fail(), Drop() or DeadLetter("a topic")')
+        if isinstance(policy, DeadLetter) and policy.topic == topic:
+            raise ProgramError(f"{where}: its dead letters can't go to the topic itself: they would come back")
+        for each in self._graph.sources:
+            source = each.source if isinstance(each, TableDef) else each
+            if source.topic == topic:
+                kind = "a table" if isinstance(each, TableDef) else "a stream"
+                raise ProgramError(
+                    f"topic {topic!r} is read twice: it is {kind} already. Keep what app.stream or app.table gave "
+                    f"and use it as often as you like: each use is a branch of its own"
+                )
+        return SourceDef(topic, schema, format, key, None, "earliest", policy, avro_schema)
+
+
+def _session(spark: SparkSession | None) -> SparkSession:
+    if spark is not None:
+        return spark
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()

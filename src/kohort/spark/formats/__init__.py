@@ -1,0 +1,26 @@
+"""What values of records mean: bytes to columns and back.
+
+    decoded = decoder("json", schema).decode(values)
+    decoded.columns  # the rows that could be read, in order
+    decoded.errors   # the others: (row, why)
+
+Nothing is imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kohort.spark.formats.codec import Decoded, Decoder, Encoder, FormatError, decoder, encoder
+
+__all__ = ["FORMATS", "Decoded", "Decoder", "Encoder", "FormatError", "decoder", "encoder"]
+
+FORMATS: Final = ("json", "avro", "string", "raw")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.codec"), name)

@@ -1,0 +1,235 @@
+"""Avro data, one a value without any header, to columns."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any, Final
+
+import fastavro
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import types as spark
+
+from kohort.spark.formats import avro_kernel as kernels
+from kohort.spark.formats.avro_schema import check_finite, parse, spark_schema, unwrap
+from kohort.spark.formats.codec import Decoded, FormatError
+from kohort.spark.formats.pieces import Bools, booleans, fixed, gathered, places
+from kohort.spark.formats.text_kernels import is_text
+from kohort.spark.formats.types import arrow_schema
+
+__all__ = ["AvroDecoder"]
+
+_KINDS: Final = {
+    "boolean": kernels.BOOLEAN, "int": kernels.INT, "long": kernels.LONG, "float": kernels.FLOAT,
+    "double": kernels.DOUBLE, "bytes": kernels.BYTES, "string": kernels.BYTES, "fixed": kernels.FIXED,
+    "enum": kernels.ENUM, "null": kernels.NOTHING,
+}  # fmt: skip
+_WIDTHS: Final = {"boolean": 1, "float": 4, "double": 8}
+
+_WHOLE: Final = (spark.IntegerType, spark.LongType, spark.FloatType, spark.DoubleType)
+_TAKEN: Final[dict[str, tuple[type[spark.DataType], ...]]] = {
+    "boolean": (spark.BooleanType,),
+    "int": (spark.ByteType, spark.ShortType, *_WHOLE),
+    "long": (spark.LongType, spark.FloatType, spark.DoubleType),
+    "float": (spark.FloatType, spark.DoubleType),
+    "double": (spark.DoubleType,),
+    "bytes": (spark.BinaryType,),
+    "fixed": (spark.BinaryType,),
+    "string": (spark.StringType, spark.VarcharType, spark.CharType),
+    "enum": (spark.StringType, spark.VarcharType, spark.CharType),
+    "date": (spark.DateType,),
+    "timestamp-millis": (spark.TimestampType,),
+    "timestamp-micros": (spark.TimestampType,),
+    "local-timestamp-millis": (spark.TimestampNTZType,),
+    "local-timestamp-micros": (spark.TimestampNTZType,),
+}
+"""Which types a column may have, by Avro's type, or its logical one where that counts."""
+
+
+class AvroDecoder:
+    """Reads values that are one record each, in Avro's binary encoding, all written with one schema.
+
+    Records of plain fields, and of unions of one with null, are read by a compiled loop; those with arrays, maps,
+    decimals, other unions or records within, by fastavro one after another.
+
+    Args:
+        schema: the columns wanted, by the fields' names.
+        avro_schema: what the values were written with; by default, what Spark's `to_avro` writes with.
+
+    Attributes:
+        schema: of the columns.
+
+    Raises:
+        FormatError: no schema; one that lacks a column, or has it as something else; or one under which a few bytes
+            could stand for values without end.
+    """
+
+    def __init__(self, schema: spark.StructType, avro_schema: str | None = None) -> None:
+        self.schema = arrow_schema(schema)
+        self._avro = parse(json.dumps(spark_schema(schema)) if avro_schema is None else avro_schema)
+        check_finite(self._avro)
+        fields = {each["name"]: each["type"] for each in self._avro["fields"]}
+        for each in schema.fields:
+            if each.name not in fields:
+                raise FormatError(f"the Avro schema has no field {each.name}, but {', '.join(fields) or 'none'}")
+        self._required = [number for number, each in enumerate(schema.fields) if not each.nullable]
+        self._flat = _flat(self._avro, schema)
+
+    def decode(self, values: pa.Array) -> Decoded:
+        """Read a column of bytes; see `Decoder`."""
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        columns, errors = self._one_by_one(values) if self._flat is None else self._flat.read(values)
+        batch = pa.RecordBatch.from_arrays(columns, names=self.schema.names)
+        for number in self._required:
+            if batch.column(number).null_count:
+                for row in np.flatnonzero(batch.column(number).is_null().to_numpy(zero_copy_only=False)).tolist():
+                    errors.setdefault(row, f"{self.schema.names[number]}: there is none, and null isn't allowed")
+        if not errors:
+            return Decoded(pa.RecordBatch.from_arrays(batch.columns, schema=self.schema), None, [])
+        good = np.ones(len(values), np.bool_)
+        good[list(errors)] = False
+        rows = pa.array(np.flatnonzero(good), pa.int64())
+        kept = pa.RecordBatch.from_arrays(batch.take(rows).columns, schema=self.schema)
+        return Decoded(kept, rows, sorted(errors.items()))
+
+    def _one_by_one(self, values: pa.Array) -> tuple[list[pa.Array], dict[int, str]]:
+        names = self.schema.names
+        nothing = dict.fromkeys(names)
+        rows: list[dict[str, Any]] = []
+        errors: dict[int, str] = {}
+        for number, value in enumerate(values.to_pylist()):
+            row = nothing
+            if value is not None:
+                try:
+                    source = io.BytesIO(value)
+                    row = fastavro.schemaless_reader(source, self._avro)  # type: ignore[call-arg,assignment]
+                    if source.tell() != len(value):
+                        raise ValueError(f"{len(value) - source.tell()} {kernels.FAULTS[-1]}")
+                    for field in self.schema:
+                        pa.array([row[field.name]], field.type)
+                except Exception as error:
+                    row = nothing
+                    errors[number] = f"no Avro of this schema: {error or type(error).__name__}"
+            rows.append(row)
+        return [pa.array([row[field.name] for row in rows], field.type) for field in self.schema], errors
+
+
+class _Flat:
+    """How to read records without anything nested that is wanted."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.kinds: list[int] = []
+        self.columns: list[int] = []
+        self.nulls: list[int] = []
+        self.widths: list[int] = []
+        self.wanted: list[tuple[Any, pa.DataType]] = []
+
+    def read(self, values: pa.Array) -> tuple[list[pa.Array], dict[int, str]]:
+        at = places(values)
+        rows, count = len(at.starts), len(self.wanted)
+        there = np.zeros((count, rows), np.bool_)
+        starts, sizes = np.empty((count, rows), np.int32), np.empty((count, rows), np.int32)
+        longs = np.empty((count, rows), np.int64)
+        faults, fault_fields = np.zeros(rows, np.int8), np.zeros(rows, np.int32)
+        kernels.read_records(
+            at.data, at.starts, at.sizes, at.there, np.array(self.kinds, np.int8), np.array(self.columns, np.int32),
+            np.array(self.nulls, np.int8), np.array(self.widths, np.int64), there, starts, sizes, longs,
+            faults, fault_fields,
+        )  # fmt: skip
+        errors: dict[int, str] = {}
+        for row in np.flatnonzero(faults).tolist():
+            field = "" if faults[row] == len(kernels.FAULTS) - 1 else f"{self.names[fault_fields[row]]}: "
+            errors[row] = f"no Avro of this schema: {field}{kernels.FAULTS[faults[row]]}"
+        there[:, faults != 0] = False
+        arrays = [
+            self._column(number, at.data, there[number], starts[number], sizes[number], longs[number], errors)
+            for number in range(count)
+        ]
+        return arrays, errors
+
+    def _column(
+        self, number: int, data: Any, there: Bools, starts: Any, sizes: Any, longs: Any, errors: dict[int, str]
+    ) -> pa.Array:
+        avro, kind = self.wanted[number]
+        plain = avro if isinstance(avro, str) else avro["type"]
+        logical = _logical(avro)
+        if plain in ("string", "bytes", "fixed"):
+            if plain == "string":
+                good = np.ones(len(there), np.bool_)
+                is_text(data, starts, np.where(there, sizes, 0), good)
+                for row in np.flatnonzero(~good).tolist():
+                    errors.setdefault(row, f"no Avro of this schema: {self._name(number)}: not UTF-8")
+                there = there & good
+            return gathered(kind, data, starts, sizes, there)
+        if plain == "enum":
+            symbols = pa.array(avro["symbols"], pa.string())
+            indices = fixed(pa.int32(), np.where(there, longs, 0).astype(np.int32), there)
+            return pc.take(symbols, indices)
+        if plain == "boolean":
+            return booleans((longs != 0) & there, there)
+        if plain == "double":
+            return fixed(kind, longs.view(np.float64), there)
+        if plain == "float":
+            numbers = longs.astype(np.uint32).view(np.float32)
+            return fixed(pa.float32(), numbers, there).cast(kind)
+        if plain == "int" and kind not in (pa.int8(), pa.int16(), pa.float32(), pa.float64()):
+            return fixed(kind, longs.astype(np.int64 if kind == pa.int64() else np.int32), there)
+        most = 2**63 // 1000 - 1 if logical.endswith("millis") else _MOSTS.get(kind)
+        if most is not None:
+            large = there & ((longs > most) | (longs < -most - 1))
+            for row in np.flatnonzero(large).tolist():
+                errors.setdefault(row, f"{self._name(number)}: {longs[row]} doesn't fit {kind}")
+            there = there & ~large
+        if logical.endswith("millis"):
+            longs = np.where(there, longs, 0) * 1000
+        if kind in (pa.int8(), pa.int16(), pa.float32(), pa.float64()):
+            return fixed(kind, np.where(there, longs, 0).astype(kind.to_pandas_dtype()), there)
+        return fixed(kind, longs, there)
+
+    def _name(self, number: int) -> str:
+        return self.names[self.columns.index(number)]
+
+
+_MOSTS: Final = {pa.int8(): 2**7 - 1, pa.int16(): 2**15 - 1}
+
+
+def _logical(avro: Any) -> str:
+    return str(avro.get("logicalType", "")) if isinstance(avro, dict) else ""
+
+
+def _flat(avro: dict[str, Any], schema: spark.StructType) -> _Flat | None:
+    """How to read it without nesting; None if there is some.
+
+    Raises:
+        FormatError: a column is something else in Avro.
+    """
+    flat, nested = _Flat(), False
+    numbers = {each.name: number for number, each in enumerate(schema.fields)}
+    flat.wanted = [("null", pa.null())] * len(numbers)
+    arrow = arrow_schema(schema)
+    for field in avro["fields"]:
+        name, column = field["name"], numbers.get(field["name"], -1)
+        kind, null = unwrap(field["type"])
+        plain = kind if isinstance(kind, str) else "" if isinstance(kind, list) else kind["type"]
+        logical = _logical(kind)
+        if plain not in _KINDS or (column >= 0 and (logical == "decimal" or plain == "null")):
+            nested = True
+            continue
+        if column >= 0:
+            wanted = schema.fields[column].dataType
+            taken = _TAKEN.get(logical, _TAKEN[plain])
+            if not isinstance(wanted, taken):
+                there = f"{plain} ({logical})" if logical else plain
+                raise FormatError(f"column {name}: Avro has {there}, the schema wants {wanted.simpleString()}")
+            flat.wanted[column] = kind, arrow.field(column).type
+        flat.names.append(name)
+        flat.kinds.append(_KINDS[plain])
+        flat.columns.append(column)
+        flat.nulls.append(null)
+        width = kind["size"] if plain == "fixed" else len(kind["symbols"]) if plain == "enum" else _WIDTHS.get(plain, 0)
+        flat.widths.append(width)
+    return None if nested else flat

@@ -1,0 +1,103 @@
+"""Columns as plain numpy arrays, and what decoders build of them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from kohort.spark.formats.codec import Decoded
+from kohort.spark.formats.text_kernels import gather
+
+__all__ = ["Bools", "Places", "booleans", "combined", "fixed", "gathered", "places"]
+
+Bools = np.ndarray[Any, np.dtype[np.bool_]]
+Ints = np.ndarray[Any, np.dtype[Any]]
+
+_EMPTY: Final = np.empty(0, np.uint8)
+
+
+class Places:
+    """Where the values of a column of bytes lie.
+
+    Attributes:
+        data: uint8, not to be written to.
+        starts, sizes: int32, in bytes.
+        there: bool: false for nulls.
+    """
+
+    def __init__(self, data: Ints, starts: Ints, sizes: Ints, there: Bools) -> None:
+        self.data, self.starts, self.sizes, self.there = data, starts, sizes, there
+
+    def value(self, row: int) -> bytes:
+        """One of them."""
+        start = int(self.starts[row])
+        return self.data[start : start + int(self.sizes[row])].tobytes()
+
+
+def places(values: pa.Array | pa.ChunkedArray) -> Places:
+    """The places of a column of bytes or strings (less than 2 GiB of them)."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if not pa.types.is_binary(values.type):
+        values = values.cast(pa.binary())
+    rows = len(values)
+    _, offsets, content = values.buffers()
+    data = np.frombuffer(content, np.uint8) if content is not None and content.size else _EMPTY
+    data = data.view()
+    data.flags.writeable = False  # compiled code is another one for arrays that can be written to
+    if not rows or offsets is None:
+        return Places(data, np.zeros(rows, np.int32), np.zeros(rows, np.int32), np.zeros(rows, np.bool_))
+    ends = np.frombuffer(offsets, np.int32)[values.offset : values.offset + rows + 1]
+    there = values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else np.ones(rows, np.bool_)
+    return Places(data, ends[:-1].copy(), np.diff(ends), there)
+
+
+def fixed(kind: pa.DataType, numbers: Ints, there: Bools) -> pa.Array:
+    """A column of numbers, whose numpy type is as wide as Arrow's."""
+    return pa.Array.from_buffers(kind, len(numbers), [bitmap(there), pa.py_buffer(np.ascontiguousarray(numbers))])
+
+
+def booleans(values: Bools, there: Bools) -> pa.Array:
+    """A column of booleans."""
+    bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(values), [bitmap(there), bits])
+
+
+def gathered(kind: pa.DataType, data: Ints, starts: Ints, sizes: Ints, there: Bools) -> pa.Array:
+    """A column (binary or string) of pieces of `data`."""
+    ends = np.empty(len(starts) + 1, np.int32)
+    out = np.empty(int(sizes[there].sum(dtype=np.int64)), np.uint8)
+    gather(data, starts, sizes, there, ends, out)
+    return pa.Array.from_buffers(kind, len(starts), [bitmap(there), pa.py_buffer(ends), pa.py_buffer(out)])
+
+
+def bitmap(there: Bools) -> pa.Buffer | None:
+    """Arrow's validity bits; None if all is there."""
+    return None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+
+
+def combined(
+    quick: pa.RecordBatch, slow: pa.RecordBatch | None, doubtful: Bools, errors: dict[int, str]
+) -> Decoded:
+    """Rows that were read in one go, and those that were read one by one, brought into order.
+
+    Args:
+        quick: as many rows as were given.
+        slow: the doubtful rows without an error, in order.
+        doubtful: which rows of `quick` mean nothing.
+        errors: why rows can't be read.
+    """
+    if slow is None or not doubtful.any():
+        return Decoded(quick, None, [])
+    rows = len(doubtful)
+    bad = np.zeros(rows, np.bool_)
+    bad[list(errors)] = True
+    order = np.arange(rows)
+    order[doubtful & ~bad] = rows + np.arange(slow.num_rows)
+    good = np.flatnonzero(~bad)
+    table = pa.Table.from_batches([quick, slow]).take(pa.array(order[good])).combine_chunks()
+    batches = table.to_batches()
+    columns = batches[0] if batches else quick.slice(0, 0)
+    return Decoded(columns, pa.array(good, pa.int64()) if errors else None, sorted(errors.items()))

@@ -1,0 +1,260 @@
+"""From a branch to a DataFrame: source, steps, end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from kohort.client.config import ClientConfig
+from kohort.spark.jobs.keys import key_text
+from kohort.spark.jobs.pruning import used_columns
+from kohort.spark.jobs.stages.common import KEY, PARTITION, TIMESTAMP, Place
+from kohort.spark.jobs.stages.join import Joining, join_stage
+from kohort.spark.jobs.stages.priors import partials_stage
+from kohort.spark.jobs.stages.rows import TOMBSTONE, RowsReading, rows_stage
+from kohort.spark.jobs.terminals import (
+    aggregated_rows,
+    arrow_aggregated,
+    merged,
+    partials,
+    priors_of,
+    priors_schema,
+    row_time,
+    table_records,
+    to_partials,
+    to_rows,
+    to_topic,
+)
+from kohort.spark.jobs.wire import column, from_wire, wire_schema
+from kohort.spark.program.compiled import (
+    Aggregate,
+    Branch,
+    Join,
+    Part,
+    PartialsInput,
+    Route,
+    RowsInput,
+    SourceSpec,
+    Step,
+    TableStore,
+    ToPartials,
+    TopicInput,
+    ToRows,
+    ToTopic,
+    Transform,
+)
+from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.policies import DeadLetter, Drop, ErrorPolicy
+
+_JOINED = "_joined."
+
+
+class Plans:
+    """Builds the plans of a part.
+
+    Args:
+        spark: the session.
+        part: what they are of.
+        servers: where executors read.
+    """
+
+    def __init__(self, spark: SparkSession, part: Part, servers: ClientConfig) -> None:
+        self._spark = spark
+        self._part = part
+        self._servers = servers
+        self._needed: frozenset[str] | None = None
+        self._flows: dict[int, _Flow] = {}
+
+    def branch(self, number: int, place: Place) -> DataFrame:
+        """The plan of a branch, whose rows have `ROWS_SCHEMA`."""
+        branch = self._part.branches[number]
+        read = self._part.input
+        if isinstance(read, PartialsInput):
+            spec = read.aggregate
+            stage = partials_stage(place, self._servers, priors_of(spec))
+            return merged(self._source(place).mapInArrow(stage, priors_schema(spec)), spec)
+        flow = self._flow(number)
+        rows = flow.rows(self._rows(place), place)
+        event_time = read.source.event_time if isinstance(read, TopicInput) else read.event_time if read else None
+        match branch.terminal:
+            case ToTopic():
+                return to_topic(rows, branch.terminal, event_time)
+            case ToRows():
+                return to_rows(rows, branch.terminal)
+            case ToPartials():
+                return to_partials(rows, branch.terminal)
+            case Aggregate(spec):
+                _demand_partition(rows, f"aggregate {spec.name!r}")
+                return (aggregated_rows if spec.arrow is None else arrow_aggregated)(rows, spec, place)
+
+    def table(self, table: TableStore, place: Place) -> DataFrame:
+        """The plan of a table's records."""
+        source = table.source
+        reading = self._reading(source, source.schema, timestamps=True, table=True)
+        own = [(PARTITION, T.IntegerType()), (TIMESTAMP, T.LongType()), (TOMBSTONE, T.StringType())]
+        rows = self._source(place).mapInArrow(rows_stage(place, reading), _with(source.schema, own))
+        return table_records(rows, source.schema, source.key, TOMBSTONE)
+
+    def _source(self, place: Place) -> DataFrame:
+        return self._spark.range(0, place.splits, 1, place.splits)
+
+    def _rows(self, place: Place) -> DataFrame:
+        """The input's rows: the columns that any branch uses, `_partition`, `_timestamp`."""
+        read = self._part.input
+        own = [(PARTITION, T.IntegerType()), (TIMESTAMP, T.LongType())]
+        if isinstance(read, TopicInput):
+            needed = self._used()
+            schema = T.StructType([field for field in read.source.schema.fields if field.name in needed])
+            reading = self._reading(read.source, schema, timestamps=True, table=False)
+            return self._source(place).mapInArrow(rows_stage(place, reading), _with(schema, own))
+        assert isinstance(read, RowsInput)
+        columns = tuple((field.name, field.dataType) for field in read.schema.fields)
+        wired = wire_schema(columns)
+        reading = RowsReading(self._servers, wired.json(), "wire", None, None, "fail", timestamps=True, table=False)
+        rows = self._source(place).mapInArrow(rows_stage(place, reading), _with(wired, own))
+        plain = [from_wire(column(name), kind).alias(name) for name, kind in columns]
+        return rows.select(*plain, PARTITION, TIMESTAMP)
+
+    def _reading(self, source: SourceSpec, schema: T.StructType, *, timestamps: bool, table: bool) -> RowsReading:
+        return RowsReading(
+            self._servers, schema.json(), source.format, source.avro_schema, source.event_time,
+            _policy(source.on_error), timestamps, table,
+        )  # fmt: skip
+
+    def _flow(self, number: int) -> _Flow:
+        if number not in self._flows:
+            read = self._part.input
+            assert isinstance(read, (TopicInput, RowsInput))
+            schema = read.source.schema if isinstance(read, TopicInput) else read.schema
+            self._flows[number] = _Flow(self._spark, schema, self._part.branches[number])
+        return self._flows[number]
+
+    def _used(self) -> frozenset[str]:
+        """The columns that all branches read: all the same, so that a record is bad for all of them or for none."""
+        if self._needed is None:
+            read = self._part.input
+            assert isinstance(read, TopicInput)
+            needed = frozenset([] if read.source.event_time is None else [read.source.event_time])
+            for number in range(len(self._part.branches)):
+                needed |= self._flow(number).needed
+            # A row needs a column, even if it is but counted.
+            self._needed = needed & frozenset(read.source.schema.names) or frozenset(read.source.schema.names[:1])
+        return self._needed
+
+
+class _Flow:
+    """A branch's steps, cut at its joins, and the columns that each piece uses."""
+
+    def __init__(self, spark: SparkSession, schema: T.StructType, branch: Branch) -> None:
+        self._pieces: list[list[Transform]] = [[]]
+        self._joins: list[Join] = []
+        for step in branch.steps:
+            self._add(step)
+        inputs = [_with(schema, [(PARTITION, T.IntegerType()), (TIMESTAMP, T.LongType())])]
+        for piece, join in zip(self._pieces, self._joins, strict=False):
+            before = _transformed(_empty(spark, inputs[-1]), piece)
+            inputs.append(_joined_schema(before.schema, join))
+        after: list[str] | None = None
+        self._used: list[frozenset[str]] = []
+        for number in range(len(self._pieces) - 1, -1, -1):
+            used = used_columns(spark, inputs[number], lambda rows, n=number, a=after: self._end(rows, n, a, branch))
+            used |= {PARTITION, TIMESTAMP} & set(inputs[number].names)
+            self._used.insert(0, used)
+            after = [name for name in inputs[number].names if name in used]
+        self.needed = self._used[0]
+
+    def rows(self, rows: DataFrame, place: Place) -> DataFrame:
+        """What the steps make of the input's rows."""
+        for number, piece in enumerate(self._pieces):
+            rows = _transformed(rows, piece)
+            if number < len(self._joins):
+                rows = self._joined(rows, self._joins[number], self._used[number + 1], place)
+        return rows
+
+    def _add(self, step: Step) -> None:
+        if isinstance(step, Transform):
+            self._pieces[-1].append(step)
+        else:
+            self._joins.append(step)
+            self._pieces.append([])
+
+    def _end(self, rows: DataFrame, number: int, after: Sequence[str] | None, branch: Branch) -> DataFrame:
+        """The columns of a piece's result that what comes after it uses."""
+        rows = _transformed(rows, self._pieces[number])
+        if after is None:
+            return _used_by_end(rows, branch)
+        join = self._joins[number]
+        wanted = set(after) | set(join.on) | {PARTITION, TIMESTAMP}
+        return rows.select(*[column(name) for name in rows.columns if name in wanted])
+
+    def _joined(self, rows: DataFrame, join: Join, used: frozenset[str], place: Place) -> DataFrame:
+        if not join.is_global:
+            _demand_partition(rows, f"the join with table {join.table.name!r}")
+        kept = [field for field in rows.schema.fields if field.name in used or field.name == PARTITION]
+        added = [(field.name, field.dataType) for field in _added(join) if field.name in used]
+        # A join that only filters still has to look up.
+        wired = wire_schema(tuple(added))
+        keyed = rows.select(*[column(field.name) for field in kept], key_text(join.on, Route.TEXT).alias(KEY))
+        joining = Joining(
+            join.table.name, to_arrow_schema(wired, timezone="UTC"), _JOINED, join.how == "inner", join.is_global
+        )
+        fields = [T.StructField(_JOINED + field.name, field.dataType) for field in wired.fields]
+        done = keyed.mapInArrow(join_stage(place, joining), T.StructType([*kept, *fields]))
+        plain = [from_wire(column(_JOINED + name), kind).alias(name) for name, kind in added]
+        return done.select(*[column(field.name) for field in kept], *plain)
+
+
+def _used_by_end(rows: DataFrame, branch: Branch) -> DataFrame:
+    end = branch.terminal
+    match end:
+        case ToPartials(_, spec) | Aggregate(spec, _) if spec.arrow is None:
+            more = [PARTITION] if PARTITION in rows.columns else []
+            return partials(rows, spec, *more)
+        case Aggregate(spec, _):
+            assert spec.arrow is not None
+            names = {*spec.arrow.rows.names, *([spec.window.column] if spec.window else []), spec.event_time}
+            return rows.select(*[column(name) for name in rows.columns if name in names])
+        case ToRows():
+            time = row_time(rows, end.event_time).alias(TIMESTAMP)
+            return rows.select(time, *[column(name) for name in end.schema.names])
+        case _:
+            return rows
+
+
+def _transformed(rows: DataFrame, piece: Sequence[Transform]) -> DataFrame:
+    """Rows after the user's functions. `_timestamp` goes with them where they let it."""
+    for step in piece:
+        rows = step.function(rows)
+    return rows
+
+
+def _empty(spark: SparkSession, schema: T.StructType) -> DataFrame:
+    return spark.createDataFrame([], schema)
+
+
+def _joined_schema(schema: T.StructType, join: Join) -> T.StructType:
+    return T.StructType([*schema.fields, *_added(join)])
+
+
+def _added(join: Join) -> list[T.StructField]:
+    return [T.StructField(each.name, each.dataType) for each in join.table.source.schema.fields if each.name not in join.on]
+
+
+def _with(schema: T.StructType, own: Sequence[tuple[str, T.DataType]]) -> T.StructType:
+    return T.StructType([*schema.fields, *(T.StructField(name, kind) for name, kind in own)])
+
+
+def _demand_partition(rows: DataFrame, what: str) -> None:
+    if PARTITION not in rows.columns:
+        raise ProgramError(
+            f"a transform before {what} drops the column {PARTITION}, which says where a row belongs: "
+            f"keep it, or say .repartition(…) after the transform"
+        )
+
+
+def _policy(policy: ErrorPolicy) -> str:
+    return "dead" if isinstance(policy, DeadLetter) else "drop" if isinstance(policy, Drop) else "fail"

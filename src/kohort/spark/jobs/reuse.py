@@ -1,0 +1,61 @@
+"""Which plans may run again and again, and the settings under which that is so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+
+@contextmanager
+def session_settings(spark: SparkSession, parallelism: int) -> Iterator[None]:
+    """The session's settings while an application runs; afterwards they are what they were.
+
+    Args:
+        spark: the user's session.
+        parallelism: how many splits a large epoch has.
+    """
+    settings = {
+        # Plans aren't to change while they run, so that those without an exchange may run again.
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": str(parallelism),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        # Stack traces with each column cost more than the column.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+    }
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, value)
+
+
+def is_reusable(frame: DataFrame) -> bool:
+    """Whether running this plan again computes everything again.
+
+    What went through an exchange or came from a subquery would be taken from the first run; the current time and seeds of
+    random numbers are chosen once a plan.
+    """
+    execution = frame._jdf.queryExecution()
+    jvm = frame.sparkSession._jvm
+    patterns = getattr(jvm, "org.apache.spark.sql.catalyst.trees.TreePattern")
+    analyzed = execution.analyzed()
+    fixed = (patterns.CURRENT_LIKE(), patterns.EXPRESSION_WITH_RANDOM_SEED(), patterns.PLAN_EXPRESSION())
+    return not any(analyzed.containsPattern(each) for each in fixed) and _runs_anew(execution.executedPlan())
+
+
+def _runs_anew(node: Any) -> bool:
+    name = node.nodeName()
+    if "Exchange" in name or "Adaptive" in name or "Subquery" in name or "QueryStage" in name:
+        return False
+    children = node.children()
+    return all(_runs_anew(children.apply(number)) for number in range(children.size()))

@@ -1,0 +1,139 @@
+"""What stages have in common: where they are, what they count, how they read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kohort.client.config import ClientConfig
+from kohort.spark.jobs.work import DEAD_SCHEMA, Read
+from kohort.spark.line.client import Line, Task
+
+PARTITION: Final = "_partition"
+"""INT: the partition, so the task, that a row belongs to."""
+TIMESTAMP: Final = "_timestamp"
+"""BIGINT: a record's time, in ms."""
+KEY: Final = "_key"
+"""STRING: the key in a store."""
+RECORDS: Final = "_records"
+"""BIGINT: how many rows went into a partial; 0 for prior values."""
+
+_CHUNK_ROWS: Final = 65_536
+_CHUNK_BYTES: Final = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a stage belongs: the line to its driver, its lane, its branch, and how many splits there are."""
+
+    line: Line
+    lane: str
+    branch: int
+    splits: int
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some records of one topic: in `kohort.protocol.records.RECORD_SCHEMA`, and the partition of each."""
+
+    topic: str
+    records: pa.RecordBatch
+    partitions: pa.Array
+
+    @property
+    def times(self) -> pa.Array:
+        """The records' timestamps, in ms."""
+        return self.records.column("timestamp").cast(pa.int64())
+
+
+def split_number() -> int:
+    """Which of the job's tasks this is."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+def read_chunks(task: Task, servers: ClientConfig, read: Read) -> Iterator[Chunk]:
+    """All records of a task, counted in `read`, many at once so that decoding costs little for each."""
+    from kohort.spark.reading import shared
+
+    ranges = [(each.topic, each.partition, each.start, each.end) for each in task.ranges]
+    some: list[tuple[int, pa.RecordBatch]] = []
+    rows = size = 0
+    for number, batch in shared(servers).read_all(ranges):
+        some.append((ranges[number][1], batch))
+        read.records += batch.num_rows
+        size += _bytes(batch)
+        rows += batch.num_rows
+        if rows >= _CHUNK_ROWS or size >= _CHUNK_BYTES:
+            yield _chunk(ranges[number][0], some)
+            read.bytes += size
+            some, rows, size = [], 0, 0
+    if some:
+        yield _chunk(ranges[0][0], some)
+        read.bytes += size
+
+
+def note_times(read: Read, partitions: pa.Array, times: pa.Array) -> None:
+    """Remember the largest time (ms) of each partition."""
+    table = pa.table({"partition": partitions, "time": times})
+    largest = table.group_by("partition").aggregate([("time", "max")])
+    found = zip(largest.column("partition").to_pylist(), largest.column("time_max").to_pylist(), strict=True)
+    for partition, time in found:  # a few: one a partition
+        if time is not None:
+            read.max_times[partition] = max(time, read.max_times.get(partition, time))
+
+
+def note_dead(read: Read, chunk: Chunk, rows: list[int], errors: list[str]) -> None:
+    """Remember records that couldn't be read, as they are."""
+    records = chunk.records.take(pa.array(rows, pa.int64()))
+    columns = [
+        pa.array([chunk.topic] * len(rows), pa.string()),
+        chunk.partitions.take(pa.array(rows, pa.int64())),
+        records.column("offset"),
+        records.column("timestamp").cast(pa.int64()),
+        records.column("key"),
+        records.column("value"),
+        pa.array(errors, pa.string()),
+    ]
+    read.dead = pa.concat_tables([read.dead, pa.Table.from_arrays(columns, schema=DEAD_SCHEMA)])
+
+
+def window_starts(keys: pa.Array) -> pa.Array:
+    """The window's start (ms) of keys in a store of windows: `{"window":"2013-01-01T05:00:00.000Z",…}`.
+
+    Raises:
+        pa.ArrowInvalid: a key isn't like that.
+    """
+    text = pc.utf8_slice_codeunits(keys, 11, 35)
+    return text.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+
+
+def on_time(starts: pa.Array, partitions: pa.Array, task: Task, size_ms: int, grace_ms: int) -> pa.Array:
+    """Which rows come before their window is closed: its end and the grace lie after the partition's stream time."""
+    least = np.iinfo(np.int64).min
+    numbers = partitions.to_numpy(zero_copy_only=False)
+    known, codes = np.unique(numbers, return_inverse=True)
+    times = np.array([task.stream_times.get(int(number), least) for number in known], np.int64)
+    return pc.greater(pc.add(starts, size_ms + grace_ms), pa.array(times[codes]))
+
+
+def _chunk(topic: str, some: list[tuple[int, pa.RecordBatch]]) -> Chunk:
+    numbers = np.array([partition for partition, _ in some], np.int32)
+    lengths = [batch.num_rows for _, batch in some]
+    if len(some) == 1:
+        records = some[0][1]
+    else:
+        records = pa.Table.from_batches([batch for _, batch in some]).combine_chunks().to_batches()[0]
+    return Chunk(topic, records, pa.array(np.repeat(numbers, lengths)))
+
+
+def _bytes(batch: pa.RecordBatch) -> int:
+    keys, values = batch.column("key"), batch.column("value")
+    return (pc.sum(pc.binary_length(keys)).as_py() or 0) + (pc.sum(pc.binary_length(values)).as_py() or 0)

@@ -1,0 +1,145 @@
+"""The stages that bring partials together with what the store has of their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kohort.client.config import ClientConfig
+from kohort.spark.jobs.errors import StoredValueError
+from kohort.spark.jobs.stages.common import (
+    KEY,
+    PARTITION,
+    RECORDS,
+    TIMESTAMP,
+    Place,
+    note_times,
+    on_time,
+    read_chunks,
+    split_number,
+    window_starts,
+)
+from kohort.spark.jobs.stages.rows import Stage
+from kohort.spark.jobs.wire_text import read_objects
+from kohort.spark.jobs.work import Read
+from kohort.spark.line.client import Task
+
+
+@dataclass(frozen=True)
+class Priors:
+    """A store of partials, and until when its windows take rows.
+
+    Attributes:
+        store: its name.
+        state: the state columns, in wire types.
+        size_ms, grace_ms: of the windows; None where there are none, or where rows are never late.
+    """
+
+    store: str
+    state: pa.Schema
+    size_ms: int | None
+    grace_ms: int | None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of what the stages give: partials, and prior values as partials of 0 records without a time."""
+        own = [(PARTITION, pa.int32()), (KEY, pa.string()), (TIMESTAMP, pa.int64()), (RECORDS, pa.int64())]
+        return pa.schema([*(pa.field(name, kind) for name, kind in own), *self.state])
+
+
+def partials_stage(place: Place, servers: ClientConfig, priors: Priors) -> Stage:
+    """A stage that reads partials of whole partitions, and adds the prior values of their keys."""
+
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            pass
+        return _read(place, servers, priors)
+
+    return stage
+
+
+def priors_stage(place: Place, priors: Priors) -> Stage:
+    """A stage that adds prior values to partials, of which each key has one."""
+
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _add(place, priors, batches)
+
+    return stage
+
+
+def _read(place: Place, servers: ClientConfig, priors: Priors) -> Iterator[pa.RecordBatch]:
+    split = split_number()
+    # No partition is divided: the prior value of a key must be added once.
+    task = place.line.work(place.lane, split, place.splits, whole=True)
+    read = Read()
+    partials = []
+    for chunk in read_chunks(task, servers, read):
+        note_times(read, chunk.partitions, chunk.times)
+        what = f"topic {chunk.topic}"
+        schema = pa.schema([pa.field("records", pa.int64()), pa.field("state", pa.struct(list(priors.state)))])
+        values = read_objects(chunk.records.column("value"), schema, what)
+        keys = chunk.records.column("key").cast(pa.string())
+        partials.append(_batch(priors, chunk.partitions, keys, chunk.times, values.column(0), values.column(1)))
+    if partials:
+        batch = pa.Table.from_batches(partials).combine_chunks().to_batches()[0]
+        batch = _drop_late(batch, priors, task, read)
+        if batch.num_rows:
+            yield batch
+            keys = pa.table(batch.select([PARTITION, KEY])).group_by([PARTITION, KEY]).aggregate([]).combine_chunks()
+            yield from _found(place, priors, keys.column(PARTITION), keys.column(KEY))
+    place.line.report(place.lane, task.run, place.branch, split, "rows", read)
+
+
+def _add(place: Place, priors: Priors, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    split = split_number()
+    task = place.line.work(place.lane, 0, 1)
+    read = Read()
+    for given in batches:
+        batch = _drop_late(given.cast(priors.schema), priors, task, read)
+        if batch.num_rows:
+            yield batch
+            yield from _found(place, priors, batch.column(PARTITION), batch.column(KEY))
+    if read.late:
+        place.line.report(place.lane, task.run, place.branch, split, "priors", read)
+
+
+def _drop_late(batch: pa.RecordBatch, priors: Priors, task: Task, read: Read) -> pa.RecordBatch:
+    if priors.size_ms is None or priors.grace_ms is None or not batch.num_rows:
+        return batch
+    try:
+        starts = window_starts(batch.column(KEY))
+    except pa.ArrowInvalid as error:
+        raise StoredValueError(f"a key for store {priors.store} has no window: {error}") from None
+    kept = on_time(starts, batch.column(PARTITION), task, priors.size_ms, priors.grace_ms)
+    late = pc.sum(batch.column(RECORDS).filter(pc.invert(kept))).as_py()
+    if late is None:
+        return batch
+    read.late += late
+    return batch.filter(kept)
+
+
+def _found(place: Place, priors: Priors, partitions: pa.Array, keys: pa.Array) -> Iterator[pa.RecordBatch]:
+    """Prior values of keys, for those that have one."""
+    if isinstance(keys, pa.ChunkedArray):
+        partitions, keys = partitions.combine_chunks(), keys.combine_chunks()
+    values = place.line.lookup(priors.store, partitions, keys)
+    there = values.is_valid()
+    values = values.filter(there)
+    if not len(values):
+        return
+    schema = pa.schema([pa.field("state", pa.struct(list(priors.state)))])
+    states = read_objects(values, schema, f"store {priors.store}").column(0)
+    count = len(values)
+    none = pa.nulls(count, pa.int64())
+    zeros = pa.repeat(pa.scalar(0, pa.int64()), count)
+    yield _batch(priors, partitions.filter(there), keys.filter(there), none, zeros, states)
+
+
+def _batch(
+    priors: Priors, partitions: pa.Array, keys: pa.Array, times: pa.Array, records: pa.Array, states: pa.Array
+) -> pa.RecordBatch:
+    columns = [partitions, keys, times, records, *states.flatten()]
+    return pa.RecordBatch.from_arrays(columns, schema=priors.schema)

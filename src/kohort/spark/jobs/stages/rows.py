@@ -1,0 +1,175 @@
+"""The stages that read: a topic's rows, a table's records, repartitioned rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kohort.client.config import ClientConfig
+from kohort.spark.jobs.stages.common import (
+    PARTITION,
+    TIMESTAMP,
+    Chunk,
+    Place,
+    note_dead,
+    note_times,
+    read_chunks,
+    split_number,
+)
+from kohort.spark.jobs.wire_text import read_objects
+from kohort.spark.jobs.work import Read
+
+Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+TOMBSTONE = "_tombstone"
+"""STRING: a table's record without a value has its key here; all others null."""
+
+
+@dataclass(frozen=True)
+class RowsReading:
+    """How rows are read.
+
+    Attributes:
+        schema: of the columns to read, as Spark's JSON; for "wire", of wire types.
+        format: as of a source, or "wire" for repartitioned rows.
+        event_time: the column whose largest values are reported; None for the record's timestamp.
+        on_error: whether unreadable records end the job, are counted, or are reported with their content.
+        timestamps: whether `_timestamp` is wanted.
+        table: whether records without a value are rows too, with their keys in `_tombstone`.
+    """
+
+    servers: ClientConfig
+    schema: str
+    format: str
+    avro_schema: str | None
+    event_time: str | None
+    on_error: Literal["fail", "drop", "dead"]
+    timestamps: bool
+    table: bool
+
+
+def rows_stage(place: Place, reading: RowsReading) -> Stage:
+    """A stage that reads its split of the lane's work: the columns, then `_partition`, and what else is wanted."""
+
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            pass
+        return _read(place, reading)
+
+    return stage
+
+
+def _read(place: Place, reading: RowsReading) -> Iterator[pa.RecordBatch]:
+    split = split_number()
+    task = place.line.work(place.lane, split, place.splits)
+    read = Read()
+    for chunk in read_chunks(task, reading.servers, read):
+        batch = _decode(chunk, reading, read)
+        if batch.num_rows:
+            yield batch
+        if read.dead.num_rows and reading.on_error == "fail":
+            break
+    place.line.report(place.lane, task.run, place.branch, split, "rows", read)
+
+
+def _decode(chunk: Chunk, reading: RowsReading, read: Read) -> pa.RecordBatch:
+    values = chunk.records.column("value")
+    gone = None
+    if reading.table and values.null_count:
+        empty = values.is_null()
+        gone = _only(chunk, empty)
+        chunk = _only(chunk, pc.invert(empty))
+        values = chunk.records.column("value")
+    columns, kept = _columns(chunk, values, reading, read)
+    partitions, times = kept.partitions, kept.times
+    if reading.event_time is None:
+        note_times(read, partitions, times)
+    else:
+        note_times(read, partitions, _millis(columns[reading.event_time]))
+    columns[PARTITION] = partitions
+    if reading.timestamps:
+        columns[TIMESTAMP] = times
+    if reading.table:
+        columns[TOMBSTONE] = pa.nulls(len(partitions), pa.string())
+    batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    if gone is None:
+        return batch
+    tombstones = _tombstones(gone, reading)
+    offsets = pa.concat_arrays([kept.records.column("offset"), gone.records.column("offset")])
+    both = pa.table(pa.Table.from_batches([batch, tombstones.cast(batch.schema)]))
+    order = pc.sort_indices(pa.table({"offset": offsets}), sort_keys=[("offset", "ascending")])
+    return both.take(order).combine_chunks().to_batches()[0]
+
+
+def _columns(chunk: Chunk, values: pa.Array, reading: RowsReading, read: Read) -> tuple[dict[str, pa.Array], Chunk]:
+    """The decoded columns, and the chunk without records that couldn't be read."""
+    if reading.format == "wire":
+        batch = read_objects(values, _arrow_schema(reading.schema), f"topic {chunk.topic}")
+        return dict(zip(batch.schema.names, batch.columns, strict=True)), chunk
+    decoded = _decoder(reading.format, reading.schema, reading.avro_schema).decode(values)
+    if decoded.errors:
+        rows = [row for row, _ in decoded.errors]
+        read.dropped += len(rows)
+        if reading.on_error != "drop":
+            some = slice(0, 1 if reading.on_error == "fail" else None)
+            note_dead(read, chunk, rows[some], [text for _, text in decoded.errors][some])
+    if decoded.good is not None:
+        chunk = Chunk(chunk.topic, chunk.records.take(decoded.good), chunk.partitions.take(decoded.good))
+    batch = decoded.columns
+    if batch.schema != _arrow_schema(reading.schema):
+        batch = batch.cast(_arrow_schema(reading.schema))
+    return dict(zip(batch.schema.names, batch.columns, strict=True)), chunk
+
+
+def _tombstones(gone: Chunk, reading: RowsReading) -> pa.RecordBatch:
+    count = len(gone.partitions)
+    columns = {field.name: pa.nulls(count, field.type) for field in _arrow_schema(reading.schema)}
+    columns[PARTITION] = gone.partitions
+    if reading.timestamps:
+        columns[TIMESTAMP] = gone.times
+    columns[TOMBSTONE] = pc.fill_null(gone.records.column("key"), b"").cast(pa.string(), safe=False)
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _only(chunk: Chunk, mask: pa.Array) -> Chunk:
+    return Chunk(chunk.topic, chunk.records.filter(mask), chunk.partitions.filter(mask))
+
+
+def _millis(times: pa.Array) -> pa.Array:
+    """Timestamps as ms since 1970, rounded down."""
+    if times.type.tz is None:
+        times = times.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+    return pc.floor_temporal(times, unit="millisecond").cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+
+
+@lru_cache(maxsize=64)
+def _arrow_schema(schema: str) -> pa.Schema:
+    return arrow_schema(schema)
+
+
+@lru_cache(maxsize=64)
+def _decoder(format: str, schema: str, avro_schema: str | None) -> Any:  # noqa: A002  # as it is called there
+    from kohort.spark.formats import decoder
+
+    return decoder(format, spark_schema(schema), avro_schema)
+
+
+def spark_schema(schema: str) -> Any:
+    """A schema of Spark's JSON."""
+    import json
+
+    from pyspark.sql.types import StructType
+
+    return StructType.fromJson(json.loads(schema))
+
+
+def arrow_schema(schema: str) -> pa.Schema:
+    """The Arrow schema that Spark wants for a schema of Spark's JSON."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(spark_schema(schema), timezone="UTC")

@@ -1,0 +1,166 @@
+"""What becomes of rows at a branch's end: DataFrames of `ROWS_SCHEMA`."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from kohort.spark.jobs.keys import WINDOW_START, key_text, store_key, with_windows
+from kohort.spark.jobs.stages.arrow_aggregate import WINDOW, ArrowAggregating, arrow_aggregate_stage
+from kohort.spark.jobs.stages.common import KEY, PARTITION, RECORDS, TIMESTAMP, Place
+from kohort.spark.jobs.stages.encode import Encoding, encode_stage
+from kohort.spark.jobs.stages.priors import Priors, priors_stage
+from kohort.spark.jobs.wire import JSON_OPTIONS, column, from_wire, to_wire, wire_schema
+from kohort.spark.program.compiled import AggregateSpec, Route, ToPartials, ToRows, ToTopic
+
+HIDDEN = (PARTITION, TIMESTAMP)
+_LONG = T.LongType()
+
+
+def to_topic(rows: DataFrame, end: ToTopic, event_time: str | None) -> DataFrame:
+    """Rows as records of a topic of the user's."""
+    names = [name for name in rows.columns if name not in HIDDEN]
+    key = F.lit(None).cast("string") if end.key is None else key_text(end.key, Route.TEXT)
+    if end.format == "json":
+        value = F.to_json(F.struct(*[column(name).alias(name) for name in names]), JSON_OPTIONS)
+        return _records(rows, key, value, F.lit(None), F.lit(None), row_time(rows, event_time))
+    own = [key.alias(KEY), row_time(rows, event_time).alias(TIMESTAMP)]
+    wanted = rows.select(*own, *[column(name).alias(name) for name in names])
+    schema = T.StructType([field for field in rows.schema.fields if field.name not in HIDDEN])
+    encoding = Encoding(end.format, schema.json(), end.avro_schema)
+    encoded = wanted.mapInArrow(encode_stage(encoding), f"`{KEY}` string, value binary, `{TIMESTAMP}` bigint")
+    return _records(encoded, column(KEY), column("value"), F.lit(None), F.lit(None), column(TIMESTAMP))
+
+
+def to_rows(rows: DataFrame, end: ToRows) -> DataFrame:
+    """Rows as records of a repartition topic, in wire types."""
+    key = key_text(end.key, Route.TEXT)
+    fields = [to_wire(column(field.name), field.dataType).alias(field.name) for field in end.schema.fields]
+    value = F.to_json(F.struct(*fields), JSON_OPTIONS)
+    return _records(rows, key, value, F.lit(None), F.lit(None), row_time(rows, end.event_time))
+
+
+def partials(rows: DataFrame, spec: AggregateSpec, *more: str) -> DataFrame:
+    """Rows combined by key: `more` columns, `_key`, `_timestamp`, `_records`, the state columns in their own types."""
+    if spec.window is not None:
+        rows = with_windows(rows, spec.window)
+    group = [*more, *([WINDOW_START] if spec.window is not None else []), *spec.group_names]
+    time = row_time(rows, spec.event_time)
+    counted = [F.count(F.lit(1)).alias(RECORDS), F.max(time).alias(TIMESTAMP)]
+    combined = rows.groupBy(*[column(name) for name in group]).agg(*counted, *spec.partial_columns())
+    if not group:
+        combined = combined.where(column(RECORDS) > 0)  # without rows there would be one group all the same
+    return combined.withColumn(KEY, store_key(spec))
+
+
+def to_partials(rows: DataFrame, end: ToPartials) -> DataFrame:
+    """Rows as partials of a repartition topic."""
+    spec = end.aggregate
+    combined = partials(rows, spec)
+    value = F.to_json(F.struct(column(RECORDS).alias("records"), _state(spec).alias("state")), JSON_OPTIONS)
+    route = key_text(spec.routed_by, spec.route)
+    return _records(combined, column(KEY), value, F.lit(None), route, column(TIMESTAMP))
+
+
+def priors_of(spec: AggregateSpec) -> Priors:
+    """What stages must know of an aggregate's store."""
+    window = spec.window
+    late = window is not None and window.grace_ms is not None
+    return Priors(
+        spec.name,
+        to_arrow_schema(wire_schema(spec.state_columns), timezone="UTC"),
+        window.size_ms if window is not None and late else None,
+        window.grace_ms if window is not None and late else None,
+    )
+
+
+def priors_schema(spec: AggregateSpec) -> T.StructType:
+    """`Priors.schema`, as Spark's."""
+    own = [(PARTITION, T.IntegerType()), (KEY, T.StringType()), (TIMESTAMP, _LONG), (RECORDS, _LONG)]
+    fields = [T.StructField(name, kind) for name, kind in own]
+    return T.StructType([*fields, *wire_schema(spec.state_columns).fields])
+
+
+def aggregated_rows(rows: DataFrame, spec: AggregateSpec, place: Place) -> DataFrame:
+    """Rows of the aggregate's own tasks, merged with the store."""
+    combined = partials(rows, spec, PARTITION)
+    state = [to_wire(column(name), kind).alias(name) for name, kind in spec.state_columns]
+    wired = combined.select(PARTITION, KEY, TIMESTAMP, RECORDS, *state)
+    return merged(wired.mapInArrow(priors_stage(place, priors_of(spec)), priors_schema(spec)), spec)
+
+
+def merged(wired: DataFrame, spec: AggregateSpec) -> DataFrame:
+    """Partials and prior values in wire types (`Priors.schema`) as records of the store."""
+    state = [from_wire(column(name), kind).alias(name) for name, kind in spec.state_columns]
+    plain = wired.select(PARTITION, KEY, TIMESTAMP, *state)
+    whole = plain.groupBy(PARTITION, KEY).agg(F.max(TIMESTAMP).alias(TIMESTAMP), *spec.merge_columns())
+    value = F.to_json(F.struct(*spec.finish_columns(), _state(spec).alias("state")), JSON_OPTIONS)
+    return _records(whole, column(KEY), value, column(PARTITION), F.lit(None), column(TIMESTAMP))
+
+
+def arrow_aggregated(rows: DataFrame, spec: AggregateSpec, place: Place) -> DataFrame:
+    """Rows of the aggregate's own tasks, given to the user's function, as records of the store."""
+    arrow = spec.arrow
+    assert arrow is not None
+    if spec.window is not None:
+        rows = with_windows(rows, spec.window)
+    names = [name for name in arrow.rows.names if name != WINDOW or spec.window is None]
+    window = [F.timestamp_millis(WINDOW_START).alias(WINDOW)] if spec.window is not None else []
+    own = [column(PARTITION), store_key(spec).alias(KEY), row_time(rows, spec.event_time).alias(TIMESTAMP)]
+    given = rows.select(*own, *window, *[column(name).alias(name) for name in names])
+    given = given.repartition(place.splits, PARTITION) if place.splits > 1 else given.coalesce(1)
+    keys = (*([WINDOW] if spec.window is not None else []), *spec.group_names)
+    aggregating = ArrowAggregating(
+        spec.name,
+        arrow.function,
+        to_arrow_schema(arrow.rows, timezone="UTC"),
+        keys,
+        to_arrow_schema(arrow.state, timezone="UTC"),
+        priors_of(spec),
+    )
+    fields = [T.StructField(PARTITION, T.IntegerType()), T.StructField(TIMESTAMP, _LONG), T.StructField(RECORDS, _LONG)]
+    fields += [arrow.rows[name] for name in keys] + list(arrow.state.fields)
+    done = given.mapInArrow(arrow_aggregate_stage(place, aggregating), T.StructType(fields))
+    if spec.window is not None:
+        done = done.withColumn(WINDOW_START, F.unix_millis(column(WINDOW)))
+    state = [column(name).alias(name) for name, _ in spec.state_columns]
+    value = F.to_json(F.struct(*state, _state(spec).alias("state")), JSON_OPTIONS)
+    return _records(done, store_key(spec), value, column(PARTITION), F.lit(None), column(TIMESTAMP))
+
+
+def table_records(rows: DataFrame, schema: T.StructType, key: tuple[str, ...], tombstone: str) -> DataFrame:
+    """A table's records for its store; those with a `tombstone` delete."""
+    fields = [to_wire(column(field.name), field.dataType).alias(field.name) for field in schema.fields]
+    gone = column(tombstone).isNotNull()
+    value = F.when(~gone, F.to_json(F.struct(*fields), JSON_OPTIONS))
+    text = F.when(gone, column(tombstone)).otherwise(key_text(key, Route.TEXT))
+    return _records(rows, text, value, column(PARTITION), F.lit(None), column(TIMESTAMP))
+
+
+def row_time(rows: DataFrame, event_time: str | None) -> Column:
+    """When a row happened, in ms: the event time, or its record's time; null if it has lost both."""
+    if event_time is not None and event_time in rows.columns:
+        kind = rows.schema[event_time].dataType
+        if isinstance(kind, (T.TimestampType, T.TimestampNTZType)):
+            return F.unix_millis(column(event_time).cast("timestamp"))
+    if TIMESTAMP in rows.columns:
+        return column(TIMESTAMP)
+    return F.lit(None).cast("bigint")
+
+
+def _state(spec: AggregateSpec) -> Column:
+    return F.struct(*[to_wire(column(name), kind).alias(name) for name, kind in spec.state_columns])
+
+
+def _records(
+    rows: DataFrame, key: Column, value: Column, partition: Column, route: Column, timestamp: Column
+) -> DataFrame:
+    return rows.select(
+        key.cast("binary").alias("key"),
+        value.cast("binary").alias("value"),
+        partition.cast("int").alias("partition"),
+        route.cast("binary").alias("route"),
+        timestamp.cast("bigint").alias("timestamp"),
+    )

@@ -1,0 +1,118 @@
+"""Wire types: the few types in which state, partials and repartitioned rows are written.
+
+| Spark | wire |
+| --- | --- |
+| tinyint, smallint, int, bigint | bigint |
+| float, double, decimal | string, as `cast(… as string)` writes them, so that nothing is rounded |
+| timestamp, timestamp_ntz | bigint: microseconds since 1970, UTC |
+| date | string: yyyy-MM-dd |
+| binary | string: base64, one line |
+| array, struct, map with string keys | string: JSON |
+| boolean, string | themselves |
+
+So a flat JSON object of numbers, strings and booleans holds them all, which every JSON reader reads alike.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
+from pyspark.sql import types as T  # noqa: N812
+
+from kohort.spark.program.errors import ProgramError
+
+JSON_OPTIONS: Final = {
+    "ignoreNullFields": "false",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "dateFormat": "yyyy-MM-dd",
+}
+"""How all JSON is written here: nulls stay, times in UTC with microseconds."""
+
+_LONG: Final = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_TEXT: Final = (T.FloatType, T.DoubleType, T.DecimalType, T.DateType, T.NullType)
+_TIME: Final = (T.TimestampType, T.TimestampNTZType)
+_NESTED: Final = (T.ArrayType, T.StructType, T.MapType)
+
+
+def wire_type(kind: T.DataType) -> T.DataType:
+    """The wire type of a Spark type.
+
+    Raises:
+        ProgramError: it has none.
+    """
+    if isinstance(kind, (*_LONG, *_TIME)):
+        return T.LongType()
+    if isinstance(kind, T.BooleanType):
+        return T.BooleanType()
+    if isinstance(kind, (*_TEXT, T.StringType, T.BinaryType)):
+        return T.StringType()
+    if isinstance(kind, _NESTED):
+        _check_nested(kind)
+        return T.StringType()
+    raise ProgramError(f"a column of type {kind.simpleString()} can't be kept in a store or a topic: cast it to another")
+
+
+def to_wire(column: Column, kind: T.DataType) -> Column:
+    """`column`, which has type `kind`, in its wire type."""
+    if isinstance(kind, _LONG):
+        return column.cast("bigint")
+    if isinstance(kind, _TIME):
+        return F.unix_micros(column.cast("timestamp"))
+    if isinstance(kind, (T.BooleanType, T.StringType)):
+        return column
+    if isinstance(kind, T.BinaryType):
+        return F.replace(F.base64(column), F.lit("\r\n"), F.lit(""))
+    if isinstance(kind, _NESTED):
+        return F.to_json(column, JSON_OPTIONS)
+    wire_type(kind)  # complains of types that have none
+    return column.cast("string")
+
+
+def from_wire(column: Column, kind: T.DataType) -> Column:
+    """The reverse of `to_wire`."""
+    if isinstance(kind, T.LongType):
+        return column
+    if isinstance(kind, T.TimestampType):
+        return F.timestamp_micros(column)
+    if isinstance(kind, T.TimestampNTZType):
+        return F.timestamp_micros(column).cast(kind)
+    if isinstance(kind, (T.BooleanType, T.StringType)):
+        return column
+    if isinstance(kind, T.BinaryType):
+        return F.unbase64(column)
+    if isinstance(kind, _NESTED):
+        return F.from_json(column, kind, JSON_OPTIONS)  # type: ignore[arg-type]  # any nested type will do
+    wire_type(kind)
+    return column.cast(kind)
+
+
+def wire_schema(columns: tuple[tuple[str, T.DataType], ...]) -> T.StructType:
+    """The wire types of columns, as a schema."""
+    return T.StructType([T.StructField(name, wire_type(kind)) for name, kind in columns])
+
+
+def quoted(name: str) -> str:
+    """A column's name as `functions.col` takes it, dots and all."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def column(name: str) -> Column:
+    """The column of this very name."""
+    return F.col(quoted(name))
+
+
+def _check_nested(kind: T.DataType) -> None:
+    if isinstance(kind, T.ArrayType):
+        _check_nested(kind.elementType)
+    elif isinstance(kind, T.MapType):
+        if not isinstance(kind.keyType, T.StringType):
+            raise ProgramError(f"{kind.simpleString()} can't be kept in a store or a topic: a map's keys must be strings")
+        _check_nested(kind.valueType)
+    elif isinstance(kind, T.StructType):
+        for field in kind.fields:
+            _check_nested(field.dataType)
+    else:
+        wire_type(kind)

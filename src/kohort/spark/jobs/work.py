@@ -1,0 +1,87 @@
+"""What an epoch has to do, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+ROWS_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("partition", pa.int32()),
+        pa.field("route", pa.binary()),
+        pa.field("timestamp", pa.int64()),
+    ]
+)
+"""The rows of one sink. `partition`: the task's, or null where the producer chooses, by `route` if there is one, else by
+`key`. A null `value` deletes. `timestamp` is in ms; null means the time of sending."""
+
+DEAD_SCHEMA = pa.schema(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.int64()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("error", pa.string()),
+    ]
+)
+"""Records that couldn't be read, as they were, with the reason. `timestamp` is in ms."""
+
+
+@dataclass(frozen=True)
+class OffsetRange:
+    """Offsets `start` (inclusive) to `end` (exclusive) of one partition. Not each of them need hold a record."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def length(self) -> int:
+        """How many offsets; no fewer than its records."""
+        return max(self.end - self.start, 0)
+
+
+@dataclass(frozen=True)
+class Work:
+    """One epoch of one lane: what to read, and the stream time (ms) of each partition before it."""
+
+    epoch: int
+    ranges: tuple[OffsetRange, ...]
+    stream_times: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def length(self) -> int:
+        """How many offsets; no fewer than its records."""
+        return sum(each.length for each in self.ranges)
+
+
+@dataclass
+class Read:
+    """What was read in an epoch.
+
+    `records` and `bytes` (of keys and values) count all records, `dropped` those whose value couldn't be read, `late` those
+    that came after their window was closed. `max_times` has each partition's largest event time (ms). `dead`
+    holds the unreadable records (`DEAD_SCHEMA`).
+    """
+
+    records: int = 0
+    bytes: int = 0
+    dropped: int = 0
+    late: int = 0
+    max_times: dict[int, int] = field(default_factory=dict)
+    dead: pa.Table = field(default_factory=DEAD_SCHEMA.empty_table)
+
+
+@dataclass
+class Emitted:
+    """What an epoch made: the rows (`ROWS_SCHEMA`) of each branch of the part, by the branch's index; and what was read."""
+
+    rows: dict[int, pa.Table]
+    read: Read

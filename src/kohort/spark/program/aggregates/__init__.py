@@ -1,0 +1,15 @@
+"""Aggregates whose partial results merge: the only ones that a stream can keep."""
+
+from __future__ import annotations
+
+from kohort.spark.program.aggregates.base import Aggregation
+from kohort.spark.program.aggregates.moments import avg, stddev, variance
+from kohort.spark.program.aggregates.ordered import collect, first, last
+from kohort.spark.program.aggregates.own import aggregation
+from kohort.spark.program.aggregates.simple import count, max_, min_, sum_
+from kohort.spark.program.aggregates.sketches import approx_distinct, approx_percentile
+
+__all__ = [
+    "Aggregation", "aggregation", "approx_distinct", "approx_percentile", "avg", "collect", "count", "first", "last",
+    "max_", "min_", "stddev", "sum_", "variance",
+]  # fmt: skip

@@ -1,0 +1,81 @@
+"""What an aggregate has to say to be computed in parts."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DataType, NumericType
+
+from kohort.spark.program.errors import ProgramError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["Aggregation", "Named", "column", "numeric", "state", "type_of"]
+
+Named = list[tuple[str, "Column"]]
+"""State columns: names and expressions."""
+
+
+class Aggregation(ABC):
+    """An aggregate whose partial results can be merged: partials of any split of the rows, merged, are those of all rows.
+
+    It keeps *state columns*, named `{name}` or `{name}.{part}`. Nothing here needs a Spark session before `bound`.
+    """
+
+    def bound(self, rows: DataFrame, event_time: str | None) -> Aggregation:  # noqa: ARG002
+        """The same for these rows (only their schema matters): what depends on types is settled.
+
+        Args:
+            event_time: the column that first and last go by if they aren't told.
+
+        Raises:
+            ProgramError: it can't be computed over such rows.
+        """
+        return self
+
+    @abstractmethod
+    def partial(self, name: str) -> Named:
+        """The state columns, as aggregate expressions over rows."""
+
+    @abstractmethod
+    def merge(self, name: str) -> Named:
+        """The state columns, as aggregate expressions over state columns. Rows of nulls (no prior state) change nothing."""
+
+    @abstractmethod
+    def finish(self, name: str) -> Column:
+        """The result, as an expression over merged state columns."""
+
+
+def column(given: str | Column) -> Column:
+    """The column meant: by name, with dots before fields of structs, or an expression."""
+    return F.col(given) if isinstance(given, str) else given
+
+
+def state(name: str, part: str | None = None) -> Column:
+    """A state column, which may have a dot in its name."""
+    return F.col(f"`{name}`" if part is None else f"`{name}.{part}`")
+
+
+def type_of(rows: DataFrame, expression: Column) -> DataType:
+    """The type of an expression over rows, or of an aggregate expression."""
+    return rows.select(expression.alias("x")).schema[0].dataType
+
+
+def numeric(what: str, rows: DataFrame, given: str | Column) -> DataType:
+    """The type of a column of numbers.
+
+    Raises:
+        ProgramError: it isn't one.
+    """
+    found = type_of(rows, column(given))
+    if not isinstance(found, NumericType):
+        raise ProgramError(f"{what}({label(given)}) takes numbers, but {label(given)} is {found.simpleString().upper()}")
+    return found
+
+
+def label(given: str | Column) -> str:
+    """A column as messages name it."""
+    return repr(given) if isinstance(given, str) else str(given).removeprefix("Column<'").removesuffix("'>")

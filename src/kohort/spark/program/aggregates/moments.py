@@ -1,0 +1,111 @@
+"""Mean, variance and standard deviation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DataType, DecimalType
+
+from kohort.spark.program.aggregates.base import Aggregation, Named, column, numeric, state, type_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["avg", "stddev", "variance"]
+
+
+@dataclass(frozen=True)
+class Avg(Aggregation):
+    """Sum and count. Sums are DOUBLE, as in Spark's own avg, but for decimals."""
+
+    of: str | Column
+    decimal: DataType | None = None
+
+    def bound(self, rows: DataFrame, event_time: str | None) -> Avg:  # noqa: ARG002
+        if not isinstance(numeric("avg", rows, self.of), DecimalType):
+            return self
+        return replace(self, decimal=type_of(rows, F.avg(column(self.of))))
+
+    def partial(self, name: str) -> Named:
+        of = column(self.of)
+        return [
+            (f"{name}.sum", F.sum(of.cast("double") if self.decimal is None else of)),
+            (f"{name}.count", F.count(of)),
+        ]
+
+    def merge(self, name: str) -> Named:
+        return [
+            (f"{name}.sum", F.sum(state(name, "sum"))),
+            (f"{name}.count", F.coalesce(F.sum(state(name, "count")), F.lit(0))),
+        ]
+
+    def finish(self, name: str) -> Column:
+        total, n = state(name, "sum"), state(name, "count")
+        mean = F.when(n > 0, total / n)
+        return mean if self.decimal is None else mean.cast(self.decimal)
+
+
+@dataclass(frozen=True)
+class Spread(Aggregation):
+    """Count, mean and the sum of squared distances from the mean (m2).
+
+    Two are merged by Chan's formula, which never takes the difference of large, nearly equal numbers, as sums of squares
+    would. That isn't a sum, so partials of a key, of which there are few, are collected and folded.
+    """
+
+    of: str | Column
+    population: bool
+    root: bool
+
+    def bound(self, rows: DataFrame, event_time: str | None) -> Spread:  # noqa: ARG002
+        numeric("stddev" if self.root else "variance", rows, self.of)
+        return self
+
+    def partial(self, name: str) -> Named:
+        of = column(self.of).cast("double")
+        n = F.count(of)
+        return [(f"{name}.n", n), (f"{name}.mean", F.avg(of)), (f"{name}.m2", F.var_pop(of) * n)]
+
+    def merge(self, name: str) -> Named:
+        n, mean, m2 = (state(name, part) for part in ("n", "mean", "m2"))
+        some = F.when(n > 0, F.struct(n.cast("double").alias("n"), mean.alias("mean"), m2.alias("m2")))
+        nothing = F.struct(F.lit(0.0).alias("n"), F.lit(0.0).alias("mean"), F.lit(0.0).alias("m2"))
+        merged = F.aggregate(F.collect_list(some), nothing, _together)
+        count = merged["n"]
+        return [
+            (f"{name}.n", count.cast("bigint")),
+            (f"{name}.mean", F.when(count > 0, merged["mean"])),
+            (f"{name}.m2", F.when(count > 0, merged["m2"])),
+        ]
+
+    def finish(self, name: str) -> Column:
+        n, m2 = state(name, "n"), state(name, "m2")
+        spread = F.when(n > 0, m2 / n) if self.population else F.when(n > 1, m2 / (n - 1))
+        return F.sqrt(spread) if self.root else spread
+
+
+def _together(left: Column, right: Column) -> Column:
+    n = left["n"] + right["n"]
+    apart = right["mean"] - left["mean"]
+    return F.struct(
+        n.alias("n"),
+        (left["mean"] + apart * (right["n"] / n)).alias("mean"),
+        (left["m2"] + right["m2"] + apart * apart * (left["n"] * right["n"] / n)).alias("m2"),
+    )
+
+
+def avg(of: str | Column) -> Aggregation:
+    """The mean of what isn't null; null if there is nothing. DOUBLE, or DECIMAL of decimals."""
+    return Avg(of)
+
+
+def variance(of: str | Column, *, population: bool = False) -> Aggregation:
+    """The variance of what isn't null: of a sample (null for less than two), or of the whole population. DOUBLE."""
+    return Spread(of, population, root=False)
+
+
+def stddev(of: str | Column, *, population: bool = False) -> Aggregation:
+    """The standard deviation of what isn't null: the root of `variance`. DOUBLE."""
+    return Spread(of, population, root=True)

@@ -1,0 +1,144 @@
+"""What came first and last by event time, and lists of values in that order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DateType, IntegralType, TimestampNTZType, TimestampType
+
+from kohort.spark.program.aggregates.base import Aggregation, Named, column, label, state, type_of
+from kohort.spark.program.errors import ProgramError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["collect", "first", "last"]
+
+_A = TypeVar("_A", "_End", "_Collect")
+
+
+@dataclass(frozen=True)
+class _End(Aggregation):
+    """The value at the least or greatest time. Of several at the same time it is the least or greatest one, so that it
+    doesn't depend on the order of the rows."""
+
+    of: str | Column
+    by: str | Column | None
+    latest: bool
+    ignore_nulls: bool
+    moment: Column | None = None
+
+    def bound(self, rows: DataFrame, event_time: str | None) -> _End:
+        return _timed(self, "last" if self.latest else "first", rows, event_time)
+
+    def partial(self, name: str) -> Named:
+        of, at = column(self.of), _moment(self.moment)
+        wanted = at.isNotNull() & of.isNotNull() if self.ignore_nulls else at.isNotNull()
+        return self._best(name, wanted, at, of)
+
+    def merge(self, name: str) -> Named:
+        at = state(name, "at")
+        return self._best(name, at.isNotNull(), at, state(name, "value"))
+
+    def finish(self, name: str) -> Column:
+        return state(name, "value")
+
+    def _best(self, name: str, wanted: Column, at: Column, value: Column) -> Named:
+        pairs = F.when(wanted, F.struct(at.alias("at"), value.alias("value")))
+        best = F.max(pairs) if self.latest else F.min(pairs)
+        return [(f"{name}.at", best["at"]), (f"{name}.value", best["value"])]
+
+
+@dataclass(frozen=True)
+class _Collect(Aggregation):
+    """An array of (time, value), in order, of bounded length."""
+
+    of: str | Column
+    limit: int
+    by: str | Column | None
+    latest: bool
+    moment: Column | None = None
+
+    def bound(self, rows: DataFrame, event_time: str | None) -> _Collect:
+        return _timed(self, "collect", rows, event_time)
+
+    def partial(self, name: str) -> Named:
+        of, at = column(self.of), _moment(self.moment)
+        pair = F.when(at.isNotNull() & of.isNotNull(), F.struct(at.alias("at"), of.alias("value")))
+        return [(name, self._bounded(F.collect_list(pair)))]
+
+    def merge(self, name: str) -> Named:
+        return [(name, self._bounded(F.flatten(F.collect_list(state(name)))))]
+
+    def finish(self, name: str) -> Column:
+        values = F.transform(state(name), lambda pair: pair["value"])
+        return F.reverse(values) if self.latest else values
+
+    def _bounded(self, pairs: Column) -> Column:
+        return F.slice(F.sort_array(pairs, asc=not self.latest), 1, self.limit)
+
+
+def first(of: str | Column, *, by: str | Column | None = None, ignore_nulls: bool = False) -> Aggregation:
+    """The value of the row with the least event time.
+
+    Args:
+        of: what is wanted of the row.
+        by: a column of times (or whole numbers) to go by; by default the stream's `event_time`. Rows without don't count.
+        ignore_nulls: take the first value that isn't null.
+    """
+    return _End(of, by, latest=False, ignore_nulls=ignore_nulls)
+
+
+def last(of: str | Column, *, by: str | Column | None = None, ignore_nulls: bool = False) -> Aggregation:
+    """The value of the row with the greatest event time; otherwise as `first`."""
+    return _End(of, by, latest=True, ignore_nulls=ignore_nulls)
+
+
+def collect(
+    of: str | Column, limit: int, *, by: str | Column | None = None, keep: Literal["first", "last"] = "first"
+) -> Aggregation:
+    """The values that aren't null, in the order of event time: an ARRAY.
+
+    Args:
+        of: what is wanted of each row.
+        limit: the most that are kept.
+        by: a column of times (or whole numbers) to go by; by default the stream's `event_time`.
+        keep: which ones, if there are more: the first or the last.
+
+    Raises:
+        ProgramError: no limit, or no such `keep`.
+    """
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        raise ProgramError(f"collect({label(of)}, limit={limit!r}): the limit is a whole number, 1 or more")
+    if keep not in ("first", "last"):
+        raise ProgramError(f"collect({label(of)}, keep={keep!r}): keep the \"first\" or the \"last\"")
+    return _Collect(of, limit, by, latest=keep == "last")
+
+
+def _timed(aggregation: _A, what: str, rows: DataFrame, event_time: str | None) -> _A:
+    by = event_time if aggregation.by is None else aggregation.by
+    if by is None:
+        raise ProgramError(
+            f"{what}({label(aggregation.of)}) goes by event time, and the stream has none here: "
+            f"say event_time=\"…\" where the stream is made, or {what}(…, by=\"…\")"
+        )
+    found = type_of(rows, column(by))
+    if isinstance(found, IntegralType):
+        moment = column(by).cast("bigint")
+    elif isinstance(found, (TimestampType, TimestampNTZType, DateType)):
+        # Microseconds as a number: they go through JSON without loss.
+        moment = F.unix_micros(column(by).cast("timestamp"))
+    else:
+        raise ProgramError(
+            f"{what}({label(aggregation.of)}, by={label(by)}): {label(by)} is {found.simpleString().upper()}; "
+            f"it must be a TIMESTAMP, a DATE or a whole number"
+        )
+    return replace(aggregation, moment=moment)
+
+
+def _moment(moment: Column | None) -> Column:
+    if moment is None:
+        raise TypeError("an aggregate by event time must be bound to rows before it is computed")
+    return moment

@@ -1,0 +1,160 @@
+"""An aggregate with all its types settled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kohort.spark.program.analysis import explained
+from kohort.spark.program.compiled import PARTITION, AggregateSpec, ArrowAggregation, Route
+from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.sources import one_of, parsed_schema
+from kohort.spark.program.streams import AggregateDef
+from kohort.spark.program.windows import WindowSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+    from kohort.spark.program.aggregates import Aggregation
+
+__all__ = ["Keyed", "aggregate_spec", "group_types"]
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """A stream, as far as its key matters: how messages call it, its key, why that doesn't hold any more, its columns."""
+
+    where: str
+    key: tuple[str, ...]
+    lost: str
+    schema: StructType
+
+
+def aggregate_spec(
+    where: str,
+    definition: AggregateDef,
+    rows: DataFrame,
+    changelog: str,
+    event_time: str | None,
+    routed_by: tuple[str, ...],
+    *,
+    in_place: bool,
+) -> AggregateSpec:
+    """The aggregate of these rows.
+
+    Args:
+        where: how messages call it.
+        definition: what the user said.
+        rows: a DataFrame of the rows' schema.
+        changelog: its topic.
+        event_time: the stream's, if it is there.
+        routed_by: the columns that the part's input is keyed by, in order.
+        in_place: whether that is the stream's own input.
+
+    Raises:
+        ProgramError: it can't be computed.
+    """
+    grouped = definition.grouped
+    group = group_types(f"{where}: group_by", grouped._columns, rows.schema)
+    window = grouped._window
+    if window is not None:
+        _check_window(where, window, grouped._columns, rows.schema)
+    time = event_time if window is None else window.column
+    arrow = None
+    bound: tuple[tuple[str, Aggregation], ...] = ()
+    if definition.function is None:
+        bound, state, output = _columns(where, definition, rows, event_time or time)
+    else:
+        arrow = _arrow(where, definition, rows)
+        state = output = tuple((each.name, each.dataType) for each in arrow.state.fields)
+    return AggregateSpec(
+        name=definition.name,
+        group=group,
+        window=window,
+        aggregations=bound,
+        emit=definition.emit,
+        changelog=changelog,
+        event_time=time,
+        arrow=arrow,
+        state_columns=state,
+        output_columns=output,
+        route=Route.TEXT if in_place or arrow is not None else Route.JSON,
+        routed_by=routed_by,
+    )
+
+
+def group_types(where: str, columns: tuple[str, ...], schema: StructType) -> tuple[tuple[str, DataType], ...]:
+    """Columns that make keys, with their types.
+
+    Raises:
+        ProgramError: there is no such column, or one that can't be a key.
+    """
+    from pyspark.sql.types import BooleanType, DateType, DecimalType, IntegralType, StringType, TimestampType
+
+    found = []
+    for name in columns:
+        kind = one_of(f"{where}({name!r})", name, schema)
+        if not isinstance(kind, (BooleanType, DateType, DecimalType, IntegralType, StringType, TimestampType)):
+            raise ProgramError(
+                f"{where}({name!r}): {name!r} is {kind.simpleString().upper()}, whose values make no keys. It takes "
+                f"texts, whole numbers, decimals, booleans, dates and timestamps; make one of it in a transform"
+            )
+        found.append((name, kind))
+    return tuple(found)
+
+
+def _check_window(where: str, window: WindowSpec, columns: tuple[str, ...], schema: StructType) -> None:
+    from pyspark.sql.types import TimestampType
+
+    found = one_of(f"{where}: window({window.column!r})", window.column, schema)
+    if not isinstance(found, TimestampType):
+        raise ProgramError(
+            f"{where}: window({window.column!r}) needs a TIMESTAMP column, but {window.column!r} is "
+            f"{found.simpleString().upper()}. Say TIMESTAMP in the schema, or cast it in a transform: "
+            f'df.withColumn("{window.column}", df.{window.column}.cast("timestamp"))'
+        )
+    if "window" in columns:
+        raise ProgramError(f"{where}: with a window no column that is grouped by can be called 'window': rename it")
+
+
+def _columns(
+    where: str, definition: AggregateDef, rows: DataFrame, event_time: str | None
+) -> tuple[tuple[tuple[str, Aggregation], ...], tuple[tuple[str, DataType], ...], tuple[tuple[str, DataType], ...]]:
+    """The aggregations, bound to their types, the state columns and the output columns."""
+    bound, state, output = [], [], []
+    for name, given in definition.aggregations.items():
+        there = f"{where[:-1]}, {name}=…)"
+        with explained(there):
+            try:
+                aggregation = given.bound(rows, event_time)
+                partial = rows.groupBy().agg(*[column.alias(part) for part, column in aggregation.partial(name)])
+                kinds = {each.name: each.dataType for each in partial.schema.fields}
+                merged = partial.groupBy().agg(
+                    *[column.cast(kinds[part]).alias(part) for part, column in aggregation.merge(name)]
+                )
+                result = merged.select(aggregation.finish(name).alias(name)).schema[0].dataType
+            except ProgramError as error:
+                raise ProgramError(f"{there}: {error}") from None
+        bound.append((name, aggregation))
+        state.extend(kinds.items())
+        output.append((name, result))
+    return tuple(bound), tuple(state), tuple(output)
+
+
+def _arrow(where: str, definition: AggregateDef, rows: DataFrame) -> ArrowAggregation:
+    from pyspark.sql.types import StructField, StructType, TimestampType
+
+    assert definition.function is not None
+    assert definition.state is not None
+    state = parsed_schema(f"{where}: state", definition.state)
+    columns, window = definition.grouped._columns, definition.grouped._window
+    taken = {*columns, "state"} | ({"window"} if window is not None else set())
+    if clash := [name for name in state.names if name in taken]:
+        raise ProgramError(f"{where}: a state column can't be called {clash[0]!r}: the key or the store has that name")
+    fields = [each for each in rows.schema.fields if each.name != PARTITION]
+    if window is not None:
+        if "window" in rows.columns:
+            raise ProgramError(f"{where}: with a window no column can be called 'window': rename it in a transform")
+        fields.insert(0, StructField("window", TimestampType(), nullable=False))
+    return ArrowAggregation(definition.function, state, StructType(fields))

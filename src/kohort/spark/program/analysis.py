@@ -1,0 +1,137 @@
+"""What Spark knows of a plan before it runs: columns, their identity, what goes over several rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.errors import PySparkException
+
+from kohort.spark.program.compiled import PARTITION
+from kohort.spark.program.errors import ProgramError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["called", "empty", "explained", "identities", "over_several_rows"]
+
+_OVER_SEVERAL: Final = {
+    "Aggregate": "groupBy or an aggregate",
+    "Deduplicate": "dropDuplicates",
+    "Distinct": "distinct",
+    "Except": "subtract",
+    "FlatMapCoGroupsInArrow": "cogroup().applyInArrow",
+    "FlatMapCoGroupsInPandas": "cogroup().applyInPandas",
+    "FlatMapGroupsInArrow": "groupBy().applyInArrow",
+    "FlatMapGroupsInPandas": "groupBy().applyInPandas",
+    "GlobalLimit": "limit",
+    "Intersect": "intersect",
+    "Offset": "offset",
+    "Pivot": "pivot",
+    "Tail": "tail",
+    "Window": "a window function",
+}
+_CODE: Final = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
+_STATE: Final = re.compile(r"\s*SQLSTATE: \w+;?.*$")
+
+
+def empty(spark: SparkSession, schema: StructType) -> DataFrame:
+    """A DataFrame with these columns, for Spark to analyse what is done with it."""
+    return spark.createDataFrame([], schema)
+
+
+def identities(frame: DataFrame) -> dict[str, int]:
+    """The ids by which Spark tells columns apart: one that is passed through keeps its id, a computed one has a new one."""
+    output = _plan(frame).output()
+    columns = (output.apply(i) for i in range(output.length()))
+    return {column.name(): column.exprId().id() for column in columns}
+
+
+def over_several_rows(frame: DataFrame, source: DataFrame) -> str | None:
+    """What in a plan goes over several rows of `source`, as a user calls it; None if nothing does.
+
+    That a static DataFrame is joined is no harm, whatever it is made of.
+    """
+    leaf = identities(source)[PARTITION]
+    found: list[str] = []
+
+    def walk(node: Any) -> bool:
+        children = node.children()
+        if children.length() == 0:
+            output = node.output()
+            return any(output.apply(i).exprId().id() == leaf for i in range(output.length()))
+        within = [walk(children.apply(i)) for i in range(children.length())]
+        if any(within):
+            name = node.nodeName()
+            if name in _OVER_SEVERAL:
+                found.append(_OVER_SEVERAL[name])
+            elif name == "Join":
+                kind = node.joinType().toString()
+                kept = {"FullOuter", "RightOuter" if within[0] else "LeftOuter"}
+                if kind in kept:
+                    found.append("a join that keeps all rows of the other side")
+        return any(within)
+
+    walk(_plan(frame))
+    return found[-1] if found else None
+
+
+def called(where: str, function: Callable[[DataFrame], DataFrame], frame: DataFrame) -> DataFrame:
+    """What a function of the user's makes of a DataFrame.
+
+    Raises:
+        ProgramError: it fails, or makes something else.
+    """
+    from pyspark.sql import DataFrame
+
+    try:
+        with explained(where):
+            made = function(frame)
+    except ProgramError:
+        raise
+    except Exception as error:
+        raise ProgramError(f"{where} failed: {type(error).__name__}: {error}") from error
+    if not isinstance(made, DataFrame):
+        what = "None: is a return missing?" if made is None else repr(made)
+        raise ProgramError(f"{where} must return a DataFrame, but it returned {what}")
+    return made
+
+
+@contextmanager
+def explained(where: str) -> Iterator[None]:
+    """What Spark refuses becomes a `ProgramError` that says where it is in the program, and what Spark says."""
+    from pyspark.logger import PySparkLogger
+
+    # PySpark logs the whole plan and a Java stack trace beside each error that it raises.
+    logger = PySparkLogger.getLogger("DataFrameQueryContextLogger")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    except ProgramError:
+        raise
+    except PySparkException as error:
+        raise ProgramError(f"{where}: {_sentence(error)}") from error
+    finally:
+        logger.disabled = before
+
+
+def _sentence(error: PySparkException) -> str:
+    text = error.getMessage() or str(error)
+    lines = [_STATE.sub("", line) for line in text.strip().splitlines()]
+    told = [line for line in lines if line][:2]
+    if len(told) > 1 and told[1].lstrip().startswith(("'", "+-", "==", ":-")):
+        told = told[:1]  # then comes the plan
+    return _CODE.sub("", " ".join(told)).strip()
+
+
+def _plan(frame: DataFrame) -> Any:
+    java = getattr(frame, "_jdf", None)
+    if java is None:
+        raise ProgramError(
+            "this is a session of Spark Connect; a streams application needs a Spark driver in its own process: "
+            'SparkSession.builder.master("local[*]") or a cluster\'s master, without .remote(…)'
+        )
+    return java.queryExecution().analyzed()

@@ -1,0 +1,404 @@
+"""A program as data: what `StreamsApp.compile` makes of it, and what all that runs it goes by.
+
+A program is made of *parts* (subtopologies, in Kafka's words). A part reads one topic, or one topic and the tables that
+are joined to it, and runs as one task for each partition. What it does with a record is a tree, kept as its *branches*:
+each goes from the input over steps to a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from kohort.client.streams.topology import Topology
+from kohort.spark.program.policies import DeadLetter, ErrorPolicy
+from kohort.spark.program.windows import WindowSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+    from kohort.spark.program.aggregates import Aggregation
+
+__all__ = [
+    "Aggregate", "AggregateSpec", "ArrowAggregation", "Branch", "Emit", "Input", "Join", "Part", "PartialsInput",
+    "Program", "Route", "RowsInput", "SourceSpec", "Step", "Store", "TableStore", "Terminal", "ToPartials", "ToRows",
+    "ToTopic", "TopicInput", "Transform",
+    "PARTITION",
+]  # fmt: skip
+
+PARTITION: Final = "_partition"
+"""The column of a stream's DataFrame that says which partition, so which task, a row belongs to (INT)."""
+
+Emit = Literal["update", "close"]
+
+
+class Route(StrEnum):
+    """How a record's key holds the columns that it is partitioned by, before murmur2 makes a partition of it."""
+
+    JSON = "json"
+    """A JSON object: `{"origin":"JFK"}`."""
+    TEXT = "text"
+    """Of one column, its text: `JFK`, as `cast(… as string)` writes it. Of several, a JSON object."""
+
+
+# Sources and stores --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    """A topic that somebody else writes, and what is in its records.
+
+    Attributes:
+        schema: the value's columns, without `_partition`.
+        format: "json", "avro", "string" or "raw".
+        key: columns by which the topic is partitioned (`Route.TEXT`); () for not known.
+        event_time: a TIMESTAMP column of the schema; None for the record's own timestamp.
+        offset_reset: where to begin without a committed offset: "earliest" or "latest".
+        avro_schema: the writer's, as JSON; None for the one that follows from `schema`.
+    """
+
+    topic: str
+    schema: StructType
+    format: str
+    key: tuple[str, ...]
+    event_time: str | None
+    offset_reset: str
+    on_error: ErrorPolicy
+    avro_schema: str | None = None
+
+
+@dataclass(frozen=True)
+class TableStore:
+    """A table: the last record of each key. `changelog` is None for a global table, whose topic is its changelog."""
+
+    name: str
+    source: SourceSpec
+    changelog: str | None
+
+    @property
+    def is_global(self) -> bool:
+        """Whether every instance has all of it."""
+        return self.changelog is None
+
+
+@dataclass(frozen=True)
+class Store:
+    """A state store of a part: its name and its changelog, for those who needn't know what is in it."""
+
+    name: str
+    changelog: str
+
+
+# Inputs --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TopicInput:
+    """A part that reads a topic of the user's."""
+
+    source: SourceSpec
+
+    @property
+    def topic(self) -> str:
+        """The topic's name."""
+        return self.source.topic
+
+
+@dataclass(frozen=True)
+class RowsInput:
+    """A part that reads rows that another has repartitioned.
+
+    Attributes:
+        topic: the repartition topic.
+        schema: the rows' columns, without `_partition`.
+        key: columns by which they are partitioned (`Route.TEXT`).
+        event_time: a TIMESTAMP column of the schema, or None for the record's timestamp, which is the event time too.
+        partitions: how many; 0 leaves it to the group's coordinator.
+    """
+
+    topic: str
+    schema: StructType
+    key: tuple[str, ...]
+    event_time: str | None = None
+    partitions: int = 0
+
+
+@dataclass(frozen=True)
+class PartialsInput:
+    """A part that reads partial aggregates; it has one branch, without steps, that ends in `Aggregate`."""
+
+    topic: str
+    aggregate: AggregateSpec
+
+
+Input = TopicInput | RowsInput | PartialsInput
+
+
+# Steps ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Transform:
+    """A function of the user's. It is called whenever a plan is built, and must give the same plan each time."""
+
+    function: Callable[[DataFrame], DataFrame]
+
+
+@dataclass(frozen=True)
+class Join:
+    """The table's columns, but for those in `on`, are added to each row.
+
+    Attributes:
+        table: what is joined; its key are the columns in `on`, in this order.
+        how: "inner" (rows without a match go) or "left" (they stay, with nulls).
+        is_global: whether the table is looked up in the global store, not in the task's.
+    """
+
+    table: TableStore
+    on: tuple[str, ...]
+    how: str
+    is_global: bool
+
+
+Step = Transform | Join
+
+
+# Aggregates ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ArrowAggregation:
+    """A function of the user's over (rows, prior state) of many keys at once, as Arrow tables.
+
+    Attributes:
+        function: `fn(rows, prior) -> state`. `prior` has the key columns and the state columns of the touched keys that
+            exist; the result has the same columns, one row for each touched key.
+        state: the state columns, which are the output too.
+        rows: the columns of `rows`: the stream's, without `_partition`; with a window, `window` (TIMESTAMP) before them.
+    """
+
+    function: Callable[[Any, Any], Any]
+    state: StructType
+    rows: StructType
+
+
+@dataclass(frozen=True)
+class AggregateSpec:
+    """An aggregate: by which columns, of what, in which windows, and when it is told.
+
+    Attributes:
+        name: of its store and topics.
+        group: columns that are grouped by, with their types, without the window.
+        window: None for no windows.
+        aggregations: by the output column's name; () with `arrow`.
+        emit: "update": after each epoch, what changed. "close": once, when the window is closed.
+        changelog: the changelog topic.
+        event_time: the TIMESTAMP column that stream time comes from; None: the record's timestamp.
+        arrow: a function instead of `aggregations`.
+        state_columns: what is kept, in Spark's types.
+        output_columns: what comes out beside the key, in Spark's types.
+        route: how the key of the part's input holds the columns of `routed_by`, to find a key's partition.
+        routed_by: the columns of `group`, in the order in which they are in that key.
+    """
+
+    name: str
+    group: tuple[tuple[str, DataType], ...]
+    window: WindowSpec | None
+    aggregations: tuple[tuple[str, Aggregation], ...]
+    emit: Emit
+    changelog: str
+    event_time: str | None
+    arrow: ArrowAggregation | None
+    state_columns: tuple[tuple[str, DataType], ...]
+    output_columns: tuple[tuple[str, DataType], ...]
+    route: Route
+    routed_by: tuple[str, ...]
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """The names of the columns that are grouped by, without the window."""
+        return tuple(name for name, _ in self.group)
+
+    def partial_columns(self) -> list[Column]:
+        """Aggregate expressions over rows that give the state columns, by name and in their types."""
+        return self._typed([each for name, aggregation in self.aggregations for each in aggregation.partial(name)])
+
+    def merge_columns(self) -> list[Column]:
+        """Aggregate expressions over the state columns that give the state columns, by name and in their types."""
+        return self._typed([each for name, aggregation in self.aggregations for each in aggregation.merge(name)])
+
+    def finish_columns(self) -> list[Column]:
+        """Expressions over the merged state columns that give the output columns, by name and in their types."""
+        types = dict(self.output_columns)
+        return [aggregation.finish(name).cast(types[name]).alias(name) for name, aggregation in self.aggregations]
+
+    def _typed(self, columns: list[tuple[str, Column]]) -> list[Column]:
+        types = dict(self.state_columns)
+        return [column.cast(types[name]).alias(name) for name, column in columns]
+
+
+# Terminals -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ToTopic:
+    """Rows, or an aggregate's groups, become records of a topic of the user's.
+
+    Attributes:
+        key: columns that make the record's key (`Route.TEXT`); None for no key. Of an aggregate: always None, since its
+            records have the store's keys.
+        format: of the value: "json", "avro", "string" or "raw"; of an aggregate: always "json".
+        columns: those that make the value: of "string" and "raw" just one. Of an aggregate: (), since it is all.
+        avro_schema: the value's, as JSON; None for the one that follows from the columns.
+    """
+
+    topic: str
+    key: tuple[str, ...] | None
+    format: str
+    columns: tuple[str, ...] = ()
+    avro_schema: str | None = None
+
+
+@dataclass(frozen=True)
+class ToRows:
+    """Rows go to a repartition topic, by `key` (`Route.TEXT`), so that they fall in with a table's keys.
+
+    `event_time` is the column of the rows that becomes the record's timestamp; None: they keep that of their record.
+    """
+
+    topic: str
+    key: tuple[str, ...]
+    schema: StructType
+    event_time: str | None = None
+
+
+@dataclass(frozen=True)
+class ToPartials:
+    """Rows are aggregated as far as they go, and the partials go to a repartition topic, by group (`Route.JSON`)."""
+
+    topic: str
+    aggregate: AggregateSpec
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """Rows, or partials, are merged with what is in the aggregate's store."""
+
+    spec: AggregateSpec
+    outputs: tuple[ToTopic, ...]
+
+
+Terminal = ToTopic | ToRows | ToPartials | Aggregate
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A way from a part's input to an end."""
+
+    steps: tuple[Step, ...]
+    terminal: Terminal
+
+
+# Parts and programs --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Part:
+    """A subtopology: what one kind of task does.
+
+    Attributes:
+        id: the subtopology's id: "0", "1", ….
+        input: what its branches read; None for a part that only keeps tables, for queries.
+        tables: tables of its tasks; global ones aren't among them.
+    """
+
+    id: str
+    input: Input | None
+    tables: tuple[TableStore, ...]
+    branches: tuple[Branch, ...]
+
+    @property
+    def aggregates(self) -> tuple[AggregateSpec, ...]:
+        """The aggregates that are kept in its tasks' stores."""
+        ends = (branch.terminal for branch in self.branches)
+        return tuple(end.spec for end in ends if isinstance(end, Aggregate))
+
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        """Its tasks' stores: the tables', then the aggregates'."""
+        tables = (Store(table.name, table.changelog) for table in self.tables if table.changelog is not None)
+        return (*tables, *(Store(spec.name, spec.changelog) for spec in self.aggregates))
+
+    @property
+    def input_topics(self) -> tuple[str, ...]:
+        """All topics that it reads: the input's, then the tables'."""
+        own = () if self.input is None else (self.input.topic,)
+        return (*own, *(table.source.topic for table in self.tables))
+
+    @property
+    def joined_globals(self) -> tuple[TableStore, ...]:
+        """The global tables that it looks up."""
+        joins = (step for branch in self.branches for step in branch.steps if isinstance(step, Join))
+        return tuple({step.table.name: step.table for step in joins if step.is_global}.values())
+
+
+@dataclass(frozen=True)
+class Program:
+    """All of an application.
+
+    Attributes:
+        application_id: the group's id, and the beginning of all its topics' names.
+        parts: by id, in order.
+        globals: tables that every instance has all of.
+        topology: as the group is told.
+        fingerprint: changes with whatever makes stores and repartition topics unreadable for another program. It goes
+            along with each committed offset.
+    """
+
+    application_id: str
+    parts: tuple[Part, ...]
+    globals: tuple[TableStore, ...]
+    topology: Topology
+    fingerprint: str
+
+    def part(self, part_id: str) -> Part:
+        """The part with this id. Raises KeyError."""
+        for part in self.parts:
+            if part.id == part_id:
+                return part
+        raise KeyError(part_id)
+
+    @property
+    def sources(self) -> tuple[SourceSpec, ...]:
+        """All topics that somebody else writes: of streams, tables and global tables."""
+        return tuple(self._sources())
+
+    @property
+    def sinks(self) -> tuple[str, ...]:
+        """All topics of the user's that it writes, dead letters' too."""
+        found: dict[str, None] = {}
+        for part in self.parts:
+            for branch in part.branches:
+                end = branch.terminal
+                outputs = (end,) if isinstance(end, ToTopic) else end.outputs if isinstance(end, Aggregate) else ()
+                found.update(dict.fromkeys(output.topic for output in outputs))
+        policies = (source.on_error for source in self._sources())
+        found.update(dict.fromkeys(policy.topic for policy in policies if isinstance(policy, DeadLetter)))
+        return tuple(found)
+
+    @property
+    def internal_topics(self) -> tuple[str, ...]:
+        """Repartition topics and changelogs."""
+        subtopologies = self.topology.subtopologies.values()
+        repartition = [topic.name for each in subtopologies for topic in each.repartition_sources]
+        return (*repartition, *(topic.name for each in subtopologies for topic in each.changelogs))
+
+    def _sources(self) -> Iterator[SourceSpec]:
+        for part in self.parts:
+            if isinstance(part.input, TopicInput):
+                yield part.input.source
+            yield from (table.source for table in part.tables)
+        yield from (table.source for table in self.globals)

@@ -1,0 +1,337 @@
+"""From what a user wrote to a `Program`.
+
+Each stream is followed from its source, step by step, over DataFrames of no rows that Spark analyses: `Flow` is what is known
+at a point. Where records have to move to other tasks, the part ends and another begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from kohort.spark.program.aggregating import Keyed, aggregate_spec, group_types
+from kohort.spark.program.analysis import called, empty, identities, over_several_rows
+from kohort.spark.program.compiled import (
+    PARTITION,
+    Aggregate,
+    Branch,
+    Input,
+    Join,
+    Part,
+    PartialsInput,
+    Program,
+    RowsInput,
+    SourceSpec,
+    Step,
+    TableStore,
+    Terminal,
+    ToPartials,
+    TopicInput,
+    ToRows,
+    ToTopic,
+    Transform,
+)
+from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.joining import joined
+from kohort.spark.program.settings import AppSettings, check_name
+from kohort.spark.program.sources import SourceDef, TableDef, one_of, resolved
+from kohort.spark.program.streams import (
+    AggregateDef,
+    Graph,
+    JoinDef,
+    OutputDef,
+    RepartitionDef,
+    SinkDef,
+    Stream,
+    TransformDef,
+)
+from kohort.spark.program.topology import fingerprint, topology
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["compile_program"]
+
+
+def compile_program(graph: Graph, settings: AppSettings, spark: SparkSession) -> Program:
+    """The program that a user wrote.
+
+    Raises:
+        ProgramError: it can't run; says why, and what to write instead.
+    """
+    return _Compiler(graph, settings, spark).program()
+
+
+@dataclass(eq=False)
+class _Draft:
+    """A part that is being put together. A draft without input becomes a part only if its table is joined by none."""
+
+    input: Input | None
+    tables: list[TableStore] = field(default_factory=list)
+    branches: list[Branch] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Flow:
+    """A stream at a point of the program.
+
+    Attributes:
+        where: how messages call it.
+        key: what its records are keyed by, as far as that still holds; () for unknown.
+        lost: why that doesn't hold any more; "" if it does, or never did.
+    """
+
+    where: str
+    draft: _Draft
+    steps: tuple[Step, ...]
+    frame: DataFrame
+    key: tuple[str, ...]
+    event_time: str | None
+    lost: str = ""
+
+
+class _Compiler:
+    def __init__(self, graph: Graph, settings: AppSettings, spark: SparkSession) -> None:
+        self._graph = graph
+        self._settings = settings
+        self._spark = spark
+        self._tables: dict[TableDef, TableStore] = {}
+        self._sources: dict[SourceDef, _Draft] = {}
+        self._homes: dict[TableStore, _Draft | None] = {}  # the part that a table is in
+        self._drafts: list[_Draft] = []
+        self._flows: dict[tuple[object, ...], _Flow] = {}
+        self._moved: dict[RepartitionDef, _Flow] = {}
+        self._topics: dict[str, str] = {}  # internal topics, and what for
+
+    def program(self) -> Program:
+        self._read_sources()
+        for end in self._graph.ends:
+            if isinstance(end, SinkDef):
+                self._sink(self._flow(end.stream), end.output)
+            else:
+                self._aggregate(self._flow(end.grouped._stream), end)
+        parts = self._parts()
+        if not parts:
+            raise ProgramError("the program does nothing: it has no stream that ends anywhere, and no table")
+        return Program(
+            application_id=self._settings.application_id,
+            parts=parts,
+            globals=tuple(table for table in self._tables.values() if table.is_global),
+            topology=topology(parts, self._settings),
+            fingerprint=fingerprint(parts),
+        )
+
+    # Sources ---------------------------------------------------------------------------------------------------------
+
+    def _read_sources(self) -> None:
+        ended = {self._root(end.stream if isinstance(end, SinkDef) else end.grouped._stream) for end in self._graph.ends}
+        names: set[str] = set()
+        for each in self._graph.sources:
+            if isinstance(each, TableDef):
+                self._take(each.name, names)
+                source = resolved(each.source, "global_table" if each.is_global else "table")
+                changelog = None if each.is_global else self._internal(f"{each.name}-changelog", f"table {each.name!r}")
+                table = TableStore(each.name, source, changelog)
+                self._tables[each] = table
+                if not each.is_global:
+                    self._homes[table] = None
+                    self._drafts.append(_Draft(None, [table]))
+            else:
+                if each not in ended:
+                    raise ProgramError(
+                        f"stream {each.topic!r} goes nowhere: end it with .to(…), or with .group_by(…).aggregate(…)"
+                    )
+                draft = _Draft(TopicInput(resolved(each, "stream")))
+                self._sources[each] = draft
+                self._drafts.append(draft)
+        for end in self._graph.ends:
+            if isinstance(end, AggregateDef):
+                self._take(end.name, names)
+
+    def _take(self, name: str, names: set[str]) -> None:
+        if name in names:
+            raise ProgramError(
+                f"two stores are called {name!r}: tables and aggregates need names of their own, since queries and topics "
+                f"go by them. Give one another name (app.table(…, name=…), aggregate(…))"
+            )
+        names.add(name)
+
+    def _root(self, stream: Stream) -> SourceDef:
+        origin = stream._origin
+        return origin if isinstance(origin, SourceDef) else self._root(origin.parent)
+
+    def _internal(self, name: str, what: str) -> str:
+        topic = check_name(f"the topic of {what}", f"{self._settings.application_id}-{name}")
+        if topic in self._topics:
+            raise ProgramError(
+                f"{what} and {self._topics[topic]} would have the same topic, {topic}: give one another name"
+            )
+        self._topics[topic] = what
+        return topic
+
+    def _parts(self) -> tuple[Part, ...]:
+        homeless = {id(draft) for draft in self._drafts if draft.input is None and self._homes[draft.tables[0]] is not None}
+        drafts = [draft for draft in self._drafts if id(draft) not in homeless]
+        return tuple(
+            Part(str(number), draft.input, tuple(draft.tables), tuple(draft.branches))
+            for number, draft in enumerate(drafts)
+        )
+
+    # Streams ---------------------------------------------------------------------------------------------------------
+
+    def _flow(self, stream: Stream) -> _Flow:
+        """What is known of a stream. Those with a common beginning share its steps, which are compiled once."""
+        path: tuple[object, ...] = (stream._origin,)
+        flow = self._flows.get(path) or self._begin(stream._origin)
+        self._flows[path] = flow
+        for step in stream._steps:
+            path = (*path, step)
+            if path not in self._flows:
+                self._flows[path] = self._transform(flow, step) if isinstance(step, TransformDef) else self._join(flow, step)
+            flow = self._flows[path]
+        return flow
+
+    def _begin(self, origin: SourceDef | RepartitionDef) -> _Flow:
+        if isinstance(origin, RepartitionDef):
+            return self._repartition(origin)
+        draft = self._sources[origin]
+        assert isinstance(draft.input, TopicInput)
+        source: SourceSpec = draft.input.source
+        frame = self._rows(source.schema)
+        return _Flow(f"stream {origin.topic!r}", draft, (), frame, source.key, source.event_time)
+
+    def _transform(self, flow: _Flow, step: TransformDef) -> _Flow:
+        name = getattr(step.function, "__name__", type(step.function).__name__)
+        where = f"{flow.where}: transform({'lambda' if name == '<lambda>' else name})"
+        made = called(where, step.function, flow.frame)
+        if several := over_several_rows(made, flow.frame):
+            raise ProgramError(
+                f"{where}: {several} would go over those rows that happen to be in an epoch. "
+                f"Group with .group_by(…).aggregate(…), which goes over all there ever were; a transform treats each row by "
+                f"itself"
+            )
+        before, after = identities(flow.frame), identities(made)
+        gone = [name for name in (*flow.key, PARTITION) if before[name] != after.get(name)]
+        schema = made.schema
+        event_time = flow.event_time if flow.event_time in _times(schema) else None
+        lost = flow.lost
+        if flow.key and gone:
+            lost = f"{where} doesn't pass {' and '.join(gone)} through unchanged"
+        key = () if gone else flow.key
+        # Only what comes later has to be told apart: a plan of its own keeps the analysis short.
+        frame = made if PARTITION not in after else self._spark.createDataFrame([], schema)
+        return replace(
+            flow, steps=(*flow.steps, Transform(step.function)), frame=frame, key=key, event_time=event_time, lost=lost
+        )
+
+    def _join(self, flow: _Flow, step: JoinDef) -> _Flow:
+        table = self._tables.get(step.table)
+        if table is None:
+            raise ProgramError(f"{flow.where}: the table {step.table.name!r} is of another StreamsApp")
+        keyed = Keyed(flow.where, flow.key, flow.lost, flow.frame.schema)
+        on, schema = joined(keyed, table, step)
+        if not table.is_global:
+            self._settle(flow, table)
+        compiled = Join(table, on, step.how, table.is_global)
+        return replace(flow, steps=(*flow.steps, compiled), frame=empty(self._spark, schema))
+
+    def _settle(self, flow: _Flow, table: TableStore) -> None:
+        home = self._homes[table]
+        if home is None:
+            self._homes[table] = flow.draft
+            flow.draft.tables.append(table)
+        elif home is not flow.draft:
+            raise ProgramError(
+                f"{flow.where}: table {table.name!r} is joined to another topic's stream already, and its store is with "
+                f"that one's tasks. Make it an app.global_table, which every stream can be joined to"
+            )
+
+    def _repartition(self, step: RepartitionDef) -> _Flow:
+        parent = self._flow(step.parent)
+        schema = _without_partition(parent.frame.schema)
+        group_types(f"{parent.where}: repartition", step.columns, schema)
+        name = step.name or _readable(f"{self._root(step.parent).topic}-by-{'-'.join(step.columns)}")
+        topic = self._internal(f"{name}-repartition", f"repartition({', '.join(map(repr, step.columns))})")
+        return self._move(parent, topic, step.columns, schema, step.partitions)
+
+    def _move(
+        self, parent: _Flow, topic: str, key: tuple[str, ...], schema: StructType, partitions: int = 0
+    ) -> _Flow:
+        terminal = ToRows(topic, key, schema, parent.event_time)
+        parent.draft.branches.append(Branch(parent.steps, terminal))
+        draft = _Draft(RowsInput(topic, schema, key, parent.event_time, partitions))
+        self._drafts.append(draft)
+        where = f"{parent.where}, repartitioned by {', '.join(key)}"
+        return _Flow(where, draft, (), self._rows(schema), key, parent.event_time)
+
+    def _rows(self, schema: StructType) -> DataFrame:
+        from pyspark.sql.types import IntegerType, StructField, StructType
+
+        return empty(self._spark, StructType([*schema.fields, StructField(PARTITION, IntegerType())]))
+
+    # Ends ------------------------------------------------------------------------------------------------------------
+
+    def _sink(self, flow: _Flow, output: OutputDef) -> None:
+        where = f"{flow.where}: to({output.topic!r})"
+        schema = _without_partition(flow.frame.schema)
+        for name in output.key or ():
+            one_of(f"{where}: key {name!r}", name, schema)
+        columns = tuple(schema.names)
+        if output.format in ("string", "raw"):
+            columns = (_lone_column(where, output, schema),)
+        self._end(flow, ToTopic(output.topic, output.key, output.format, columns, output.avro_schema))
+
+    def _aggregate(self, flow: _Flow, end: AggregateDef) -> None:
+        where = f"{flow.where}: aggregate({end.name!r})"
+        group = end.grouped._columns
+        changelog = self._internal(f"{end.name}-changelog", f"aggregate {end.name!r}")
+        outputs = tuple(ToTopic(output.topic, None, output.format) for output in end.outputs)
+        in_place = bool(flow.key) and set(flow.key) == set(group)
+        routed_by = flow.key if in_place else group
+        spec = aggregate_spec(where, end, flow.frame, changelog, flow.event_time, routed_by, in_place=in_place)
+        if in_place:
+            self._end(flow, Aggregate(spec, outputs))
+            return
+        topic = self._internal(f"{end.name}-repartition", f"aggregate {end.name!r}")
+        if spec.arrow is not None:
+            moved = self._move(flow, topic, group, _without_partition(flow.frame.schema))
+            self._end(moved, Aggregate(spec, outputs))
+            return
+        self._end(flow, ToPartials(topic, spec))
+        self._drafts.append(_Draft(PartialsInput(topic, spec), branches=[Branch((), Aggregate(spec, outputs))]))
+
+    @staticmethod
+    def _end(flow: _Flow, terminal: Terminal) -> None:
+        flow.draft.branches.append(Branch(flow.steps, terminal))
+
+
+def _times(schema: StructType) -> set[str]:
+    from pyspark.sql.types import TimestampType
+
+    return {each.name for each in schema.fields if isinstance(each.dataType, TimestampType)}
+
+
+def _without_partition(schema: StructType) -> StructType:
+    from pyspark.sql.types import StructType
+
+    return StructType([each for each in schema.fields if each.name != PARTITION])
+
+
+def _lone_column(where: str, output: OutputDef, schema: StructType) -> str:
+    kind = {"string": "string", "raw": "binary"}[output.format]
+    names = [name for name in schema.names if name not in (output.key or ())]
+    chosen = "value" if "value" in schema.names else names[0] if len(names) == 1 else None
+    if chosen is None:
+        raise ProgramError(
+            f'{where}: format="{output.format}" writes one column, but there are {", ".join(names)}. '
+            f"Make a column `value` in a transform, or select the one that is wanted"
+        )
+    found = schema[chosen].dataType.simpleString()
+    if found != kind:
+        raise ProgramError(f'{where}: format="{output.format}" writes {kind.upper()}, but {chosen!r} is {found.upper()}')
+    return chosen
+
+
+def _readable(name: str) -> str:
+    return "".join(each if each.isascii() and (each.isalnum() or each in "._-") else "_" for each in name)

@@ -1,0 +1,154 @@
+"""How an application runs: Kafka Streams' settings, by Kafka Streams' names."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kohort.client.addresses import parse_addresses
+from kohort.client.config import ClientConfig, Servers, client_config
+from kohort.client.errors import ConfigError
+from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.policies import ErrorPolicy, Fail
+
+__all__ = ["AppSettings", "check_name"]
+
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+_LONGEST_TOPIC: Final = 249  # Kafka's limit, which internal topics' names have to keep too
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppSettings:
+    """The settings of an instance. Where nothing else is said, all instances of an application need the same ones.
+
+    Attributes:
+        application_id: the group's id; internal topics' names begin with it.
+        client: how to reach the cluster.
+        num_standby_replicas: how many copies of each task's state other instances keep.
+        max_warmup_replicas: how many tasks may restore at a time on instances that they shall move to; None leaves it
+            to the group's configuration.
+        acceptable_recovery_lag: how many records behind a copy may be for its task to move there; None as above.
+        session_timeout_ms, heartbeat_interval_ms: after which time without a heartbeat an instance is taken for dead,
+            and how often it sends one; None leaves it to the group's configuration.
+        replication_factor: of internal topics; -1 for the brokers' default.
+        state_dir: where stores are kept, in a folder named as the application. An instance's own.
+        application_server: "HOST:PORT" where this instance answers queries; None for none. An instance's own.
+        client_tags: where this instance runs, so that standbys are spread: `{"zone": "eu-1a"}`. An instance's own.
+        rack_id: the rack this instance runs in. An instance's own.
+        group_instance_id: makes this instance a static member, which may restart without its tasks moving. Its own.
+        on_error: what becomes of records that can't be decoded, where a source says nothing of its own.
+        target_epoch_ms: how long an epoch shall take where there is a backlog; its size adapts to that.
+        max_epoch_records, max_epoch_bytes: the most an epoch takes in.
+        poll_ms: how often idle inputs are looked at.
+        transaction_timeout_ms: after how long the brokers abort a transaction that an instance has left open. It must
+            be longer than an epoch's writes take.
+        task_timeout_ms: how long a task may fail for a reason that may pass, before the application stops.
+        repartition_purge_interval_ms: how often records that were consumed are removed from repartition topics.
+        windowstore_changelog_additional_retention_ms: how much longer than a window is retained its changelog is.
+        journal: a file to which everything that happens is appended, as JSON lines; None for none.
+
+    Raises:
+        ProgramError: a setting that can't be.
+    """
+
+    application_id: str
+    client: ClientConfig
+    num_standby_replicas: int = 0
+    max_warmup_replicas: int | None = None
+    acceptable_recovery_lag: int | None = None
+    session_timeout_ms: int | None = None
+    heartbeat_interval_ms: int | None = None
+    replication_factor: int = -1
+    state_dir: Path = field(default_factory=lambda: Path(tempfile.gettempdir()) / "kohort-streams")
+    application_server: str | None = None
+    client_tags: Mapping[str, str] = field(default_factory=dict)
+    rack_id: str | None = None
+    group_instance_id: str | None = None
+    on_error: ErrorPolicy = field(default_factory=Fail)
+    target_epoch_ms: int = 1_000
+    max_epoch_records: int = 400_000
+    max_epoch_bytes: int = 256 * 1024 * 1024
+    poll_ms: int = 50
+    transaction_timeout_ms: int = 60_000
+    task_timeout_ms: int = 300_000
+    repartition_purge_interval_ms: int = 30_000
+    windowstore_changelog_additional_retention_ms: int = 86_400_000
+    journal: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Check and normalise."""
+        check_name("application_id", self.application_id)
+        object.__setattr__(self, "state_dir", Path(self.state_dir))
+        object.__setattr__(self, "client_tags", dict(self.client_tags))
+        if self.journal is not None:
+            object.__setattr__(self, "journal", Path(self.journal))
+        for name in ("num_standby_replicas", "max_warmup_replicas", "acceptable_recovery_lag"):
+            self._at_least(name, 0)
+        for name in ("session_timeout_ms", "heartbeat_interval_ms", "target_epoch_ms", "max_epoch_records",
+                     "max_epoch_bytes", "poll_ms", "transaction_timeout_ms", "task_timeout_ms",
+                     "repartition_purge_interval_ms"):  # fmt: skip
+            self._at_least(name, 1)
+        self._at_least("windowstore_changelog_additional_retention_ms", 0)
+        if self.replication_factor == 0 or self.replication_factor < -1:
+            raise ProgramError(f"replication_factor={self.replication_factor}: 1 or more, or -1 for the brokers' default")
+        if not isinstance(self.on_error, ErrorPolicy):
+            raise ProgramError(f"on_error={self.on_error!r}: give Fail(), Drop() or DeadLetter(\"a topic\")")
+        _ = self.endpoint
+
+    @classmethod
+    def of(cls, application_id: str, servers: Servers, **settings: object) -> AppSettings:
+        """Settings for servers that are addresses or a configuration; those that are None stay as they are by default.
+
+        Raises:
+            ProgramError: a setting that can't be, or isn't one.
+        """
+        known = cls.__dataclass_fields__.keys() - {"application_id", "client"}
+        if strange := sorted(settings.keys() - known):
+            names = ", ".join(sorted(known))
+            raise ProgramError(f"StreamsApp has no setting {strange[0]!r}; settings are {names}")
+        try:
+            client = client_config(servers)
+        except ConfigError as error:
+            raise ProgramError(f"bootstrap_servers: {error}") from None
+        given = {name: value for name, value in settings.items() if value is not None}
+        return cls(application_id=application_id, client=client, **given)  # type: ignore[arg-type]
+
+    @property
+    def endpoint(self) -> tuple[str, int] | None:
+        """The host and port of `application_server`."""
+        if self.application_server is None:
+            return None
+        try:
+            ((host, port),) = parse_addresses(self.application_server)
+        except (ConfigError, ValueError):
+            raise ProgramError(
+                f"application_server={self.application_server!r} must be HOST:PORT, where other instances reach this one"
+            ) from None
+        return host, port
+
+    @property
+    def application_dir(self) -> Path:
+        """The folder of this application's stores."""
+        return self.state_dir / self.application_id
+
+    def _at_least(self, name: str, least: int) -> None:
+        value = getattr(self, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
+            raise ProgramError(f"{name}={value!r} must be a whole number, {least} or more")
+
+
+def check_name(what: str, name: object) -> str:
+    """A name that may be a part of a topic's, a folder's and an address's.
+
+    Raises:
+        ProgramError: it may not.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in (".", ".."):
+        raise ProgramError(f"{what}={name!r}: a name is made of letters, digits, '.', '_' and '-', as a topic's")
+    if len(name) > _LONGEST_TOPIC:
+        raise ProgramError(f"{what} has {len(name)} characters; {_LONGEST_TOPIC} is the most that a topic's name may have")
+    return name

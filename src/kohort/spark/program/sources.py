@@ -1,0 +1,179 @@
+"""Topics that a program reads: what the user says of them, and what that comes to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from kohort.spark.program.compiled import PARTITION, SourceSpec
+from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.policies import ErrorPolicy
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+__all__ = [
+    "FORMATS", "Schema", "SourceDef", "TableDef", "column_names", "known_format", "one_of", "parsed_schema", "resolved",
+]  # fmt: skip
+
+FORMATS: Final = ("json", "avro", "string", "raw")
+_ALONE: Final = {"string": "STRING", "raw": "BINARY"}  # formats of one column, and its type
+
+if TYPE_CHECKING:
+    Schema = str | StructType
+else:
+    Schema = str
+    """Columns: DDL as "origin STRING, dep_delay DOUBLE", or a StructType."""
+
+
+@dataclass(eq=False)
+class SourceDef:
+    """A topic that is read, as the user says it. `schema` isn't parsed yet, since that takes a Spark session."""
+
+    topic: str
+    schema: Schema | None
+    format: str
+    key: tuple[str, ...]
+    event_time: str | None
+    offset_reset: str
+    on_error: ErrorPolicy
+    avro_schema: str | None
+
+
+@dataclass(eq=False)
+class TableDef:
+    """A table, as the user says it."""
+
+    name: str
+    source: SourceDef
+    is_global: bool
+
+
+def resolved(definition: SourceDef, what: str) -> SourceSpec:
+    """The source with its schema parsed and checked. Needs a Spark session.
+
+    Args:
+        what: how messages call it: "stream", "table", ….
+
+    Raises:
+        ProgramError: the schema can't be, or it lacks a column that is named elsewhere.
+    """
+    where = f"{what} {definition.topic!r}"
+    given = definition.schema
+    alone = _ALONE.get(definition.format)
+    if given is None:
+        given = f"value {alone}"
+    schema = parsed_schema(where, given)
+    if alone is not None and [field.dataType.simpleString().upper() for field in schema.fields] != [alone]:
+        raise ProgramError(
+            f'{where}: format="{definition.format}" has one column, of type {alone}, as "value {alone}"; '
+            f"the schema is {_ddl(schema)}"
+        )
+    for name in definition.key:
+        one_of(f"{where}: key {name!r}", name, schema)
+    if definition.event_time is not None:
+        _check_event_time(where, definition.event_time, schema)
+    return SourceSpec(
+        topic=definition.topic,
+        schema=schema,
+        format=definition.format,
+        key=definition.key,
+        event_time=definition.event_time,
+        offset_reset=definition.offset_reset,
+        on_error=definition.on_error,
+        avro_schema=definition.avro_schema,
+    )
+
+
+def parsed_schema(where: str, given: Schema) -> StructType:
+    """A schema of DDL or a StructType, checked. DDL needs a Spark session.
+
+    Raises:
+        ProgramError: it is neither, has no columns, one twice, or one of a name that is taken.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql.types import StructType
+
+    if isinstance(given, str):
+        try:
+            schema = StructType.fromDDL(given)
+        except PySparkException as error:
+            reason = str(error).strip().splitlines()[0]
+            raise ProgramError(
+                f'{where}: schema={given!r} can\'t be read as columns like "origin STRING, dep_delay DOUBLE": {reason}'
+            ) from None
+        if not isinstance(schema, StructType):  # Spark reads a lone type as a type
+            raise ProgramError(f'{where}: schema={given!r} is a type without a name; write "value {given}"')
+    elif isinstance(given, StructType):
+        schema = given
+    else:
+        raise ProgramError(
+            f"{where}: schema={given!r} must be DDL, as \"origin STRING, dep_delay DOUBLE\", or a StructType"
+        )
+    if not schema.fields:
+        raise ProgramError(f"{where}: the schema has no columns")
+    times = Counter(field.name.lower() for field in schema.fields)
+    if twice := [name for name, often in times.items() if often > 1]:
+        raise ProgramError(f"{where}: the schema has the column {twice[0]!r} twice")
+    if PARTITION in times:
+        raise ProgramError(f"{where}: a column can't be called {PARTITION!r}: that is where Kohort keeps the partition")
+    return schema
+
+
+def one_of(what: str, name: str, schema: StructType) -> DataType:
+    """The type of a column that must be there.
+
+    Raises:
+        ProgramError: it isn't; begins with `what`, and says which columns there are.
+    """
+    for each in schema.fields:
+        if each.name == name:
+            return each.dataType
+    names = [each.name for each in schema.fields if each.name != PARTITION]
+    alike = [each for each in names if each.lower() == name.lower()]
+    hint = f"did you mean {alike[0]!r}?" if alike else f"there are {', '.join(names)}"
+    raise ProgramError(f"{what}: there is no such column; {hint}")
+
+
+def known_format(where: str, given: str) -> str:
+    """A format that Kohort reads and writes.
+
+    Raises:
+        ProgramError: it doesn't.
+    """
+    if given not in FORMATS:
+        raise ProgramError(f"{where}: unknown format {given!r}; Kohort knows {', '.join(FORMATS)}")
+    return given
+
+
+def column_names(what: str, given: str | Sequence[str]) -> tuple[str, ...]:
+    """Names of columns, as a tuple.
+
+    Raises:
+        ProgramError: there are none, they aren't names, or one comes twice.
+    """
+    names = (given,) if isinstance(given, str) else tuple(given)
+    if not names:
+        raise ProgramError(f"{what}: give a column's name at least")
+    if strange := [name for name in names if not isinstance(name, str)]:
+        raise ProgramError(f"{what}: takes names of columns, not {strange[0]!r}")
+    if twice := [name for name, often in Counter(names).items() if often > 1]:
+        raise ProgramError(f"{what}: {twice[0]!r} is named twice")
+    return names
+
+
+def _check_event_time(where: str, name: str, schema: StructType) -> None:
+    from pyspark.sql.types import TimestampType
+
+    found = one_of(f"{where}: event_time={name!r}", name, schema)
+    if not isinstance(found, TimestampType):
+        raise ProgramError(
+            f"{where}: event_time={name!r} must be a TIMESTAMP, but it is {found.simpleString().upper()}. "
+            f"Say TIMESTAMP in the schema: JSON's texts and Avro's times are read as such"
+        )
+
+
+def _ddl(schema: StructType) -> str:
+    return ", ".join(f"{field.name} {field.dataType.simpleString().upper()}" for field in schema.fields)

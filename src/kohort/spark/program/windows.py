@@ -1,0 +1,124 @@
+"""Windows of time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from kohort.spark.program.errors import ProgramError
+
+__all__ = ["Duration", "WindowSpec", "duration_ms", "window"]
+
+Duration = str | timedelta
+"""A length of time: "1 hour", "90 seconds", "1 day 12 hours", or a timedelta."""
+
+_UNITS: Final = {
+    "millisecond": 1,
+    "ms": 1,
+    "second": 1_000,
+    "minute": 60_000,
+    "hour": 3_600_000,
+    "day": 86_400_000,
+    "week": 7 * 86_400_000,
+}
+_TERM: Final = re.compile(r"\s*(\d+)\s*([a-z]+)\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSpec:
+    """Windows over a TIMESTAMP column. They begin at multiples of `slide_ms` since 1970, in UTC.
+
+    Attributes:
+        size_ms: how long a window is.
+        slide_ms: from the beginning of one to that of the next; equal to `size_ms` for tumbling windows.
+        grace_ms: how long after its end a window takes rows; rows that come later are dropped and counted. None: always.
+        retention_ms: how long after its beginning a window stays in the store. None: for ever.
+    """
+
+    column: str
+    size_ms: int
+    slide_ms: int
+    grace_ms: int | None
+    retention_ms: int | None
+
+
+def window(
+    column: str,
+    size: Duration,
+    *,
+    slide: Duration | None = None,
+    grace: Duration | None = None,
+    retention: Duration | None = None,
+) -> WindowSpec:
+    """Windows to group by: `stream.group_by("origin", window("time_hour", "1 hour"))`.
+
+    Args:
+        column: a TIMESTAMP column of the stream.
+        size: how long a window is, such as "1 hour".
+        slide: for hopping windows: a new one begins so often. A row is in all windows that it falls in.
+        grace: how long after its end a window still takes rows, by the stream's own time (the largest that it has
+            seen). Without, rows are never late. Needed for `emit="close"`.
+        retention: how long after its beginning a window can be asked for; it is removed then. Without, it stays.
+
+    Raises:
+        ProgramError: lengths that can't be.
+    """
+    if not isinstance(column, str):
+        raise ProgramError(
+            f"window() takes a column's name, not {column!r}: "
+            f"compute the column in a transform, then say window(\"its name\", …)"
+        )
+    size_ms = duration_ms("size", size)
+    slide_ms = size_ms if slide is None else duration_ms("slide", slide)
+    grace_ms = None if grace is None else duration_ms("grace", grace, least=0)
+    retention_ms = None if retention is None else duration_ms("retention", retention)
+    if slide_ms > size_ms:
+        raise ProgramError(
+            f"window({column!r}): slide={slide!r} is longer than the window, {size!r}: rows between would be in none"
+        )
+    if retention_ms is not None:
+        if grace_ms is None:
+            raise ProgramError(
+                f"window({column!r}): retention={retention!r} needs a grace: "
+                f"a window that always takes rows can't be removed"
+            )
+        if retention_ms < size_ms + grace_ms:
+            raise ProgramError(
+                f"window({column!r}): retention={retention!r} is shorter than size and grace together, "
+                f"{size!r} + {grace!r}: windows would be removed that still take rows"
+            )
+    return WindowSpec(column, size_ms, slide_ms, grace_ms, retention_ms)
+
+
+def duration_ms(name: str, value: Duration, *, least: int = 1) -> int:
+    """A length of time in ms.
+
+    Raises:
+        ProgramError: it is none, or shorter than `least` ms.
+    """
+    if isinstance(value, timedelta):
+        length = value // timedelta(milliseconds=1)
+    elif isinstance(value, str):
+        length = _parsed(name, value)
+    else:
+        raise ProgramError(f"{name}={value!r} is no length of time: write it like \"1 hour\", or give a timedelta")
+    if length < least:
+        raise ProgramError(f"{name}={value!r} is too short: it takes {least} ms at least")
+    return length
+
+
+def _parsed(name: str, text: str) -> int:
+    total, position = 0, 0
+    while match := _TERM.match(text, position):
+        unit = match[2].lower()
+        scale = _UNITS.get(unit) or _UNITS.get(unit.removesuffix("s"))
+        if scale is None:
+            break
+        total += int(match[1]) * scale
+        position = match.end()
+    if position == 0 or position < len(text):
+        units = ", ".join(unit + "s" for unit in _UNITS if unit != "ms")
+        raise ProgramError(f"{name}={text!r} is no length of time: write it like \"1 hour\"; units are {units}")
+    return total

@@ -1,0 +1,25 @@
+"""Records read where they are computed with: in Spark's Python workers, without an event loop of the caller's.
+
+Nothing is imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kohort.spark.reading.errors import RangeError
+    from kohort.spark.reading.reader import Range, RangeReader, shared
+
+__all__ = ["Range", "RangeError", "RangeReader", "shared"]
+
+_HOME: Final = {"Range": "reader", "RangeError": "errors", "RangeReader": "reader", "shared": "reader"}
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        module = _HOME[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
+    return getattr(import_module(f"{__name__}.{module}"), name)

@@ -1,0 +1,168 @@
+"""What a lane has to do with the rows that a part's Spark jobs make: as data, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kohort.spark.running.closing import Windows
+from kohort.spark.running.rounds import Inputs
+
+if TYPE_CHECKING:
+    from kohort.spark.program.compiled import AggregateSpec, Part, ToTopic
+
+Encode = Callable[[pa.Array], pa.Array]
+"""Values in JSON -> the same in another format. Both binary."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """A topic that groups go to, and what their values are encoded with; None for JSON."""
+
+    topic: str
+    encode: Encode | None = None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Rows that are the new state of a store, and go into its changelog.
+
+    Attributes:
+        store: its name.
+        changelog: the topic.
+        windows: of a windowed aggregate.
+        outputs: topics that what has changed, or what is final, goes to, without the state.
+        on_close: whether outputs get a window's groups when it is closed, and nothing before.
+    """
+
+    store: str
+    changelog: str
+    windows: Windows | None = None
+    outputs: tuple[Output, ...] = ()
+    on_close: bool = False
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Rows that go to a topic as they are.
+
+    Attributes:
+        topic: its name.
+        routed: whether `route` says which partition a row goes to, instead of its key.
+    """
+
+    topic: str
+    routed: bool = False
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """What becomes of records that can't be read.
+
+    Attributes:
+        stop: whether the application stops at the first one.
+        dead_letters: the topic they go to, if any. Otherwise they are counted.
+    """
+
+    stop: bool = True
+    dead_letters: str | None = None
+
+
+@dataclass(frozen=True)
+class Duties:
+    """What a part reads and writes.
+
+    Attributes:
+        part: the subtopology's id.
+        inputs: topics.
+        branches: what to do with the rows of each of the part's branches, by index.
+        tables: the store of each of its tables, by the table's name.
+        unreadable: by topic.
+        latest: topics of which a task with nothing committed begins at the end.
+    """
+
+    part: str
+    inputs: Inputs
+    branches: Mapping[int, Sent | Kept] = field(default_factory=dict)
+    tables: Mapping[str, Kept] = field(default_factory=dict)
+    unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
+    latest: frozenset[str] = frozenset()
+
+    @property
+    def stores(self) -> dict[str, str]:
+        """The changelogs of the stores that each of its tasks has, by the stores' names."""
+        kept = [*self.tables.values(), *(each for each in self.branches.values() if isinstance(each, Kept))]
+        return {each.store: each.changelog for each in kept}
+
+    def kept(self, branch: int | None, table: str | None) -> Kept | None:
+        """Where the rows of a branch, or of a table, are kept."""
+        if table is not None:
+            return self.tables[table]
+        duty = self.branches.get(branch if branch is not None else -1)
+        return duty if isinstance(duty, Kept) else None
+
+
+def duties_of(part: Part) -> Duties:
+    """What a compiled part has a lane do."""
+    from kohort.spark.program.compiled import Aggregate, ToPartials, TopicInput, ToRows, ToTopic
+    from kohort.spark.program.policies import DeadLetter, Fail
+
+    branches: dict[int, Sent | Kept] = {}
+    for index, branch in enumerate(part.branches):
+        match branch.terminal:
+            case ToTopic(topic=topic):
+                branches[index] = Sent(topic)
+            case ToRows(topic=topic):
+                branches[index] = Sent(topic)
+            case ToPartials(topic=topic):
+                branches[index] = Sent(topic, routed=True)
+            case Aggregate(spec=spec, outputs=outputs):
+                window = spec.window
+                branches[index] = Kept(
+                    spec.name,
+                    spec.changelog,
+                    None if window is None else Windows(window.size_ms, window.grace_ms, window.retention_ms),
+                    tuple(Output(each.topic, _encoding(each, spec)) for each in outputs),
+                    spec.emit == "close",
+                )
+    sources = [table.source for table in part.tables]
+    if isinstance(part.input, TopicInput):
+        sources.append(part.input.source)
+    unreadable = {}
+    for source in sources:
+        policy = source.on_error
+        letters = policy.topic if isinstance(policy, DeadLetter) else None
+        unreadable[source.topic] = Unreadable(stop=isinstance(policy, Fail), dead_letters=letters)
+    return Duties(
+        part=part.id,
+        inputs=Inputs(
+            None if part.input is None else part.input.topic,
+            {table.name: table.source.topic for table in part.tables},
+        ),
+        branches=branches,
+        tables={table.name: Kept(table.name, table.changelog or "") for table in part.tables},
+        unreadable=unreadable,
+        latest=frozenset(source.topic for source in sources if source.offset_reset == "latest"),
+    )
+
+
+def _encoding(output: ToTopic, spec: AggregateSpec) -> Encode | None:
+    """What makes an output's values of the JSON that they are; None where they stay that."""
+    if output.format == "json":
+        return None
+    from pyspark.sql.types import StructField, StructType, TimestampType
+
+    from kohort.spark.formats import decoder, encoder
+
+    window = [StructField("window", TimestampType())] if spec.window is not None else []
+    columns = [StructField(name, kind) for name, kind in (*spec.group, *spec.output_columns)]
+    schema = StructType([*window, *columns])
+    read, write = decoder("json", schema), encoder(output.format, schema)
+
+    def encode(values: pa.Array) -> pa.Array:
+        return write.encode(pa.Table.from_batches([read.decode(values).columns]))
+
+    return encode

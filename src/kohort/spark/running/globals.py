@@ -1,0 +1,156 @@
+"""Keeps global tables: all partitions of their topics, in a store of this instance alone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import pyarrow.compute as pc
+
+from kohort.client.cluster import Cluster
+from kohort.client.errors import ClientError
+from kohort.client.types import TopicPartition
+from kohort.protocol.errors import KafkaError
+from kohort.spark.jobs.work import OffsetRange, Work
+from kohort.spark.running.blueprint import GlobalTable
+from kohort.spark.running.ends import Ends
+from kohort.spark.running.lane import Jobs
+from kohort.spark.running.limits import share
+from kohort.spark.running.listener import Listener, Restoring
+from kohort.spark.running.problems import ApplicationError
+from kohort.spark.running.stores import OpenStores
+from kohort.spark.running.waiting import plain
+from kohort.spark.running.worker import Worker
+from kohort.spark.state import Store
+
+log = logging.getLogger(__name__)
+
+_RECORDS: Final = 100_000  # at a time
+_ATTEMPTS: Final = 3
+_PAUSE_S: Final = 0.5
+
+
+class GlobalTables:
+    """Loads global tables to their end, then follows them.
+
+    There is no transaction: the topic is the table's changelog, and the store knows how far it has it.
+
+    Args:
+        tables: which.
+        make_jobs: makes the Spark jobs that read them, in their own thread.
+        stores, cluster, ends: of the instance.
+        listener: told how far loading is.
+        waiting: told why it waits.
+    """
+
+    def __init__(
+        self,
+        tables: tuple[GlobalTable, ...],
+        make_jobs: Callable[[], Jobs],
+        stores: OpenStores,
+        cluster: Cluster,
+        ends: Ends,
+        listener: Listener,
+        waiting: Callable[[str | None], None],
+    ) -> None:
+        self._tables, self._make_jobs, self._stores = tables, make_jobs, stores
+        self._cluster, self._ends, self._listener, self._waiting = cluster, ends, listener, waiting
+        self._worker = Worker("kohort-globals")
+        self._jobs: Jobs | None = None
+        self._loaded = asyncio.Event()
+        self._number = 0
+
+    async def loaded(self) -> None:
+        """Wait until all tables were loaded to their end once."""
+        await self._loaded.wait()
+
+    async def close(self) -> None:
+        """End the thread; `run` must have ended."""
+        if self._jobs is not None and self._worker.busy:
+            self._jobs.cancel()
+        await self._worker.closed()
+
+    async def run(self) -> None:
+        """Keep the tables.
+
+        Raises:
+            ApplicationError: a record can't be read, or reading always fails.
+        """
+        failures = 0
+        stores = {table.name: await self._stores.open_global(table.name) for table in self._tables}
+        while True:
+            try:
+                read = False
+                for table in self._tables:
+                    read |= await self._follow(table, stores[table.name])
+                failures = 0
+                self._waiting(None)
+                self._loaded.set()
+                if not read:
+                    await self._ends.pause()
+            except ApplicationError:
+                raise
+            except (KafkaError, ClientError) as error:
+                self._waiting(f"global tables can't be read: {error}")
+                await asyncio.sleep(_PAUSE_S)
+            except Exception as error:
+                failures += 1
+                log.warning("reading a global table failed", exc_info=error)
+                self._listener.failed(f"global tables: {plain(error)}")
+                if failures >= _ATTEMPTS:
+                    raise ApplicationError(f"global tables can't be read: {plain(error)}") from error
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _follow(self, table: GlobalTable, store: Store) -> bool:
+        """Read a table up to where it ends now; whether there was anything."""
+        info = await self._cluster.topic(table.topic)
+        ends = await self._ends.of([TopicPartition(table.topic, number) for number in info.partitions])
+        beginnings: Mapping[TopicPartition, int] = {}
+        if len(store.positions) < len(ends):
+            beginnings = await self._ends.beginnings(ends)
+        read = False
+        while True:
+            places = {each: store.positions.get(each.partition, beginnings.get(each, 0)) for each in ends}
+            shares = share(_RECORDS, {each: ends[each] - at for each, at in places.items()})
+            if not shares:
+                if read and not self._loaded.is_set():
+                    self._tell(table, ends, places)
+                return read
+            read = True
+            ranges = tuple(
+                OffsetRange(each.topic, each.partition, places[each], places[each] + count)
+                for each, count in shares.items()
+            )
+            self._number += 1
+            await self._worker.run(self._load, table, store, Work(self._number, ranges))
+            if not self._loaded.is_set():
+                self._tell(table, ends, places)
+
+    def _load(self, table: GlobalTable, store: Store, work: Work) -> None:
+        if self._jobs is None:
+            self._jobs = self._make_jobs()
+        emitted = self._jobs.run_table(table.name, work)
+        dead = emitted.read.dead
+        if dead.num_rows and table.unreadable.stop:
+            row = dead.slice(0, 1).to_pylist()[0]
+            raise ApplicationError(
+                f"a record can't be read: {row['topic']}-{row['partition']}, offset {row['offset']}: {row['error']}"
+            )
+        (rows,) = emitted.rows.values()
+        for each in work.ranges:
+            mine = rows.filter(pc.equal(rows["partition"], each.partition))
+            store.write(mine["key"].combine_chunks(), mine["value"].combine_chunks(), each.end, each.partition)
+
+    def _tell(
+        self, table: GlobalTable, ends: Mapping[TopicPartition, int], places: Mapping[TopicPartition, int]
+    ) -> None:
+        position, end = sum(places.values()), sum(ends.values())
+        self._listener.restoring(
+            Restoring(
+                at=time.time(), task="global", store=table.name, position=position, end=end,
+                remaining=end - position, done=end <= position,
+            )
+        )  # fmt: skip

@@ -1,0 +1,83 @@
+"""How much an epoch reads: so that it takes about as long as wanted, and fits into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+Key = TypeVar("Key")
+
+_FEWEST: Final = 500  # less than that saves no time: an epoch's fixed cost is larger
+_QUICK: Final = 0.6  # of the target: twice as much would still be about in time
+_SLOW: Final = 1.5
+
+
+@dataclass(frozen=True)
+class LimitSettings:
+    """How large epochs may be.
+
+    Attributes:
+        first_records: the limit of a part's first epoch.
+        most_records: never more than that.
+        most_bytes: of keys and values, by what records were large until now.
+        target_ms: what an epoch shall take when there is a backlog.
+    """
+
+    first_records: int = 5_000
+    most_records: int = 400_000
+    most_bytes: int = 256 * 1024 * 1024
+    target_ms: float = 1_000
+
+
+class EpochLimit:
+    """The most records that the next epoch of a part reads: doubles and halves, by what the epochs before took."""
+
+    def __init__(self, settings: LimitSettings) -> None:
+        self._settings = settings
+        self._records = min(settings.first_records, settings.most_records)
+        self._record_bytes = 0.0
+
+    @property
+    def records(self) -> int:
+        """The limit now."""
+        most = self._settings.most_records
+        if self._record_bytes > 0:
+            most = min(most, int(self._settings.most_bytes / self._record_bytes))
+        return max(1, min(self._records, most))
+
+    def took(self, ms: float, records: int, size: int) -> None:
+        """An epoch is done.
+
+        Args:
+            ms: that it took.
+            records, size: what it read, the size in bytes.
+        """
+        settings = self._settings
+        if records > 0:
+            # Larger records count at once, smaller ones only by and by: memory is what is at stake.
+            self._record_bytes = max(size / records, 0.8 * self._record_bytes)
+        if ms > _SLOW * settings.target_ms:
+            # What the epoch read counts, not what it might have: a small one that was slow says nothing of large ones.
+            if records >= self._records / 2:
+                self._records = max(_FEWEST, self._records // 2)
+        elif ms < _QUICK * settings.target_ms and records >= 0.9 * self.records:
+            self._records = min(settings.most_records, self._records * 2)
+
+    def failed(self) -> None:
+        """An epoch failed, perhaps since it was too large."""
+        self._records = max(_FEWEST, self._records // 2)
+
+
+def share(limit: int, waiting: Mapping[Key, int]) -> dict[Key, int]:
+    """How many of its waiting records each may read, if all together may read so many.
+
+    Evenly, and what some don't need goes to the others: so no partition gets ahead of others in time because it has a
+    larger backlog. Those that have nothing to read aren't in it.
+    """
+    left = {key: count for key, count in waiting.items() if count > 0}
+    given: dict[Key, int] = {}
+    for position, (key, count) in enumerate(sorted(left.items(), key=lambda item: item[1])):
+        given[key] = min(count, limit // (len(left) - position))
+        limit -= given[key]
+    return {key: given[key] for key in left if given[key] > 0}

@@ -1,0 +1,14 @@
+"""What stops a lane, an instance, or the application."""
+
+from __future__ import annotations
+
+
+class ApplicationError(Exception):
+    """The application can't go on: bad input where it is to stop at that, a job that always fails, or the like.
+
+    Says which record or which part it was, and what can be done.
+    """
+
+
+class OpenAnew(Exception):
+    """What was written may count or not, or the producer can't go on: the lane has to begin from what is committed."""

@@ -1,0 +1,237 @@
+"""From the rows that a Spark job made to what is sent and what is stored: pure, in Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kohort.spark.jobs.work import ROWS_SCHEMA, Emitted
+from kohort.spark.running.closing import Windows, later
+from kohort.spark.running.duties import Duties, Kept, Sent, Unreadable
+
+Scan = Callable[[str, int, bytes, bytes], pa.Table]
+"""(store, partition, from, up to) -> what the store has there: columns key and value."""
+
+_STRICT: Final = Unreadable()
+_HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+_STATE: Final = ',"state":{'  # the last one there is: quotes within texts are escaped
+
+
+@dataclass
+class Outgoing:
+    """What an epoch sends and stores.
+
+    Attributes:
+        sent: tables by topic, with columns for `Producer.send_table`; `routed` ones have a column route instead.
+        changelogs: the same for stores, by (store, changelog topic, partition).
+        records: how many in all.
+    """
+
+    sent: list[tuple[str, pa.Table]] = field(default_factory=list)
+    routed: list[tuple[str, pa.Table]] = field(default_factory=list)
+    changelogs: dict[tuple[str, str, int], pa.Table] = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        """How many in all."""
+        tables = [*(table for _, table in (*self.sent, *self.routed)), *self.changelogs.values()]
+        return sum(table.num_rows for table in tables)
+
+
+def outgoing(
+    duties: Duties,
+    emitted: Emitted,
+    table: str | None,
+    stream_times: Mapping[int, int | None],
+    scan: Scan,
+) -> Outgoing:
+    """What an epoch sends and stores.
+
+    Args:
+        duties: of the part.
+        emitted: what the job made.
+        table: the name of the table that was read; None if it was the stream.
+        stream_times: of each partition that was read, before the epoch (ms).
+        scan: reads stores as they were before the epoch.
+    """
+    out = Outgoing()
+    if table is not None:
+        for rows in emitted.rows.values():
+            _keep(out, duties.tables[table], rows, {}, {}, scan)
+    else:
+        after = {partition: later(time, emitted.read.max_times.get(partition)) for partition, time in stream_times.items()}
+        for index, duty in duties.branches.items():
+            rows = emitted.rows.get(index, ROWS_SCHEMA.empty_table())
+            if isinstance(duty, Kept):
+                _keep(out, duty, rows, stream_times, after, scan)
+            elif rows.num_rows:
+                _send(out, duty, rows)
+    _bury(out, duties, emitted.read.dead)
+    return out
+
+
+def _send(out: Outgoing, duty: Sent, rows: pa.Table) -> None:
+    if duty.routed and "route" in rows.schema.names and rows["route"].null_count < rows.num_rows:
+        out.routed.append((duty.topic, rows.select(["key", "value", "timestamp", "route"])))
+    else:
+        out.sent.append((duty.topic, _to_send(rows, partitioned=rows["partition"].null_count < rows.num_rows)))
+
+
+def _keep(
+    out: Outgoing,
+    kept: Kept,
+    rows: pa.Table,
+    before: Mapping[int, int | None],
+    after: Mapping[int, int | None],
+    scan: Scan,
+) -> None:
+    """What goes into a store and its changelog, and what of it to outputs."""
+    if kept.outputs and not kept.on_close and rows.num_rows:
+        _publish(out, kept, rows)
+    partitions = {*before, *(pc.unique(rows["partition"]).to_pylist() if rows.num_rows else ())}
+    for partition in sorted(partitions):
+        mine = rows if len(partitions) == 1 else rows.filter(pc.equal(rows["partition"], partition))
+        if kept.windows is not None:
+            times = before.get(partition), after.get(partition)
+            mine = _close(out, kept, kept.windows, partition, mine, times, scan)
+        if mine.num_rows:
+            out.changelogs[kept.store, kept.changelog, partition] = _to_send(mine, partitioned=False)
+
+
+def _close(
+    out: Outgoing,
+    kept: Kept,
+    windows: Windows,
+    partition: int,
+    rows: pa.Table,
+    times: tuple[int | None, int | None],
+    scan: Scan,
+) -> pa.Table:
+    """Publish the groups of windows that close; the rows to keep, with deletions of those that are forgotten."""
+    if kept.on_close and kept.outputs and (closing := windows.closing(*times)) is not None:
+        final = _as_of_now(scan(kept.store, partition, *closing), _within(rows, closing), windows.size)
+        if final.num_rows:
+            _publish(out, kept, final)
+    if (expiring := windows.expiring(*times)) is not None:
+        stored = scan(kept.store, partition, *expiring)["key"]
+        rows = rows.filter(pc.invert(_is_within(rows, expiring)))
+        gone = pa.table(
+            {
+                "key": pc.cast(stored, pa.binary()),
+                "value": pa.nulls(len(stored), pa.binary()),
+                "partition": pa.array([partition] * len(stored), pa.int32()),
+                "route": pa.nulls(len(stored), pa.binary()),
+                "timestamp": pa.nulls(len(stored), pa.int64()),
+            },
+            schema=ROWS_SCHEMA,
+        )
+        rows = pa.concat_tables([rows.cast(ROWS_SCHEMA), gone])
+    return rows
+
+
+def _as_of_now(stored: pa.Table, fresh: pa.Table, size: int) -> pa.Table:
+    """Rows of windows: those that the store has, and over them those that the epoch has made, in order."""
+    old = stored.filter(pc.invert(pc.is_in(stored["key"], value_set=_one(fresh["key"]))))
+    keys = pa.concat_arrays([*old["key"].chunks, *fresh["key"].chunks]) if old.num_rows + fresh.num_rows else None
+    if keys is None:
+        return ROWS_SCHEMA.empty_table()
+    values = pa.concat_arrays([*old["value"].chunks, *fresh["value"].chunks])
+    starts = pc.binary_slice(keys, 11, 34) if hasattr(pc, "binary_slice") else keys
+    times = pc.cast(pc.strptime(pc.cast(pc.binary_slice(starts, 0, 19), pa.string()), "%Y-%m-%dT%H:%M:%S", "s"), pa.int64())
+    millis = pc.cast(pc.cast(pc.binary_slice(starts, 20, 23), pa.string()), pa.int64())
+    # A time within the window, as Kafka's clients expect of what is in it.
+    stamps = pc.add(pc.add(pc.multiply(times, 1000), millis), size - 1)
+    table = pa.table({"key": keys, "value": values, "timestamp": stamps})
+    return table.take(pc.sort_indices(keys))
+
+
+def _within(rows: pa.Table, bounds: tuple[bytes, bytes]) -> pa.Table:
+    return rows.filter(_is_within(rows, bounds))
+
+
+def _is_within(rows: pa.Table, bounds: tuple[bytes, bytes]) -> Any:
+    keys = rows["key"]
+    first, last = (pa.scalar(bound, pa.binary()) for bound in bounds)
+    return pc.and_(pc.greater_equal(keys, first), pc.less(keys, last))
+
+
+def _publish(out: Outgoing, kept: Kept, rows: pa.Table) -> None:
+    keys, values = _one(rows["key"]), _one(rows["value"])
+    seen = public(keys, values)
+    for output in kept.outputs:
+        value = seen if output.encode is None else output.encode(seen)
+        table = pa.table({"key": keys, "value": value, "timestamp": _one(rows["timestamp"])})
+        out.sent.append((output.topic, _stamped(table)))
+
+
+def public(keys: pa.Array, values: pa.Array) -> pa.Array:
+    """What the world sees of groups: key and finished columns in one JSON object, without the state. Null stays null.
+
+    Args:
+        keys: JSON objects, binary.
+        values: JSON objects whose last field is "state", binary.
+    """
+    split = pc.split_pattern(pc.cast(values, pa.string()), _STATE, max_splits=1, reverse=True)
+    # Nothing but state: nothing is left of it.
+    finished = pc.if_else(pc.greater(pc.list_value_length(split), 1), pc.list_element(split, 0), "{")
+    inside = pc.binary_replace_slice(finished, 0, 1, "")
+    group = pc.cast(pc.binary_slice(keys, 1, -1), pa.string())
+    comma = pc.if_else(pc.or_(pc.equal(group, ""), pc.equal(inside, "")), "", ",")
+    joined = pc.binary_join_element_wise("{", group, comma, inside, "}", "")
+    return pc.cast(joined, pa.binary())
+
+
+def _bury(out: Outgoing, duties: Duties, dead: pa.Table) -> None:
+    """Dead letters: the records as they were, with the reason and the place in headers."""
+    for topic in pc.unique(dead["topic"]).to_pylist() if dead.num_rows else ():
+        unreadable = duties.unreadable.get(topic)
+        if unreadable is None or unreadable.dead_letters is None:
+            continue
+        rows = dead.filter(pc.equal(dead["topic"], topic))
+        headers = pa.array(
+            [
+                [
+                    {"key": "error", "value": (row["error"] or "").encode()},
+                    {"key": "topic", "value": row["topic"].encode()},
+                    {"key": "partition", "value": str(row["partition"]).encode()},
+                    {"key": "offset", "value": str(row["offset"]).encode()},
+                ]
+                for row in rows.select(["topic", "partition", "offset", "error"]).to_pylist()
+            ],
+            _HEADERS,
+        )
+        table = rows.select(["key", "value", "timestamp"]).append_column("headers", headers)
+        out.sent.append((unreadable.dead_letters, table))
+
+
+def _to_send(rows: pa.Table, *, partitioned: bool) -> pa.Table:
+    return _stamped(rows.select(["key", "value", "timestamp", *(["partition"] if partitioned else [])]))
+
+
+def _stamped(table: pa.Table) -> pa.Table:
+    """Without the times if there are none: the producer's clock counts then."""
+    if table["timestamp"].null_count == table.num_rows:
+        return table.drop_columns(["timestamp"])
+    return table
+
+
+def _one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def first_unreadable(duties: Duties, dead: pa.Table) -> str | None:
+    """Where the first record is that can't be read and that the application is to stop at, and what is wrong with it."""
+    fatal = [topic for topic in _topics(dead) if duties.unreadable.get(topic, _STRICT).stop]
+    rows: list[dict[str, Any]] = dead.filter(pc.is_in(dead["topic"], value_set=pa.array(fatal, pa.string()))).to_pylist()
+    if not rows:
+        return None
+    row = min(rows, key=lambda each: (each["topic"], each["partition"], each["offset"]))
+    return f"{row['topic']}-{row['partition']}, offset {row['offset']}: {row['error']}"
+
+
+def _topics(dead: pa.Table) -> Iterable[str]:
+    return pc.unique(dead["topic"]).to_pylist() if dead.num_rows else ()

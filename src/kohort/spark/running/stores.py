@@ -1,0 +1,101 @@
+"""The stores that are open in an instance, by task."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pyarrow as pa
+
+from kohort.client.streams.tasks import TaskId
+from kohort.client.types import TopicPartition
+from kohort.spark.running.blueprint import Blueprint
+from kohort.spark.state import StateDirectory, StateError, Store
+
+
+class OpenStores:
+    """Opens and closes tasks' stores, and looks keys up in them. Stores are opened and closed in threads.
+
+    Args:
+        blueprint: the application.
+        directory: where stores are.
+    """
+
+    def __init__(self, blueprint: Blueprint, directory: StateDirectory) -> None:
+        self._blueprint, self._directory = blueprint, directory
+        self._of_tasks: dict[TaskId, dict[str, Store]] = {}
+        self._global: dict[str, Store] = {}
+        self._by_partition: dict[tuple[str, int | None], Store] = {}
+        self._mutex = threading.Lock()
+
+    def of(self, task: TaskId) -> dict[str, Store]:
+        """A task's stores, as far as they are open."""
+        return self._of_tasks.get(task, {})
+
+    def get(self, name: str, partition: int | None) -> Store | None:
+        """A store, if it is open."""
+        return self._by_partition.get((name, partition))
+
+    async def open(self, task: TaskId) -> dict[str, Store]:
+        """Open a task's stores, unless they are.
+
+        Raises:
+            StateError: they can't be.
+        """
+        if task not in self._of_tasks:
+            opened: dict[str, Store] = {}
+            try:
+                for name in self._blueprint.changelogs(task):
+                    opened[name] = await _opened(self._directory, task, name)
+            except BaseException:
+                for store in opened.values():
+                    store.close()
+                raise
+            with self._mutex:
+                self._of_tasks[task] = opened
+                self._by_partition |= {(name, task.partition): store for name, store in opened.items()}
+        return self._of_tasks[task]
+
+    async def open_global(self, name: str) -> Store:
+        """Open a global table's store. Raises as `open`."""
+        store = await asyncio.to_thread(self._directory.open_global, name)
+        with self._mutex:
+            self._global[name] = store
+            self._by_partition[name, None] = store
+        return store
+
+    async def close(self, task: TaskId) -> dict[TopicPartition, int]:
+        """Close a task's stores; where they stand."""
+        with self._mutex:
+            stores = self._of_tasks.pop(task, {})
+            for name in stores:
+                self._by_partition.pop((name, task.partition), None)
+        changelogs = self._blueprint.changelogs(task)
+        stand = {changelogs[name]: store.position for name, store in stores.items()}
+        for store in stores.values():
+            await asyncio.shield(asyncio.create_task(asyncio.to_thread(store.close)))
+        return {partition: at for partition, at in stand.items() if at is not None}
+
+    def lookup(self, name: str, partition: int | None, keys: pa.Array) -> pa.Array:
+        """Values of keys, null where there is none. From any thread.
+
+        Raises:
+            StateError: the store isn't open here.
+        """
+        store = self._by_partition.get((name, partition))
+        if store is None:
+            where = "" if partition is None else f" of partition {partition}"
+            raise StateError(f"store {name}{where} isn't open here: its task has gone")
+        return store.get_many(keys)
+
+
+async def _opened(directory: StateDirectory, task: TaskId, name: str) -> Store:
+    """Open a store in a thread; one that nobody waits for any more is closed again."""
+    opening = asyncio.create_task(asyncio.to_thread(directory.open_store, task, name))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        await asyncio.wait([opening])
+        if opening.exception() is None:
+            opening.result().close()
+        raise

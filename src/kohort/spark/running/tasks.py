@@ -1,0 +1,82 @@
+"""An active task: its stores, and where it reads on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from kohort.client.streams.tasks import TaskId
+from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.spark.running.problems import ApplicationError
+
+
+class TaskStore(Protocol):
+    """What a lane needs of a store: `kohort.spark.state.Store`."""
+
+    @property
+    def position(self) -> int | None:
+        """The changelog's offset after what the store has."""
+
+    def get_many(self, keys: pa.Array) -> pa.Array:
+        """Values, null where there is none."""
+
+    def scan(self, start: bytes | None = None, end: bytes | None = None, limit: int | None = None) -> pa.Table:
+        """Columns key and value, in the order of keys, from `start` to before `end`."""
+
+    def write(self, keys: pa.Array, values: pa.Array, position: int) -> None:
+        """Null deletes. All or nothing, together with the position."""
+
+
+@dataclass
+class ActiveTask:
+    """A task that a lane runs.
+
+    Attributes:
+        id: which.
+        stores: by name, restored.
+        positions: the next offset of each partition that it reads.
+        stream_time: the largest event time in what it has read of its stream (ms); None: nothing yet.
+    """
+
+    id: TaskId
+    stores: Mapping[str, TaskStore]
+    positions: dict[TopicPartition, int]
+    stream_time: int | None = None
+
+
+def metadata(stream_time: int | None, program: str) -> str:
+    """What is committed beside an offset: with what the next owner of the task goes on."""
+    return json.dumps({"stream_time": stream_time, "program": program}, separators=(",", ":"))
+
+
+def stream_time_of(committed: OffsetAndMetadata | None, partition: TopicPartition, program: str) -> int | None:
+    """The stream time that was committed.
+
+    Raises:
+        ApplicationError: another program has committed it.
+    """
+    if committed is None or not committed.metadata:
+        return None
+    try:
+        said = json.loads(committed.metadata)
+        stream_time, theirs = said["stream_time"], said["program"]
+    except (ValueError, KeyError, TypeError):
+        raise ApplicationError(
+            f"{partition}: the group's committed offset wasn't written by this kind of application"
+            f" ({committed.metadata[:80]!r}): choose another application id, or reset the group's offsets"
+        ) from None
+    if theirs != program:
+        raise ApplicationError(
+            f"{partition}: the group's offsets and stores were made by another version of the program, whose state this"
+            " one can't read: choose another application id, or delete the group and its internal topics"
+        )
+    return None if stream_time is None else int(stream_time)
+
+
+def later_of(times: Iterable[int | None]) -> int | None:
+    """The latest of some times, where they are known."""
+    return max((time for time in times if time is not None), default=None)

@@ -1,0 +1,231 @@
+"""The directory with an application's state: whose it is, which stores are in it, and that one process uses it.
+
+    {path}/{application id}/
+        state.json           format version, process id
+        lock                 held by the process that uses the directory
+        0_3/delays/          a task's store: a RocksDB database
+        global/airlines/     a global table's store
+
+The process id goes with the files: a process that comes back is the one that has these stores.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import shutil
+import threading
+import uuid
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+from urllib.parse import quote, unquote
+
+import msgspec
+
+from kohort.client.streams.tasks import TaskId
+from kohort.spark.state.errors import StateDirectoryError, StateError
+from kohort.spark.state.rocks import StoreMemory, default_memory
+from kohort.spark.state.store import Store
+
+__all__ = ["StateDirectory"]
+
+log = logging.getLogger(__name__)
+
+_FORMAT: Final = 1
+"""Of the directory and the stores in it. Stores of another format are removed, and restored from their changelogs."""
+
+_ABOUT: Final = "state.json"
+_LOCK: Final = "lock"
+_GLOBAL: Final = "global"
+
+
+class _About(msgspec.Struct):
+    format: int
+    process_id: str
+
+
+class StateDirectory:
+    """The state of one application in one process.
+
+    Any thread may call it.
+
+    Args:
+        path: where directories of applications lie; made if need be.
+        application_id: whose this is.
+        memory: what its stores share; by default all stores of the process share one.
+
+    Attributes:
+        path: the application's own directory.
+        process_id: a UUID that stays the same as long as the directory does.
+
+    Raises:
+        StateDirectoryError: another process uses it, or it can't be written.
+    """
+
+    def __init__(self, path: Path | str, application_id: str, *, memory: StoreMemory | None = None) -> None:
+        self.path = Path(path) / _file_name(application_id)
+        self._memory = memory or default_memory()
+        self._mutex = threading.Lock()
+        self._open: dict[tuple[str, str], Store] = {}
+        self._closed = False
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(self.path / _LOCK)
+        except OSError as error:
+            raise StateDirectoryError(
+                f"the state directory {self.path} can't be used: {error.strerror}; "
+                "let the user who runs this own it, or name another with state_dir"
+            ) from error
+        try:
+            self.process_id = self._take_over()
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open_store(self, task: TaskId, name: str) -> Store:
+        """Open a task's store; what can't be read is wiped, with a line in the log.
+
+        Raises:
+            StateError: it is open already, or the directory is closed.
+            StateDirectoryError: the disk is full, or the like.
+        """
+        return self._open_store(str(task), name, task.partition)
+
+    def open_global(self, name: str) -> Store:
+        """Open a global table's store. Raises as `open_store`."""
+        return self._open_store(_GLOBAL, name, None)
+
+    def tasks_on_disk(self) -> dict[TaskId, dict[str, int | None]]:
+        """The tasks with stores here, and how far in its changelog each store is (None: nothing is in it).
+
+        Stores that aren't open are opened for a moment: meant for the start, before the member joins.
+        """
+        with self._mutex:
+            self._check_open()
+            found: dict[TaskId, dict[str, int | None]] = {}
+            for home in sorted(self.path.iterdir()):
+                task = _task(home)
+                if task is not None and (stores := {name: self._position(task, name) for name in _names(home)}):
+                    found[task] = stores
+            return found
+
+    def remove(self, task: TaskId) -> None:
+        """Delete a task's stores, which are closed first if need be."""
+        with self._mutex:
+            self._check_open()
+            for key in [key for key in self._open if key[0] == str(task)]:
+                self._open.pop(key).close()
+            shutil.rmtree(self.path / _file_name(str(task)), ignore_errors=True)
+
+    def close(self) -> None:
+        """Close all stores, and let other processes have the directory. May be called twice."""
+        with self._mutex:
+            if self._closed:
+                return
+            self._closed = True
+            for store in self._open.values():
+                store.close()
+            self._open.clear()
+            os.close(self._lock)
+
+    def _open_store(self, owner: str, name: str, partition: int | None) -> Store:
+        with self._mutex:
+            self._check_open()
+            before = self._open.get((owner, name))
+            if before is not None and not before.closed:
+                raise StateError(f"store {name} of {owner} is open already")
+            home = self.path / _file_name(owner) / _file_name(name)
+            try:
+                home.parent.mkdir(exist_ok=True)
+                store = Store(home, name, partition, self._memory)
+            except OSError as error:
+                raise StateDirectoryError(f"store {name} can't be made in {home}: {error.strerror}") from error
+            self._open[owner, name] = store
+            return store
+
+    def _position(self, task: TaskId, name: str) -> int | None:
+        store = self._open.get((str(task), name))
+        if store is not None and not store.closed:
+            return store.position
+        home = self.path / _file_name(str(task)) / _file_name(name)
+        with contextlib.closing(Store(home, name, task.partition, self._memory)) as briefly:
+            return briefly.position
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StateError(f"the state directory {self.path} is closed")
+
+    def _take_over(self) -> str:
+        """The process id of what is here; what another version left is removed."""
+        about = self._about()
+        if about is not None and about.format == _FORMAT:
+            return about.process_id
+        left = [home for home in self.path.iterdir() if home.is_dir()]
+        if left:
+            why = "has no readable state.json" if about is None else f"is of format {about.format}, not {_FORMAT}"
+            log.warning("state directory %s %s: its stores are removed and restored anew", self.path, why)
+        for home in left:
+            shutil.rmtree(home)
+        process_id = str(uuid.uuid4()) if about is None else about.process_id
+        fresh = self.path / f"{_ABOUT}.new"
+        with fresh.open("wb") as file:
+            file.write(msgspec.json.encode(_About(_FORMAT, process_id)))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self.path / _ABOUT)
+        return process_id
+
+    def _about(self) -> _About | None:
+        try:
+            about = msgspec.json.decode((self.path / _ABOUT).read_bytes(), type=_About)
+            uuid.UUID(about.process_id)
+        except (FileNotFoundError, ValueError):  # msgspec's errors are ValueErrors
+            return None
+        return about
+
+
+def _locked(path: Path) -> int:
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(file, 0)
+        os.write(file, b"%d\n" % os.getpid())
+    except BlockingIOError:
+        holder = os.pread(file, 32, 0).decode("ascii", "replace").strip()
+        os.close(file)
+        raise StateDirectoryError(
+            f"the state directory {path.parent} is used by another process" + (f" ({holder})" if holder else "") + "; "
+            "give each instance on this machine a state_dir of its own, or end that process"
+        ) from None
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def _file_name(name: str) -> str:
+    """A name that any file system takes."""
+    quoted = quote(name, safe="")
+    return quoted.replace(".", "%2E") if quoted.strip(".") == "" else quoted
+
+
+def _task(home: Path) -> TaskId | None:
+    try:
+        return TaskId.parse(unquote(home.name)) if home.is_dir() else None
+    except ValueError:
+        return None
+
+
+def _names(home: Path) -> list[str]:
+    return sorted(unquote(each.name) for each in home.iterdir() if each.is_dir())

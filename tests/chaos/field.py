@@ -1,0 +1,142 @@
+"""Where it happens: a broker, the topics, instances, and flights that keep coming."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from confluent_kafka import KafkaError, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kohort.testing import BrokerProcess
+
+from .flights import AIRLINES, Flight
+from .instances import Instance
+from .results import Results
+
+__all__ = ["PARTITIONS", "SESSION_MS", "Field", "Server", "apache_kafka", "kohort_broker"]
+
+PARTITIONS = 4
+SESSION_MS = 4_000
+APPLICATION = "delays"
+
+
+class Server(Protocol):
+    """A broker that can be killed and comes back with what it had."""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Its address."""
+
+    def kill(self) -> None:
+        """As a crash does."""
+
+    def start(self) -> None:
+        """On the same data and port."""
+
+
+_GROUPS = {
+    "group.streams.min.session.timeout.ms": 1_000, "group.streams.session.timeout.ms": SESSION_MS,
+    "group.streams.min.heartbeat.interval.ms": 100, "group.streams.heartbeat.interval.ms": 500,
+    "group.streams.initial.rebalance.delay.ms": 0,
+    "group.streams.min.task.offset.interval.ms": 500, "group.streams.task.offset.interval.ms": 1_000,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1_000,
+}  # fmt: skip
+
+
+@contextmanager
+def kohort_broker() -> Iterator[Server]:
+    """Kohort's."""
+    with BrokerProcess(_GROUPS) as broker:
+        yield broker
+
+
+@contextmanager
+def apache_kafka() -> Iterator[Server]:
+    """Apache Kafka, the newest there is."""
+    from tests.interop.newest_kafka import NewestKafka
+
+    class Node(NewestKafka):
+        @property
+        def bootstrap_servers(self) -> str:
+            return self.bootstrap
+
+    with tempfile.TemporaryDirectory(prefix="kohort-kafka-") as directory:
+        node = Node(Path(directory) / "node", {key: str(value) for key, value in _GROUPS.items()})
+        node.start()
+        try:
+            yield node
+        finally:
+            if node.process is not None:
+                node.kill()
+
+
+class Field:
+    """A broker with the application's topics, and the flights that were sent so far."""
+
+    def __init__(self, server: Server, directory: Path) -> None:
+        self.server = server
+        self.directory = directory
+        self.flights: list[Flight] = []
+        self._stack = ExitStack()
+        self._failed: list[KafkaError] = []
+        servers = server.bootstrap_servers
+        admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        names = ("flights", "airlines", "delays-by-hour")
+        for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in names]).values():
+            made.result()
+        self._producer = Producer({
+            "bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 20, "log_level": 0,
+            "partitioner": "murmur2_random", "delivery.timeout.ms": 120_000,
+        })  # fmt: skip
+        for carrier, name in AIRLINES.items():
+            self._producer.produce("airlines", f'{{"carrier":"{carrier}","name":"{name}"}}', carrier)
+        self._producer.flush()
+        self.results = Results(servers, "delays-by-hour", PARTITIONS)
+        self._stack.callback(self.results.close)
+
+    def close(self) -> None:
+        """Kill the instances that run."""
+        self._stack.close()
+
+    def instance(self, name: str, *options: str) -> Instance:
+        """Start an instance; it's killed in the end, if it still runs."""
+        made = Instance(self.directory / name, self.server.bootstrap_servers, "--application-id", APPLICATION, *options)
+        return self._stack.enter_context(made)
+
+    def send(self, flights: Sequence[Flight], seconds: float) -> Iterator[float]:
+        """Send flights evenly over some time, and give the seconds that have passed, a few times a second."""
+        began = time.monotonic()
+        sent = 0
+        while sent < len(flights):
+            passed = time.monotonic() - began
+            due = min(len(flights), int(len(flights) * passed / seconds) + 1)
+            for flight in flights[sent:due]:
+                self._producer.produce("flights", flight.value(), flight.carrier, on_delivery=self._delivered)
+            sent = due
+            self._producer.poll(0.1)
+            self.results.read(0.05)
+            yield passed
+        self.flights += flights
+
+    def settle(self, patience: float) -> list[str]:
+        """Wait until the output counts all flights that were sent, and say where it isn't what it should be."""
+        if left := self._producer.flush(patience):
+            return [f"{left} flights couldn't be sent"]
+        if self._failed:
+            return [f"{len(self._failed)} flights couldn't be sent: {self._failed[0]}"]
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline:
+            self.results.read()
+            if not self.results.differences(self.flights):
+                self.results.read(2)  # and nothing follows that changes it
+                break
+        return self.results.differences(self.flights)
+
+    def _delivered(self, error: KafkaError | None, _: object) -> None:
+        if error is not None:
+            self._failed.append(error)

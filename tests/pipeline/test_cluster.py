@@ -1,0 +1,89 @@
+"""The same program on a Spark standalone cluster: a master and two workers, whose executors fetch by themselves."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+
+from tests.chaos.field import Field, kohort_broker
+from tests.chaos.flights import made_up
+
+SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
+
+
+def test_executors_of_a_cluster_run_the_application(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        server = stack.enter_context(kohort_broker())
+        master = stack.enter_context(cluster(tmp_path / "spark", workers=2))
+        field = Field(server, tmp_path)
+        stack.callback(field.close)
+        instance = field.instance("one", "--master", master, "--standbys", "0")
+        for _ in field.send(made_up(seed=1, number=2_000), seconds=1):
+            pass
+        assert field.settle(patience=120) == [], instance.tail()
+        # The driver of such an application has no executor of its own: whoever fetched was in one of these.
+        executors = {path.parents[1].name for path in (tmp_path / "spark").glob("worker-*/app-*/*")}
+        assert executors == {"worker-0", "worker-1"}
+        assert instance.stop() == 0, instance.tail()
+
+
+@contextmanager
+def cluster(directory: Path, workers: int) -> Iterator[str]:
+    """A standalone cluster of one core and 600 MB a worker; the master's address."""
+    port = free_port()
+    with ExitStack() as stack:
+        master = directory / "master.log"
+        run(stack, master, "master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
+        wait_for(lambda: "I have been elected leader" in master.read_text(errors="replace"), "the master leads")
+        for number in range(workers):
+            work = directory / f"worker-{number}"
+            run(
+                stack, directory / f"worker-{number}.log", "worker.Worker", "--host", "127.0.0.1", "--cores", "1",
+                "--memory", "600m", "--webui-port", "0", "--work-dir", str(work), f"spark://127.0.0.1:{port}",
+            )  # fmt: skip
+        text = "Registering worker"
+        wait_for(lambda: master.read_text(errors="replace").count(text) == workers, "the workers are registered")
+        yield f"spark://127.0.0.1:{port}"
+
+
+def run(stack: ExitStack, log: Path, name: str, *options: str) -> None:
+    """Run a daemon of Spark's until the stack is closed."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    environment = {
+        **os.environ,
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [str(SPARK_CLASS), f"org.apache.spark.deploy.{name}", *options],
+            stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment,
+        )  # fmt: skip
+
+    def end() -> None:
+        process.terminate()
+        process.wait(30)
+
+    stack.callback(end)
+
+
+def wait_for(condition: Callable[[], bool], what: str, within: float = 60) -> None:
+    deadline = time.monotonic() + within
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {within} s: {what}"
+        time.sleep(0.1)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
