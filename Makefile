@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Compiled kernels and tool caches live here, so that a clone stays clean.
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 
-.PHONY: help setup demo test lint types format bench bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client simulate availability chaos scale clean
+.PHONY: help setup demo tour test lint types format bench bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client bench-pipeline simulate availability chaos scale clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -17,8 +17,12 @@ $(READY): scripts/setup pyproject.toml constraints.txt
 	@scripts/setup $(VENV)
 	@touch $@
 
-demo: $(READY) ## A tour of the inspector, on real bytes
-	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/demo
+# More options: make demo DEMO="--records 50000 --keep"
+demo: $(READY) ## A streams application on a year of flights, through a crash, beside a batch job (needs Java 17)
+	@$(BIN)/kohort demo --cache .cache --directory .cache/demo $(DEMO)
+
+tour: $(READY) ## A tour of the inspector, on real bytes
+	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/tour
 
 # Many tests wait for servers, so there are half as many workers again as there are cores.
 WORKERS ?= $(shell expr $$(nproc) \* 3 / 2)
@@ -47,7 +51,7 @@ simulate: $(READY) ## More seeds of the simulation: make simulate FIRST=1000 SEE
 availability: $(READY) ## Availability of stateful tasks over a rolling restart and a scale-out, simulated
 	@$(BIN)/python -m tests.simulation --availability
 
-bench: bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client ## All benchmarks
+bench: bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client bench-pipeline ## All benchmarks
 
 bench-wire: $(READY) ## Messages and record batches, beside kio
 	@$(BIN)/python benchmarks/wire.py
@@ -66,6 +70,9 @@ bench-heartbeats: $(READY) ## Heartbeats of a streams group of 1,000 members (ne
 
 bench-client: $(READY) ## The client beside confluent-kafka and aiokafka (Java and Maven for Apache Kafka)
 	@$(BIN)/python -m benchmarks.client
+
+bench-pipeline: $(READY) ## The pipeline beside Structured Streaming, Kafka Streams and quixstreams (Java and Maven)
+	@$(BIN)/python -m benchmarks.pipeline
 
 ROUNDS ?= 20
 chaos: $(READY) ## The pipeline under fire: instances killed and paused, the broker restarted: make chaos ROUNDS=20

@@ -3,8 +3,8 @@
     make bench-pipeline
     python -m benchmarks.pipeline --replays 1 --seconds 10 --only throughput --contenders kohort structured
 
-Each counts delays by origin and hour (count, mean, worst, and the 90th percentile where it can), one after the other, in
-processes of its own; an independent consumer reads what is committed. All have the defaults of their makers but for
+Each counts delays by origin and hour (count, mean, worst, and the 90th percentile where it can), one after the other,
+in processes of its own; an independent consumer reads what is committed. All have the defaults of their makers but for
 what a program here says; results are compared with a batch over the same flights.
 """
 

@@ -83,60 +83,78 @@ class Contender:
 
 
 class Kohort(Contender):
+    """Kohort's own pipeline."""
+
     name, title = "kohort", "Kohort"
     takes_over = True
 
     def tools(self) -> tuple[str, ...]:
+        """Commands that it needs."""
         return ("java",)
 
     def missing(self) -> str | None:
+        """What isn't there on this machine."""
         return super().missing() or (None if find_spec("kohort.spark.running") else "kohort.spark.running not found")
 
     def command(self, job: Job) -> list[str]:
+        """Starts an instance."""
         return [sys.executable, "-m", "benchmarks.pipeline.programs.kohort", job.json()]
 
 
 class Structured(Contender):
+    """Spark's own streaming."""
+
     name, title = "structured", "Structured Streaming"
     remarks = ("Structured Streaming's results are written at least once; after SIGKILL it is restarted at once",)
 
     def tools(self) -> tuple[str, ...]:
+        """Commands that it needs."""
         return ("java", "mvn")
 
     def prepare(self) -> None:
+        """Fetch and build what it needs."""
         connector()
 
     def command(self, job: Job) -> list[str]:
+        """Starts an instance."""
         return [sys.executable, str(PROGRAMS / "structured.py"), job.json(jars=connector())]
 
 
 class KafkaStreams(Contender):
+    """Apache Kafka's library, in Java."""
+
     name, title = "streams", "Kafka Streams"
     takes_over = True
     remarks = ("Kafka Streams has no quantiles: no p90",)
 
     def tools(self) -> tuple[str, ...]:
+        """Commands that it needs."""
         return ("java", "mvn")
 
     def prepare(self) -> None:
+        """Fetch and build what it needs."""
         _built("streams")
 
     def command(self, job: Job) -> list[str]:
+        """Starts an instance."""
         target = _built("streams")
         path = f"{target / 'classes'}:{target / 'dependency'}/*"
         return ["java", *JAVA_FLAGS, "-cp", path, "kohort.benchmarks.Delays", job.json()]
 
 
 class Quix(Contender):
+    """A streams library in Python, in a virtual environment of its own."""
+
     name, title = "quix", "quixstreams"
     share = 0.05
     tells_when_idle = False
     remarks = (
         "quixstreams has no quantiles: no p90; a process of it has one thread",
-        "  after SIGKILL it is restarted at once; the transaction it left open holds readers up until it times out (60 s)",
+        "  after SIGKILL it is restarted at once; the transaction that it left open holds readers up for its 60 s",
     )
 
     def prepare(self) -> None:
+        """Fetch and build what it needs."""
         if not (QUIX / ".ready").exists():
             venv.create(QUIX, with_pip=True, clear=True)
             command = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "quixstreams==3.28.1"]
@@ -144,6 +162,7 @@ class Quix(Contender):
             (QUIX / ".ready").touch()
 
     def command(self, job: Job) -> list[str]:
+        """Starts an instance."""
         return [str(QUIX / "bin" / "python"), str(PROGRAMS / "quix.py"), job.json()]
 
 

@@ -37,6 +37,7 @@ class Row:
     form: str
 
     def cell(self, found: Found) -> str:
+        """The figure as text; empty: not measured."""
         measured = getattr(found, self.measure)
         return "" if measured is None else self.form.format(self.figure(measured))
 
@@ -47,7 +48,7 @@ ROWS = {
     "rate": Row("  throughput", "throughput", lambda found: found.rate, "{:,.0f} records/s"),
     "cpu": Row("  processor time, start-up too", "throughput", lambda found: found.cpu, "{:,.1f} s"),
     "each": Row("    a record", "throughput", lambda found: found.cpu / found.records * 1e6, "{:,.1f} µs"),
-    "broker": Row("    the broker's a record", "throughput", lambda found: found.broker_cpu / found.records * 1e6, "{:,.1f} µs"),
+    "broker": Row("    the broker's", "throughput", lambda found: found.broker_cpu / found.records * 1e6, "{:,.1f} µs"),
     "memory": Row("  peak memory", "throughput", lambda found: found.memory, "{:,.0f} MiB"),
     "written": Row("  results written", "throughput", lambda found: found.results, "{:,}"),
     "p50": Row("steady rate: latency, median", "latency", lambda found: found.p50 * 1000, "{:,.0f} ms"),

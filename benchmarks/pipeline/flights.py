@@ -37,14 +37,17 @@ class Expected:
 
     @property
     def n(self) -> int:
+        """How many flights."""
         return len(self.delays)
 
     @property
     def mean(self) -> float:
+        """Minutes."""
         return float(self.delays.mean())
 
     @property
     def worst(self) -> int:
+        """Minutes."""
         return int(self.delays[-1])
 
     def rank(self, value: float) -> tuple[float, float]:

@@ -39,6 +39,7 @@ class Instance:
 
     @property
     def pid(self) -> int:
+        """Of the process that was started last."""
         return self._process.pid
 
     def start(self) -> None:

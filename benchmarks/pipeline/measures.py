@@ -39,8 +39,8 @@ BROKER_SETTINGS = {
 SETTLING = 20
 """Seconds of the steady rate before anything counts: programs compile, caches fill."""
 
-PATIENCE = 90
-"""Seconds that nothing may come for, before it is given up."""
+PATIENCE = 300
+"""Seconds that nothing may come for, before it is given up: Structured Streaming takes all in its first batch."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,7 @@ class Throughput:
 
     @property
     def rate(self) -> float:
+        """Records a second."""
         return self.records / self.seconds
 
 
@@ -233,8 +234,17 @@ class Bench:
         title: str,
         event: tuple[float, Callable[[], None]] | None = None,
     ) -> tuple[dict[Group, np.ndarray], list[str]]:
-        """Read results until the load is over and all of it is told of; the event happens so many seconds after the
-        first result. What was sent, and how the results differ from a batch's."""
+        """Read results until the load is over and all of it is told of.
+
+        Returns:
+            When flights were sent, by group; and where results differ from a batch's.
+
+        Args:
+            load: the process that sends.
+            results, instances: what is read, and who writes it.
+            title: what is said meanwhile.
+            event: happens so many seconds after the first result.
+        """
         first: float | None = None
         try:
             while load.poll() is None:

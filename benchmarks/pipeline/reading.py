@@ -10,7 +10,7 @@ import sys
 import time
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 
 
 def main(source: str, servers: str, topic: str, rounds: str, jars: str = "") -> None:
@@ -27,7 +27,9 @@ def main(source: str, servers: str, topic: str, rounds: str, jars: str = "") -> 
     for _ in range(int(rounds) + 1):
         began = time.perf_counter()
         records = spark.read.format(source).option("kafka.bootstrap.servers", servers).option("subscribe", topic).load()
-        found = records.agg(F.count("*").alias("n"), F.sum(F.length("value")).alias("bytes"), F.max("offset")).collect()
+        found = records.agg(
+            fn.count("*").alias("n"), fn.sum(fn.length("value")).alias("bytes"), fn.max("offset")
+        ).collect()
         taken.append(time.perf_counter() - began)
     print(json.dumps({"records": found[0].n, "bytes": found[0].bytes, "first": taken[0], "seconds": taken[1:]}))
     spark.stop()

@@ -59,25 +59,22 @@ def main() -> None:
     """Run an instance until it is stopped (Ctrl+C, SIGTERM)."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("servers", nargs="?", default="localhost:9092", help="HOST:PORT of a broker")
-    parser.add_argument("--state-dir", type=Path, help="where state is kept; each instance has its own")
+    parser.add_argument("--state-dir", type=Path, help="where state is kept; an instance's own")
     parser.add_argument("--endpoint", metavar="HOST:PORT", help="where queries are answered")
     parser.add_argument("--journal", type=Path, help="write what happens to this file, a JSON object a line")
     parser.add_argument("--master", help="Spark's master: local[2], spark://…; local[*] unless Spark knows better")
     parser.add_argument("--describe", action="store_true", help="print the topology, and end")
     options = parser.parse_args()
 
-    builder = SparkSession.builder.appName("flight-delays").config("spark.ui.enabled", "false")
+    builder = SparkSession.builder.appName("flight-delays")
     spark = (builder.master(options.master) if options.master else builder).getOrCreate()
-    app = flight_delays(options.servers, state_dir=options.state_dir, application_server=options.endpoint)
+    app = flight_delays(
+        options.servers, state_dir=options.state_dir, application_server=options.endpoint, journal=options.journal
+    )
     if options.describe:
         print(app.describe(spark))
-        return
-    listeners = []
-    if options.journal:
-        from kohort.spark.serving.journal import Journal
-
-        listeners.append(Journal(options.journal))
-    app.run(spark, listeners=listeners)
+    else:
+        app.run(spark)
 
 
 if __name__ == "__main__":

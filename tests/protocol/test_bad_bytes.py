@@ -142,10 +142,10 @@ def test_memory_is_bounded_by_the_input() -> None:
 @pytest.mark.parametrize(
     ("value", "version"),
     [
-        (DescribeGroupsRequest(groups=("",) * 200_000), 5),
-        (OffsetFetchRequest(topics=[OffsetFetchRequest.Topic(partition_indexes=tuple(range(100_000)))]), 7),
-        (HeartbeatRequest(unknown_tags=dict.fromkeys(range(100_000), b"")), 4),
-        (MetadataRequest(topics=[MetadataRequest.Topic()] * 20_000), 12),
+        (DescribeGroupsRequest(groups=("",) * 40_000), 5),
+        (OffsetFetchRequest(topics=[OffsetFetchRequest.Topic(partition_indexes=tuple(range(40_000)))]), 7),
+        (HeartbeatRequest(unknown_tags=dict.fromkeys(range(20_000), b"")), 4),
+        (MetadataRequest(topics=[MetadataRequest.Topic()] * 10_000), 12),
     ],
     ids=["strings", "numbers", "tags", "structs"],
 )

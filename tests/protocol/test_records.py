@@ -614,7 +614,7 @@ sources = [bytes.fromhex(text) for text in {[joined(sample(8), compression=codec
 pieces = [b"\\xff" * 9 + b"\\x01", b"\\xff" * 10, b"\\x80" * 9, b"\\xfe\\xff\\xff\\xff\\x0f"]
 pieces += [b"\\x01", b"\\x00", b"\\x7f"]
 refused = 0
-for index in range(30_000):
+for index in range(12_000):
     raw = bytearray(sources[0] if index % 20 else sources[1])
     for _ in range(draw.randrange(1, 4)):
         at = draw.randrange(61, len(raw))
@@ -624,7 +624,7 @@ for index in range(30_000):
         decode_columns(raw, check=False)
     except CorruptRecordError:
         refused += 1
-assert refused > 10_000, refused
+assert refused > 4_000, refused
 """
     environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": tempfile.mkdtemp()}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)

@@ -22,8 +22,8 @@ KINDS = ("classic", "streams")
 def run(kind: str, seed: int, size: str) -> Counter[str]:
     """One seed of one kind."""
     if kind == "classic":
-        return classic.simulate(seed, classic.LARGE if size == "large" else classic.SMALL)
-    return streams.simulate(seed, streams.LARGE if size == "large" else streams.SMALL)
+        return classic.simulate(seed, classic.SIZES[size])
+    return streams.simulate(seed, streams.SIZES[size])
 
 
 def main() -> int:
@@ -32,7 +32,7 @@ def main() -> int:
     )
     parser.add_argument("--seeds", type=int, default=1_000, help="number of seeds to run")
     parser.add_argument("--first", type=int, default=1, help="the first of them")
-    parser.add_argument("--size", choices=["small", "large"], default="small", help="groups and members a run has")
+    parser.add_argument("--size", choices=[*classic.SIZES], default="small", help="groups and members a run has")
     parser.add_argument("--kind", choices=[*KINDS, "all"], default="all", help="which groups")
     parser.add_argument("--availability", action="store_true", help="print how available stateful tasks are, instead")
     options = parser.parse_args()

@@ -41,6 +41,11 @@ class Scale:
 
 SMALL = Scale(groups=3, members=6, chaos_ms=180_000, pause_ms=2_500)
 LARGE = Scale(groups=250, members=16, chaos_ms=600_000, pause_ms=150, session_ms=30_000, rebalance_ms=60_000)
+SIZES = {
+    "small": SMALL,
+    "medium": replace(LARGE, groups=50, pause_ms=750),  # each group of it has a life as in the large one
+    "large": LARGE,
+}
 
 
 class Scenario:
@@ -201,7 +206,7 @@ def simulate(seed: int, scale: Scale) -> Counter[str]:
     try:
         world = scenario.run()
     except Exception as error:
-        size = "large" if scale is LARGE else "small"
+        size = next(name for name, known in SIZES.items() if known == scale)
         events = "\n".join(" ".join(map(str, event)) for event in scenario.world.trace)
         command = f"python -m tests.simulation --first {seed} --seeds 1 --size {size}"
         raise InvariantError(f"seed {seed}: {error}\nthe last events:\n{events}\nrepeat with: {command}") from error

@@ -20,6 +20,7 @@ class Started:
 
     @classmethod
     def tell(cls) -> None:
+        """The first call counts."""
         if not cls.told:
             cls.told = True
             print(f"started {time.time()}", flush=True)

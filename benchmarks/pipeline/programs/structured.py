@@ -10,7 +10,7 @@ import sys
 import time
 
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import functions as fn
 
 
 def main(servers: str, source: str, results: str, directory: str, jars: str, **_: object) -> None:
@@ -33,21 +33,21 @@ def main(servers: str, source: str, results: str, directory: str, jars: str, **_
         .load()
     )
     schema = "origin string, dep_delay bigint, time_hour timestamp"
-    flights = records.select(F.from_json(F.col("value").cast("string"), schema).alias("flight")).select("flight.*")
+    flights = records.select(fn.from_json(fn.col("value").cast("string"), schema).alias("flight")).select("flight.*")
     by_hour = (
         flights.where("dep_delay is not null")
-        .groupBy("origin", F.window("time_hour", "1 hour"))
+        .groupBy("origin", fn.window("time_hour", "1 hour"))
         .agg(
-            F.count("*").alias("n"),
-            F.avg("dep_delay").alias("mean"),
-            F.max("dep_delay").alias("worst"),
-            F.percentile_approx("dep_delay", 0.9).alias("p90"),
+            fn.count("*").alias("n"),
+            fn.avg("dep_delay").alias("mean"),
+            fn.max("dep_delay").alias("worst"),
+            fn.percentile_approx("dep_delay", 0.9).alias("p90"),
         )
     )
-    hour = F.date_format("window.start", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'").alias("window")
-    value = F.to_json(F.struct("origin", hour, "n", "mean", "worst", "p90"))
+    hour = fn.date_format("window.start", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'").alias("window")
+    value = fn.to_json(fn.struct("origin", hour, "n", "mean", "worst", "p90"))
     query = (
-        by_hour.select(F.concat_ws("|", "origin", hour).alias("key"), value.alias("value"))
+        by_hour.select(fn.concat_ws("|", "origin", hour).alias("key"), value.alias("value"))
         .writeStream.format("kafka")
         .outputMode("update")
         .option("kafka.bootstrap.servers", servers)

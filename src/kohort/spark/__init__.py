@@ -1,1 +1,69 @@
-"""Streams applications in PySpark."""
+"""Streams applications in PySpark: programs whose tasks a streams group places, with state, standbys and exactly-once.
+
+    from kohort.spark import StreamsApp, avg, count, window
+
+Nothing is imported before it is asked for: a worker that only fetches loads no Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from kohort.spark.app import StreamsApp
+    from kohort.spark.program.aggregates import (
+        Aggregation,
+        aggregation,
+        approx_distinct,
+        approx_percentile,
+        avg,
+        collect,
+        count,
+        first,
+        last,
+        max_,
+        min_,
+        stddev,
+        sum_,
+        variance,
+    )
+    from kohort.spark.program.compiled import Program
+    from kohort.spark.program.errors import ProgramError
+    from kohort.spark.program.policies import DeadLetter, Drop, Fail
+    from kohort.spark.program.settings import AppSettings
+    from kohort.spark.program.streams import Aggregated, GlobalTable, GroupedStream, Stream, Table
+    from kohort.spark.program.windows import window
+
+__all__ = [
+    "Aggregated", "Aggregation", "AppSettings", "DeadLetter", "Drop", "Fail", "GlobalTable", "GroupedStream", "Program",
+    "ProgramError", "Stream", "StreamsApp", "Table", "aggregation", "approx_distinct", "approx_percentile", "avg",
+    "collect", "count", "first", "last", "max_", "min_", "stddev", "sum_", "variance", "window",
+]  # fmt: skip
+
+# Spark starts its Python workers with "python3" unless told otherwise: on one machine often another Python than this
+# one, without the packages that are installed here. It is asked for when Spark's JVM starts, so it is set here, where a
+# program that uses Kohort comes by before it makes a session. Clusters have it set (spark-submit does so from
+# spark.pyspark.python), and then it stays.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+_STREAMS: Final = ("Aggregated", "GlobalTable", "GroupedStream", "Stream", "Table")
+_HOME: Final = {
+    "StreamsApp": "app",
+    "AppSettings": "program.settings",
+    "DeadLetter": "program.policies",
+    "Drop": "program.policies",
+    "Fail": "program.policies",
+    "Program": "program.compiled",
+    "ProgramError": "program.errors",
+    "window": "program.windows",
+    **dict.fromkeys(_STREAMS, "program.streams"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME.get(name, 'program.aggregates')}"), name)

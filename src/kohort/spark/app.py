@@ -125,7 +125,7 @@ class StreamsApp:
         on_error: ErrorPolicy | None = None,
         avro_schema: str | None = None,
     ) -> GlobalTable:
-        """A topic's last record of each key, all of them on every instance: for small tables, which any stream can be joined to.
+        """A topic's last record of each key, all of them on every instance: for small tables, joined to any stream.
 
         Args and errors are those of `table`.
         """
@@ -192,7 +192,9 @@ class StreamsApp:
         is_global: bool,
     ) -> TableDef:
         what = "global_table" if is_global else "table"
-        source = self._source(what, topic, schema, format, column_names(f"{what} {topic!r}: key", key), on_error, avro_schema)
+        source = self._source(
+            what, topic, schema, format, column_names(f"{what} {topic!r}: key", key), on_error, avro_schema
+        )
         definition = TableDef(check_name(f"{what} {topic!r}: name", name or topic), source, is_global)
         self._graph.sources.append(definition)
         return definition
@@ -231,8 +233,8 @@ class StreamsApp:
 
 
 def _session(spark: SparkSession | None) -> SparkSession:
-    if spark is not None:
-        return spark
-    from pyspark.sql import SparkSession
+    if spark is None:
+        from pyspark.sql import SparkSession
 
-    return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+        spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    return spark

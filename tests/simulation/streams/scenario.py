@@ -55,6 +55,11 @@ SMALL = Scale(groups=2, processes=4, threads=3, partitions=6, chaos_ms=360_000, 
 LARGE = Scale(
     groups=10, processes=50, threads=4, partitions=100, chaos_ms=30_000, pause_ms=3_000, thorough=101, full=True
 )
+SIZES = {
+    "small": SMALL,
+    "medium": replace(LARGE, groups=2, pause_ms=15_000),  # each group of it is as large as in the large one
+    "large": LARGE,
+}
 
 
 class Scenario:
@@ -326,7 +331,7 @@ def simulate(seed: int, scale: Scale) -> Counter[str]:
     try:
         world = scenario.run()
     except Exception as error:
-        size = "large" if scale is LARGE else "small"
+        size = next(name for name, known in SIZES.items() if known == scale)
         events = "\n".join(" ".join(map(str, event)) for event in scenario.world.trace)
         command = f"python -m tests.simulation --kind streams --first {seed} --seeds 1 --size {size}"
         raise InvariantError(f"seed {seed}: {error}\nthe last events:\n{events}\nrepeat with: {command}") from error

@@ -40,6 +40,16 @@ def test_numbers_stay_as_they_are_written() -> None:
     assert parse_key(info, '{"price":1.0E10,"good":false}').stored == b'{"price":1.0E10,"good":false}'
 
 
+def test_times_among_the_columns() -> None:
+    info = StoreInfo("s", (("at", "timestamp"), ("local", "timestamp_ntz"), ("day", "date")), False, True, "0")
+    stored = b'{"at":"2013-01-01T04:00:00.250000Z","local":"2013-01-01T05:00:00.000000","day":"2013-01-01"}'
+    assert parse_key(info, "2013-01-01T05:00:00.25+01:00,2013-01-01T05,2013-01-01").stored == stored
+    assert (
+        parse_key(info, '{"day":"2013-01-01","at":"2013-01-01T04:00:00.25","local":"2013-01-01 05"}').stored == stored
+    )
+    assert parse_key(info, "x,y,z").stored == b'{"at":"x","local":"y","day":"z"}'
+
+
 def test_text_keys() -> None:
     assert parse_key(AIRLINES, "U{A@,").stored == b"U{A@,"
     assert parse_key(AIRLINES, "\udcff").stored == b"\xff"  # any bytes, as URLs can have them

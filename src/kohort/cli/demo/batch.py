@@ -39,12 +39,10 @@ def main(program: Path, files: Path, result: Path) -> None:
     spark = (
         SparkSession.builder.master("local[*]")
         .appName("flight-delays-batch")
-        .config("spark.ui.enabled", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")
         .getOrCreate()
     )
-    spark.sparkContext.setLogLevel("ERROR")
     unfinished = result.with_suffix(".part")
     with unfinished.open("w") as out:
         for row in _rows(aggregations(spark, files, sky_of(program))):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rich.padding import Padding
 from rich.text import Text
 
 from kohort.cli.client.tables import table
@@ -13,11 +14,11 @@ from kohort.cli.demo.charts.delays import draw_delays
 from kohort.cli.demo.charts.instances import draw_instances
 from kohort.cli.demo.comparing import Groups
 from kohort.cli.demo.instances import Instance
-from kohort.cli.demo.journals import read_life
 from kohort.cli.demo.page import write_page
 from kohort.cli.demo.plan import SETTINGS, Plan, program
 from kohort.cli.demo.timeline import Timeline
 from kohort.cli.terminal import out
+from kohort.spark.serving.journals import read_journals
 
 __all__ = ["Outcome", "conclude", "what_next"]
 
@@ -62,10 +63,10 @@ def conclude(outcome: Outcome) -> int:
         out.print(Text(f"   {each}"))
     if len(outcome.differences) > _SHOWN:
         out.print(f"   and {len(outcome.differences) - _SHOWN:,} more")
-    first, second = outcome.instances
-    timeline = Timeline([read_life(first, outcome.killed), read_life(second, None)])
+    killed = {} if outcome.killed is None else {outcome.instances[0].name: outcome.killed}
+    timeline = Timeline(read_journals(*(each.journal for each in outcome.instances)), killed)
     facts = _facts(timeline, outcome)
-    out.print(table(("   What", ">How much"), [(f"   {name}", value) for name, value in facts]))
+    out.print(Padding(table(("What", ">How much"), facts), (0, 0, 0, 3), expand=False))
     directory = outcome.plan.directory
     delays = draw_delays(outcome.stream["delays-by-hour"], outcome.stream["delays-by-sky"], directory / "delays.png")
     instances = draw_instances(timeline, directory / "instances.png")
@@ -94,7 +95,7 @@ def what_next(outcome: Outcome) -> None:
     host, port = outcome.instances[1].endpoint
     page = f"http://{host}:{port}"
     window = max(key[0] for key in outcome.stream["delays-by-hour"])[:-5] + "Z"
-    out.print("\n[bold magenta]Broker and instance 2 go on, until Ctrl+C. In another terminal:[/]")
+    out.print("\n[bold magenta]Broker and instance-2 go on, until Ctrl+C. In another terminal:[/]")
     for what, command in (
         ("one more instance: it gets its share of the tasks, once it has their state",
          f"python {program()} {outcome.servers} --master 'local[1]' --state-dir {outcome.plan.run / 'instance-3'}"),
@@ -109,9 +110,9 @@ def what_next(outcome: Outcome) -> None:
 def _facts(timeline: Timeline, outcome: Outcome) -> list[tuple[str, str]]:
     spent = timeline.ended - timeline.began
     facts = [
-        ("Flights", f"{timeline.records:,}"),
-        ("Throughput, mean (they came at that pace)", f"{timeline.records / spent:,.0f} flights/s"),
-        ("Throughput, best second", f"{timeline.busiest(1.0):,.0f} flights/s"),
+        ("Flights", f"{timeline.flights:,}"),
+        ("Throughput, mean (they came at that pace)", f"{timeline.flights / spent:,.0f} flights/s"),
+        ("Throughput, best second", f"{max(timeline.throughput.total):,.0f} flights/s"),
     ]
     pauses = timeline.takeovers()
     if pauses:

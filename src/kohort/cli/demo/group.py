@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from kohort.cli.client.tables import partitions_text, table
@@ -35,7 +36,7 @@ class View:
     @property
     def settled(self) -> bool:
         """Whether every member has the tasks that it shall have, and there are some."""
-        states = [member.streams for member in self.group.members]
+        states = [member.streams for member in self.group.members if self.group.state.lower() == "stable"]
         return bool(states) and all(state and state.tasks and state.tasks == state.target_tasks for state in states)
 
     def behind(self, topic: str) -> int:
@@ -57,12 +58,12 @@ class View:
             (self._name(member), *_tasks(member), "" if member.epoch is None else str(member.epoch))
             for member in self.group.members
         )
-        lines = table(("   Member", "Active", "Standby", "Warm-up", ">Epoch"), rows)
-        return Group(head, lines)
+        lines = table(("Member", "Active", "Standby", "Warm-up", ">Epoch"), rows)
+        return Group(head, Padding(lines, (0, 0, 0, 3), expand=False))
 
     def _name(self, member: GroupMember) -> str:
         endpoint = None if member.streams is None else member.streams.endpoint
-        return "   " + (self.names.get(endpoint, member.member_id) if endpoint else member.member_id)
+        return self.names.get(endpoint, member.member_id) if endpoint else member.member_id
 
 
 async def look(admin: Admin, group_id: str, names: Mapping[tuple[str, int], str]) -> View | None:

@@ -7,6 +7,7 @@ import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from kohort.cli.demo.plan import Plan
 from kohort.cli.demo.processes import Child
@@ -14,12 +15,16 @@ from kohort.cli.demo.processes import Child
 __all__ = ["Instance", "free_port", "start_batch", "start_instance"]
 
 
+_QUIET: Final = ("spark.ui.enabled=false", "spark.ui.showConsoleProgress=false", "spark.log.level=ERROR")
+"""Spark's settings: nobody looks at its pages and bars, and logs are for what goes wrong."""
+
+
 @dataclass(frozen=True, slots=True)
 class Instance:
     """One of them.
 
     Attributes:
-        name: "instance 1".
+        name: "instance-1".
         process: the process of its driver.
         endpoint: where it answers queries.
         journal: the file with all that happens to it.
@@ -33,15 +38,15 @@ class Instance:
 
 def start_instance(number: int, program: Path, servers: str, plan: Plan) -> Instance:
     """Start an instance with a directory, a journal and a log of its own."""
-    home = plan.run / f"instance-{number}"
+    name = f"instance-{number}"
+    home = plan.run / name
     home.mkdir(parents=True)
     endpoint = ("127.0.0.1", free_port())
-    journal = home / "journal.jsonl"
+    journal = plan.run / f"{name}.jsonl"
     command = [
         sys.executable, str(program), servers, "--master", f"local[{plan.cores}]", "--state-dir", str(home / "state"),
         "--endpoint", f"{endpoint[0]}:{endpoint[1]}", "--journal", str(journal),
     ]  # fmt: skip
-    name = f"instance {number}"
     return Instance(name, Child(name, command, home / "log.txt", _environment()), endpoint, journal)
 
 
@@ -63,7 +68,7 @@ def _environment() -> dict[str, str]:
     """Spark's workers are to be the Python that runs this, and its drivers to speak to this machine alone."""
     return {
         "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_SUBMIT_ARGS": "--driver-memory 1g pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": f"--driver-memory 1g {' '.join(f'--conf {each}' for each in _QUIET)} pyspark-shell",
         "PYTHONWARNINGS": "ignore::FutureWarning",
         "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
     }

@@ -96,8 +96,7 @@ class AvroDecoder:
         return Decoded(kept, rows, sorted(errors.items()))
 
     def _one_by_one(self, values: pa.Array) -> tuple[list[pa.Array], dict[int, str]]:
-        names = self.schema.names
-        nothing = dict.fromkeys(names)
+        nothing: dict[str, Any] = dict.fromkeys(self.schema.names)
         rows: list[dict[str, Any]] = []
         errors: dict[int, str] = {}
         for number, value in enumerate(values.to_pylist()):
@@ -105,16 +104,27 @@ class AvroDecoder:
             if value is not None:
                 try:
                     source = io.BytesIO(value)
-                    row = fastavro.schemaless_reader(source, self._avro)  # type: ignore[call-arg,assignment]
+                    row = fastavro.schemaless_reader(source, self._avro)  # type: ignore[assignment]
                     if source.tell() != len(value):
                         raise ValueError(f"{len(value) - source.tell()} {kernels.FAULTS[-1]}")
-                    for field in self.schema:
-                        pa.array([row[field.name]], field.type)
                 except Exception as error:
                     row = nothing
                     errors[number] = f"no Avro of this schema: {error or type(error).__name__}"
             rows.append(row)
-        return [pa.array([row[field.name] for row in rows], field.type) for field in self.schema], errors
+        return [self._made(field, [row[field.name] for row in rows], errors) for field in self.schema], errors
+
+    def _made(self, field: pa.Field, column: list[Any], errors: dict[int, str]) -> pa.Array:
+        try:
+            return pa.array(column, field.type)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+            pass
+        for row, value in enumerate(column):
+            try:
+                pa.array([value], field.type)
+            except Exception as error:
+                column[row] = None
+                errors.setdefault(row, f"{field.name}: {error}")
+        return pa.array(column, field.type)
 
 
 class _Flat:

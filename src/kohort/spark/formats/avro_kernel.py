@@ -89,7 +89,7 @@ def read_records(
                 if branch != 1 - nulls[field]:
                     fault = _BRANCH
                     break
-            if kind == INT or kind == LONG or kind == ENUM or kind == BYTES:
+            if kind == INT or kind == LONG or kind == ENUM or kind == BYTES:  # noqa: SIM109  # quicker
                 at, number = _varint(data, at, end)
                 if at < 0:
                     fault = _CUT if at == -1 else _LARGE

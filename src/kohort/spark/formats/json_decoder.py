@@ -11,7 +11,7 @@ from pyspark.sql import types as spark
 
 from kohort.spark.formats import json_kernel as kernels
 from kohort.spark.formats.codec import Decoded, FormatError
-from kohort.spark.formats.json_values import BadValueError, maker, parsed
+from kohort.spark.formats.json_values import BITS, BadValueError, maker, parsed
 from kohort.spark.formats.pieces import Bools, Places, booleans, combined, fixed, gathered, places
 from kohort.spark.formats.text_kernels import is_text, unescape
 from kohort.spark.formats.types import arrow_schema, arrow_type
@@ -44,10 +44,10 @@ class JsonDecoder:
     """Reads values that are one JSON object (RFC 8259, UTF-8) each.
 
     - Fields are found by their exact names; of several with one name, the last counts. One that isn't there is null.
-    - Times are strings in ISO 8601's usual forms (2013-01-31T05:00:00.123Z; a blank for the T, an offset for the Z), UTC
-      if they have no zone; dates are 2013-01-31; bytes are base64.
-    - A whole number may be written as 12.0 or 1e3; what isn't a string becomes one, where a string is wanted, as it does
-      in Spark's `from_json`.
+    - Times are strings in ISO 8601's usual forms (2013-01-31T05:00:00.123Z; a blank for the T, an offset for the Z),
+      UTC if they have no zone; dates are 2013-01-31; bytes are base64.
+    - A whole number may be written as 12.0 or 1e3; what isn't a string becomes one, where a string is wanted, as it
+      does in Spark's `from_json`.
     - NaN, Infinity and -Infinity are numbers.
     - A null, or a field that is missing, is an error where the column is NOT NULL.
 
@@ -214,7 +214,7 @@ _WIDTHS: Final = {kernels.TIMESTAMP: "int64", kernels.WALL_CLOCK: "int64", kerne
 
 
 def _bits(kind: spark.DataType) -> int:
-    return {spark.ByteType: 8, spark.ShortType: 16, spark.IntegerType: 32}.get(type(kind), 64)
+    return BITS.get(type(kind), 64)
 
 
 def _check_text(at: Places, doubtful: Bools) -> None:

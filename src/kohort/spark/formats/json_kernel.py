@@ -83,7 +83,7 @@ def _string(data: Any, at: Any, end: Any) -> Any:
 
 @kernel
 def _number(data: Any, at: Any, end: Any) -> Any:
-    """(where it ends or -1, its digits as a number, how many they are, the power of ten to multiply by, whether whole)."""
+    """(where it ends or -1, its digits as a number, how many they are, the power of ten to multiply by, if whole)."""
     digits = np.uint64(0)
     count, power, whole = 0, 0, True
     if at < end and data[at] == 45:
@@ -234,7 +234,7 @@ def _skip(data: Any, at: Any, end: Any, nesting: Any) -> Any:
 
 @kernel
 def _same(data: Any, at: Any, size: Any, other: Any, other_at: Any) -> Any:
-    for index in range(size):
+    for index in range(size):  # noqa: SIM110
         if data[at + index] != other[other_at + index]:
             return False
     return True
@@ -251,7 +251,7 @@ def _field(data: Any, at: Any, size: Any, names: Any, name_ends: Any) -> Any:
 
 @kernel
 def _value(data: Any, at: Any, end: Any, kind: Any, least: Any, most: Any, nesting: Any) -> Any:
-    """Read a wanted value: (where it ends or -1 if it isn't what is wanted, what was found, start, size, long, double)."""
+    """A wanted value: (where it ends or -1 if it isn't what is wanted, what was found, start, size, long, double)."""
     if at >= end:
         return -1, 0, 0, 0, 0, 0.0
     first = data[at]
@@ -344,8 +344,11 @@ def read_objects(
                     break
                 name_at = at + 1
                 size = key_size[key] if key < _KEYS else -1
-                if size >= 0 and name_at + size < end and data[name_at + size] == 34 and _same(
-                    data, name_at, size, data, key_at[key]
+                if (
+                    size >= 0
+                    and name_at + size < end
+                    and data[name_at + size] == 34
+                    and _same(data, name_at, size, data, key_at[key])
                 ):
                     field = key_field[key]
                     at = name_at + size + 1

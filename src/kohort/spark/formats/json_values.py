@@ -13,13 +13,18 @@ from typing import Any, Final
 
 from pyspark.sql import types as spark
 
-__all__ = ["BadValueError", "Make", "maker", "parsed"]
+__all__ = ["BITS", "BadValueError", "Make", "maker", "parsed"]
 
 Make = Callable[[Any], Any]
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _DAY: Final = datetime.date(1970, 1, 1)
-_BITS: Final = {spark.ByteType: 8, spark.ShortType: 16, spark.IntegerType: 32, spark.LongType: 64}
+BITS: Final[dict[type[spark.DataType], int]] = {
+    spark.ByteType: 8,
+    spark.ShortType: 16,
+    spark.IntegerType: 32,
+    spark.LongType: 64,
+}
 _WIDE: Final = Context(prec=80)
 _SHOWN: Final = 60
 
@@ -50,6 +55,7 @@ class _Number(float):
     """A number with a fraction or an exponent, which knows how it was written."""
 
     __slots__ = ("text",)
+    text: str
 
     def __new__(cls, text: str) -> _Number:
         number = super().__new__(cls, text)
@@ -59,8 +65,8 @@ class _Number(float):
 
 def maker(kind: spark.DataType) -> Make:
     """What makes a column's value of a JSON value other than null; it raises `BadValueError`."""
-    if type(kind) in _BITS:
-        return _whole(_BITS[type(kind)])
+    if type(kind) in BITS:
+        return _whole(BITS[type(kind)])
     match kind:
         case spark.FloatType() | spark.DoubleType():
             return _double
@@ -118,7 +124,7 @@ def _double(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
 
 
 def _boolean(value: Any) -> bool:

@@ -78,9 +78,7 @@ def bitmap(there: Bools) -> pa.Buffer | None:
     return None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
 
 
-def combined(
-    quick: pa.RecordBatch, slow: pa.RecordBatch | None, doubtful: Bools, errors: dict[int, str]
-) -> Decoded:
+def combined(quick: pa.RecordBatch, slow: pa.RecordBatch | None, doubtful: Bools, errors: dict[int, str]) -> Decoded:
     """Rows that were read in one go, and those that were read one by one, brought into order.
 
     Args:

@@ -51,7 +51,9 @@ class PlainDecoder:
             rows = pa.array(np.flatnonzero(good), pa.int64())
             values = values.take(rows).cast(self.schema.field(0).type)
             return Decoded(pa.RecordBatch.from_arrays([values], schema=self.schema), rows, sorted(errors.items()))
-        return Decoded(pa.RecordBatch.from_arrays([values.cast(self.schema.field(0).type)], schema=self.schema), None, [])
+        return Decoded(
+            pa.RecordBatch.from_arrays([values.cast(self.schema.field(0).type)], schema=self.schema), None, []
+        )
 
 
 class PlainEncoder:

@@ -190,7 +190,7 @@ def unescape(data: Any, starts: Any, sizes: Any, found: Any, ends: Any, out: Any
 def _follows(data: Any, at: Any, end: Any, count: Any) -> Any:
     if at + count > end:
         return False
-    for index in range(at, at + count):
+    for index in range(at, at + count):  # noqa: SIM110
         if data[index] & 0xC0 != 0x80:
             return False
     return True

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -50,7 +51,7 @@ from kohort.spark.program.compiled import (
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.policies import DeadLetter, Drop, ErrorPolicy
 
-_JOINED = "_joined."
+_JOINED = "_joined_"
 
 
 class Plans:
@@ -78,7 +79,7 @@ class Plans:
             stage = partials_stage(place, self._servers, priors_of(spec))
             return merged(self._source(place).mapInArrow(stage, priors_schema(spec)), spec)
         flow = self._flow(number)
-        rows = flow.rows(self._rows(place), place)
+        rows = flow.rows(self._rows(place, timestamps=flow.timestamps), place)
         event_time = read.source.event_time if isinstance(read, TopicInput) else read.event_time if read else None
         match branch.terminal:
             case ToTopic():
@@ -102,22 +103,22 @@ class Plans:
     def _source(self, place: Place) -> DataFrame:
         return self._spark.range(0, place.splits, 1, place.splits)
 
-    def _rows(self, place: Place) -> DataFrame:
-        """The input's rows: the columns that any branch uses, `_partition`, `_timestamp`."""
+    def _rows(self, place: Place, *, timestamps: bool) -> DataFrame:
+        """The input's rows: the columns that any branch uses, `_partition`, and `_timestamp` if it's wanted."""
         read = self._part.input
-        own = [(PARTITION, T.IntegerType()), (TIMESTAMP, T.LongType())]
+        own = _own(timestamps)
         if isinstance(read, TopicInput):
             needed = self._used()
             schema = T.StructType([field for field in read.source.schema.fields if field.name in needed])
-            reading = self._reading(read.source, schema, timestamps=True, table=False)
+            reading = self._reading(read.source, schema, timestamps=timestamps, table=False)
             return self._source(place).mapInArrow(rows_stage(place, reading), _with(schema, own))
         assert isinstance(read, RowsInput)
         columns = tuple((field.name, field.dataType) for field in read.schema.fields)
         wired = wire_schema(columns)
-        reading = RowsReading(self._servers, wired.json(), "wire", None, None, "fail", timestamps=True, table=False)
+        reading = RowsReading(self._servers, wired.json(), "wire", None, None, "fail", timestamps, table=False)
         rows = self._source(place).mapInArrow(rows_stage(place, reading), _with(wired, own))
         plain = [from_wire(column(name), kind).alias(name) for name, kind in columns]
-        return rows.select(*plain, PARTITION, TIMESTAMP)
+        return rows.select(*plain, *[name for name, _ in own])
 
     def _reading(self, source: SourceSpec, schema: T.StructType, *, timestamps: bool, table: bool) -> RowsReading:
         return RowsReading(
@@ -130,7 +131,15 @@ class Plans:
             read = self._part.input
             assert isinstance(read, (TopicInput, RowsInput))
             schema = read.source.schema if isinstance(read, TopicInput) else read.schema
-            self._flows[number] = _Flow(self._spark, schema, self._part.branches[number])
+            event_time = read.source.event_time if isinstance(read, TopicInput) else read.event_time
+            branch = self._part.branches[number]
+            try:
+                self._flows[number] = _Flow(self._spark, schema, branch, timestamps=event_time is None)
+            except Exception:
+                # A function of the user's may count on the columns that it knows of. Its rows do without `_timestamp`.
+                if event_time is not None:
+                    raise
+                self._flows[number] = _Flow(self._spark, schema, branch, timestamps=False)
         return self._flows[number]
 
     def _used(self) -> frozenset[str]:
@@ -149,19 +158,20 @@ class Plans:
 class _Flow:
     """A branch's steps, cut at its joins, and the columns that each piece uses."""
 
-    def __init__(self, spark: SparkSession, schema: T.StructType, branch: Branch) -> None:
+    def __init__(self, spark: SparkSession, schema: T.StructType, branch: Branch, *, timestamps: bool) -> None:
+        self.timestamps = timestamps
         self._pieces: list[list[Transform]] = [[]]
         self._joins: list[Join] = []
         for step in branch.steps:
             self._add(step)
-        inputs = [_with(schema, [(PARTITION, T.IntegerType()), (TIMESTAMP, T.LongType())])]
+        inputs = [_with(schema, _own(timestamps))]
         for piece, join in zip(self._pieces, self._joins, strict=False):
             before = _transformed(_empty(spark, inputs[-1]), piece)
             inputs.append(_joined_schema(before.schema, join))
         after: list[str] | None = None
         self._used: list[frozenset[str]] = []
         for number in range(len(self._pieces) - 1, -1, -1):
-            used = used_columns(spark, inputs[number], lambda rows, n=number, a=after: self._end(rows, n, a, branch))
+            used = used_columns(spark, inputs[number], partial(self._end, number, after, branch))
             used |= {PARTITION, TIMESTAMP} & set(inputs[number].names)
             self._used.insert(0, used)
             after = [name for name in inputs[number].names if name in used]
@@ -182,7 +192,7 @@ class _Flow:
             self._joins.append(step)
             self._pieces.append([])
 
-    def _end(self, rows: DataFrame, number: int, after: Sequence[str] | None, branch: Branch) -> DataFrame:
+    def _end(self, number: int, after: Sequence[str] | None, branch: Branch, rows: DataFrame) -> DataFrame:
         """The columns of a piece's result that what comes after it uses."""
         rows = _transformed(rows, self._pieces[number])
         if after is None:
@@ -241,11 +251,17 @@ def _joined_schema(schema: T.StructType, join: Join) -> T.StructType:
 
 
 def _added(join: Join) -> list[T.StructField]:
-    return [T.StructField(each.name, each.dataType) for each in join.table.source.schema.fields if each.name not in join.on]
+    fields = join.table.source.schema.fields
+    return [T.StructField(field.name, field.dataType) for field in fields if field.name not in join.on]
 
 
 def _with(schema: T.StructType, own: Sequence[tuple[str, T.DataType]]) -> T.StructType:
     return T.StructType([*schema.fields, *(T.StructField(name, kind) for name, kind in own)])
+
+
+def _own(timestamps: bool) -> list[tuple[str, T.DataType]]:
+    """The columns that rows have beside their own."""
+    return [(PARTITION, T.IntegerType()), *([(TIMESTAMP, T.LongType())] if timestamps else [])]
 
 
 def _demand_partition(rows: DataFrame, what: str) -> None:
@@ -256,5 +272,5 @@ def _demand_partition(rows: DataFrame, what: str) -> None:
         )
 
 
-def _policy(policy: ErrorPolicy) -> str:
+def _policy(policy: ErrorPolicy) -> Literal["fail", "drop", "dead"]:
     return "dead" if isinstance(policy, DeadLetter) else "drop" if isinstance(policy, Drop) else "fail"

@@ -10,9 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 
-def used_columns(
-    spark: SparkSession, schema: StructType, build: Callable[[DataFrame], DataFrame]
-) -> frozenset[str]:
+def used_columns(spark: SparkSession, schema: StructType, build: Callable[[DataFrame], DataFrame]) -> frozenset[str]:
     """The names in `schema` that `build`'s result depends on; more of them where that can't be seen."""
     source = spark.range(1).mapInArrow(_nothing, schema)
     plan = build(source)._jdf.queryExecution().optimizedPlan()

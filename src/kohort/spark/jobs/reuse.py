@@ -23,27 +23,22 @@ def session_settings(spark: SparkSession, parallelism: int) -> Iterator[None]:
         "spark.sql.shuffle.partitions": str(parallelism),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-        # Stack traces with each column cost more than the column.
-        "spark.python.sql.dataFrameDebugging.enabled": "false",
     }
-    before = {name: spark.conf.get(name, None) for name in settings}
+    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
     try:
-        for name, value in settings.items():
-            spark.conf.set(name, value)
+        for name, wanted in settings.items():
+            spark.conf.set(name, wanted)
         yield
     finally:
         for name, value in before.items():
-            if value is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, value)
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
 def is_reusable(frame: DataFrame) -> bool:
     """Whether running this plan again computes everything again.
 
-    What went through an exchange or came from a subquery would be taken from the first run; the current time and seeds of
-    random numbers are chosen once a plan.
+    What went through an exchange or came from a subquery would be taken from the first run; the current time and the
+    seeds of random numbers are chosen once a plan.
     """
     execution = frame._jdf.queryExecution()
     jvm = frame.sparkSession._jvm

@@ -11,7 +11,7 @@ from kohort.spark.jobs.keys import WINDOW_START, key_text, store_key, with_windo
 from kohort.spark.jobs.stages.arrow_aggregate import WINDOW, ArrowAggregating, arrow_aggregate_stage
 from kohort.spark.jobs.stages.common import KEY, PARTITION, RECORDS, TIMESTAMP, Place
 from kohort.spark.jobs.stages.encode import Encoding, encode_stage
-from kohort.spark.jobs.stages.priors import Priors, priors_stage
+from kohort.spark.jobs.stages.priors import Priors, priors_stage, state_column
 from kohort.spark.jobs.wire import JSON_OPTIONS, column, from_wire, to_wire, wire_schema
 from kohort.spark.program.compiled import AggregateSpec, Route, ToPartials, ToRows, ToTopic
 
@@ -79,21 +79,24 @@ def priors_of(spec: AggregateSpec) -> Priors:
 def priors_schema(spec: AggregateSpec) -> T.StructType:
     """`Priors.schema`, as Spark's."""
     own = [(PARTITION, T.IntegerType()), (KEY, T.StringType()), (TIMESTAMP, _LONG), (RECORDS, _LONG)]
-    fields = [T.StructField(name, kind) for name, kind in own]
-    return T.StructType([*fields, *wire_schema(spec.state_columns).fields])
+    wired = wire_schema(spec.state_columns)
+    state = [(state_column(number), field.dataType) for number, field in enumerate(wired.fields)]
+    return T.StructType([T.StructField(name, kind) for name, kind in (*own, *state)])
 
 
 def aggregated_rows(rows: DataFrame, spec: AggregateSpec, place: Place) -> DataFrame:
     """Rows of the aggregate's own tasks, merged with the store."""
     combined = partials(rows, spec, PARTITION)
-    state = [to_wire(column(name), kind).alias(name) for name, kind in spec.state_columns]
+    columns = enumerate(spec.state_columns)
+    state = [to_wire(column(name), kind).alias(state_column(number)) for number, (name, kind) in columns]
     wired = combined.select(PARTITION, KEY, TIMESTAMP, RECORDS, *state)
     return merged(wired.mapInArrow(priors_stage(place, priors_of(spec)), priors_schema(spec)), spec)
 
 
 def merged(wired: DataFrame, spec: AggregateSpec) -> DataFrame:
     """Partials and prior values in wire types (`Priors.schema`) as records of the store."""
-    state = [from_wire(column(name), kind).alias(name) for name, kind in spec.state_columns]
+    columns = enumerate(spec.state_columns)
+    state = [from_wire(column(state_column(number)), kind).alias(name) for number, (name, kind) in columns]
     plain = wired.select(PARTITION, KEY, TIMESTAMP, *state)
     whole = plain.groupBy(PARTITION, KEY).agg(F.max(TIMESTAMP).alias(TIMESTAMP), *spec.merge_columns())
     value = F.to_json(F.struct(*spec.finish_columns(), _state(spec).alias("state")), JSON_OPTIONS)

@@ -52,7 +52,7 @@ def wire_type(kind: T.DataType) -> T.DataType:
     if isinstance(kind, _NESTED):
         _check_nested(kind)
         return T.StringType()
-    raise ProgramError(f"a column of type {kind.simpleString()} can't be kept in a store or a topic: cast it to another")
+    raise ProgramError(f"a column of type {kind.simpleString()} can't be kept in a store or a topic: cast it")
 
 
 def to_wire(column: Column, kind: T.DataType) -> Column:
@@ -84,7 +84,7 @@ def from_wire(column: Column, kind: T.DataType) -> Column:
     if isinstance(kind, T.BinaryType):
         return F.unbase64(column)
     if isinstance(kind, _NESTED):
-        return F.from_json(column, kind, JSON_OPTIONS)  # type: ignore[arg-type]  # any nested type will do
+        return F.from_json(column, kind, JSON_OPTIONS)
     wire_type(kind)
     return column.cast(kind)
 
@@ -109,7 +109,7 @@ def _check_nested(kind: T.DataType) -> None:
         _check_nested(kind.elementType)
     elif isinstance(kind, T.MapType):
         if not isinstance(kind.keyType, T.StringType):
-            raise ProgramError(f"{kind.simpleString()} can't be kept in a store or a topic: a map's keys must be strings")
+            raise ProgramError(f"{kind.simpleString()} can't be kept in a store or a topic: its keys must be strings")
         _check_nested(kind.valueType)
     elif isinstance(kind, T.StructType):
         for field in kind.fields:

@@ -101,7 +101,7 @@ def unbase64(column: pa.Array) -> pa.Array:
     short = np.zeros(len(lengths), np.int64)
     padding = data == ord("=")
     if len(padded):
-        short[lengths > 0] = padding[padded - 1].astype(np.int64) + padding[padded - 2]
+        short[lengths > 0] = padding[padded - 1].astype(np.int64) * (1 + padding[padded - 2])
     if padding.sum() != short.sum():
         raise ValueError("base64 with padding in the middle")
     keep = np.ones(plain.size, bool)

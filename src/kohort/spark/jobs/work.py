@@ -16,8 +16,8 @@ ROWS_SCHEMA = pa.schema(
         pa.field("timestamp", pa.int64()),
     ]
 )
-"""The rows of one sink. `partition`: the task's, or null where the producer chooses, by `route` if there is one, else by
-`key`. A null `value` deletes. `timestamp` is in ms; null means the time of sending."""
+"""The rows of one sink. `partition`: the task's, or null where it follows from `route` or, without one, from `key`.
+A null `value` deletes. `timestamp` is in ms; null means the time of sending."""
 
 DEAD_SCHEMA = pa.schema(
     [
@@ -66,9 +66,9 @@ class Work:
 class Read:
     """What was read in an epoch.
 
-    `records` and `bytes` (of keys and values) count all records, `dropped` those whose value couldn't be read, `late` those
-    that came after their window was closed. `max_times` has each partition's largest event time (ms). `dead`
-    holds the unreadable records (`DEAD_SCHEMA`).
+    `records` and `bytes` (of keys and values) count all records, `dropped` those whose value couldn't be read, `late`
+    rows that came after their window was closed. `max_times` has each partition's largest event time (ms). `dead` holds
+    the unreadable records (`DEAD_SCHEMA`).
     """
 
     records: int = 0
@@ -81,7 +81,7 @@ class Read:
 
 @dataclass
 class Emitted:
-    """What an epoch made: the rows (`ROWS_SCHEMA`) of each branch of the part, by the branch's index; and what was read."""
+    """What an epoch made: the rows (`ROWS_SCHEMA`) of each of the part's branches, by its index; and what was read."""
 
     rows: dict[int, pa.Table]
     read: Read

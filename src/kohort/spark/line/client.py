@@ -151,7 +151,10 @@ class _Connections:
     """Idle connections of this process. A forked child starts with none: the parent's aren't its to use."""
 
     def __init__(self) -> None:
-        self._forget()
+        self._idle: dict[Line, list[socket.socket]] = {}
+        self._newest: Line | None = None
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
         os.register_at_fork(after_in_child=self._forget)
 
     def take(self, line: Line) -> tuple[socket.socket, bool]:
@@ -185,12 +188,11 @@ class _Connections:
 
     def _forget(self) -> None:
         self._lock = threading.Lock()
-        # The parent's sockets are kept from being closed with a protocol word: forgetting them closes our copies alone.
-        for links in getattr(self, "_idle", {}).values():
+        for links in self._idle.values():
             for link in links:
-                link.close()
-        self._idle: dict[Line, list[socket.socket]] = {}
-        self._newest: Line | None = None
+                link.close()  # our copy alone: the parent's stays open
+        self._idle = {}
+        self._newest = None
         self._pid = os.getpid()
 
 

@@ -1,8 +1,8 @@
 """What goes over the line: a greeting, then frames.
 
-A client sends `MAGIC` and the token, 32 bytes, nothing whose length it may choose; the server answers with `MAGIC`. Then
-come requests and answers in turn, each a frame: two unsigned 32-bit lengths (big endian), a JSON header, a body. A body is
-an Arrow IPC stream of one record batch, or empty.
+A client sends `MAGIC` and the token, 32 bytes, nothing whose length it may choose; the server answers with `MAGIC`.
+Then come requests and answers in turn, each a frame: two unsigned 32-bit lengths (big endian), a JSON header, a body.
+A body is an Arrow IPC stream of one record batch, or empty.
 
 A length is a claim, not a fact: memory grows as bytes arrive, never by what was announced.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import logging
 import secrets
@@ -41,7 +42,7 @@ from kohort.spark.line.messages import (
 from kohort.spark.line.splits import ranges_of_split
 
 Lookup = Callable[[str, int | None, pa.BinaryArray], pa.BinaryArray]
-"""The values of a store's keys: (store, partition or None for a global store, keys) -> values, null where there is none.
+"""The values of a store's keys: (store, partition or None for a global store, keys) -> values, null where none is.
 Called from several threads at once."""
 
 _GREETING_S: Final = 5.0
@@ -64,8 +65,8 @@ class _Lane:
 class LineServer:
     """Answers executors: what to read, what a store has; and takes their reports.
 
-    A few threads serve, one a connection. A stranger has a few seconds to show the token, and may send no more than that;
-    whatever else comes to the port closes that connection and harms no other.
+    A few threads serve, one a connection. A stranger has a few seconds to show the token, and may send no more than
+    that; whatever else comes to the port closes that connection and harms no other.
 
     Args:
         lookup: prior values, see `Lookup`.
@@ -115,11 +116,8 @@ class LineServer:
         with self._lock:
             self._closed = True
             links = list(self._links)
+        _shut(self._listener)  # a close alone doesn't wake accept()
         self._listener.close()
-        try:  # a close alone doesn't wake accept()
-            socket.create_connection(("127.0.0.1", self.address[1]), 0.2).close()
-        except OSError:
-            pass
         for link in links:
             _shut(link)
         self._thread.join(5)
@@ -252,7 +250,5 @@ def _in_order(places: list[pa.Array], found: list[pa.Array], total: int) -> pa.A
 
 
 def _shut(link: socket.socket) -> None:
-    try:
+    with contextlib.suppress(OSError):  # closed already
         link.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass  # closed already

@@ -12,7 +12,7 @@ def ranges_of_split(
 ) -> list[OffsetRange]:
     """The ranges of split `split` of `splits`: about as many offsets each, the same at every call.
 
-    All splits together have every offset once, and each has its offsets in order. With `whole`, no partition is divided.
+    All splits together have every offset once, and each has its own in order. With `whole`, no partition is divided.
     """
     ranges = [each for each in ranges if each.length]
     if whole:

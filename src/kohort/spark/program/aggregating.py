@@ -23,7 +23,7 @@ __all__ = ["Keyed", "aggregate_spec", "group_types"]
 
 @dataclass(frozen=True)
 class Keyed:
-    """A stream, as far as its key matters: how messages call it, its key, why that doesn't hold any more, its columns."""
+    """A stream, as far as its key matters: what messages call it, its key, why that is lost, and its columns."""
 
     where: str
     key: tuple[str, ...]
@@ -118,28 +118,40 @@ def _check_window(where: str, window: WindowSpec, columns: tuple[str, ...], sche
         raise ProgramError(f"{where}: with a window no column that is grouped by can be called 'window': rename it")
 
 
+_Columns = tuple[tuple[str, "DataType"], ...]
+
+
 def _columns(
     where: str, definition: AggregateDef, rows: DataFrame, event_time: str | None
-) -> tuple[tuple[tuple[str, Aggregation], ...], tuple[tuple[str, DataType], ...], tuple[tuple[str, DataType], ...]]:
+) -> tuple[tuple[tuple[str, Aggregation], ...], _Columns, _Columns]:
     """The aggregations, bound to their types, the state columns and the output columns."""
-    bound, state, output = [], [], []
+    bound = []
     for name, given in definition.aggregations.items():
         there = f"{where[:-1]}, {name}=…)"
         with explained(there):
             try:
-                aggregation = given.bound(rows, event_time)
-                partial = rows.groupBy().agg(*[column.alias(part) for part, column in aggregation.partial(name)])
-                kinds = {each.name: each.dataType for each in partial.schema.fields}
-                merged = partial.groupBy().agg(
-                    *[column.cast(kinds[part]).alias(part) for part, column in aggregation.merge(name)]
-                )
-                result = merged.select(aggregation.finish(name).alias(name)).schema[0].dataType
+                bound.append((name, given.bound(rows, event_time)))
             except ProgramError as error:
                 raise ProgramError(f"{there}: {error}") from None
-        bound.append((name, aggregation))
-        state.extend(kinds.items())
-        output.append((name, result))
-    return tuple(bound), tuple(state), tuple(output)
+    try:
+        with explained(where):
+            return (tuple(bound), *_kinds(bound, rows))
+    except ProgramError:
+        for name, aggregation in bound:  # which one is it?
+            with explained(f"{where[:-1]}, {name}=…)"):
+                _kinds([(name, aggregation)], rows)
+        raise
+
+
+def _kinds(bound: list[tuple[str, Aggregation]], rows: DataFrame) -> tuple[_Columns, _Columns]:
+    """The names and types of state and output columns, as Spark finds them."""
+    partial = rows.groupBy().agg(*[each.alias(part) for name, one in bound for part, each in one.partial(name)])
+    kinds = {each.name: each.dataType for each in partial.schema.fields}
+    merged = partial.groupBy().agg(
+        *[each.cast(kinds[part]).alias(part) for name, one in bound for part, each in one.merge(name)]
+    )
+    result = merged.select([one.finish(name).alias(name) for name, one in bound])
+    return tuple(kinds.items()), tuple((each.name, each.dataType) for each in result.schema.fields)
 
 
 def _arrow(where: str, definition: AggregateDef, rows: DataFrame) -> ArrowAggregation:

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
 
-from kohort.spark.program.compiled import PARTITION
 from kohort.spark.program.errors import ProgramError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["called", "empty", "explained", "identities", "over_several_rows"]
+__all__ = ["called", "empty", "explained", "identities", "over_several_rows", "sentence"]
 
 _OVER_SEVERAL: Final = {
     "Aggregate": "groupBy or an aggregate",
@@ -34,17 +33,28 @@ _OVER_SEVERAL: Final = {
     "Tail": "tail",
     "Window": "a window function",
 }
+_CONNECT: Final = (
+    "this is a session of Spark Connect; a streams application needs a Spark driver in its own process: "
+    'SparkSession.builder.master("local[*]") or a cluster\'s master, without .remote(…)'
+)
 _CODE: Final = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
-_STATE: Final = re.compile(r"\s*SQLSTATE: \w+;?.*$")
+_STATE: Final = re.compile(r"\s*SQLSTATE: \w+;?")
 
 
 def empty(spark: SparkSession, schema: StructType) -> DataFrame:
     """A DataFrame with these columns, for Spark to analyse what is done with it."""
-    return spark.createDataFrame([], schema)
+    from pyspark.sql import DataFrame
+
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is None:
+        raise ProgramError(_CONNECT)
+    # createDataFrame([], schema) would set up a distributed collection, at ten times the cost.
+    columns = jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
+    return DataFrame(spark._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), columns), spark)
 
 
 def identities(frame: DataFrame) -> dict[str, int]:
-    """The ids by which Spark tells columns apart: one that is passed through keeps its id, a computed one has a new one."""
+    """The ids by which Spark tells columns apart. What is passed through keeps its id, what is computed has another."""
     output = _plan(frame).output()
     columns = (output.apply(i) for i in range(output.length()))
     return {column.name(): column.exprId().id() for column in columns}
@@ -55,14 +65,14 @@ def over_several_rows(frame: DataFrame, source: DataFrame) -> str | None:
 
     That a static DataFrame is joined is no harm, whatever it is made of.
     """
-    leaf = identities(source)[PARTITION]
+    leaf = set(identities(source).values())
     found: list[str] = []
 
     def walk(node: Any) -> bool:
         children = node.children()
         if children.length() == 0:
             output = node.output()
-            return any(output.apply(i).exprId().id() == leaf for i in range(output.length()))
+            return any(output.apply(i).exprId().id() in leaf for i in range(output.length()))
         within = [walk(children.apply(i)) for i in range(children.length())]
         if any(within):
             name = node.nodeName()
@@ -113,12 +123,13 @@ def explained(where: str) -> Iterator[None]:
     except ProgramError:
         raise
     except PySparkException as error:
-        raise ProgramError(f"{where}: {_sentence(error)}") from error
+        raise ProgramError(f"{where}: {sentence(error)}") from error
     finally:
         logger.disabled = before
 
 
-def _sentence(error: PySparkException) -> str:
+def sentence(error: PySparkException) -> str:
+    """What Spark says is wrong: without codes, and without the plan that follows."""
     text = error.getMessage() or str(error)
     lines = [_STATE.sub("", line) for line in text.strip().splitlines()]
     told = [line for line in lines if line][:2]
@@ -130,8 +141,5 @@ def _sentence(error: PySparkException) -> str:
 def _plan(frame: DataFrame) -> Any:
     java = getattr(frame, "_jdf", None)
     if java is None:
-        raise ProgramError(
-            "this is a session of Spark Connect; a streams application needs a Spark driver in its own process: "
-            'SparkSession.builder.master("local[*]") or a cluster\'s master, without .remote(…)'
-        )
+        raise ProgramError(_CONNECT)
     return java.queryExecution().analyzed()

@@ -23,10 +23,29 @@ if TYPE_CHECKING:
     from kohort.spark.program.aggregates import Aggregation
 
 __all__ = [
-    "Aggregate", "AggregateSpec", "ArrowAggregation", "Branch", "Emit", "Input", "Join", "Part", "PartialsInput",
-    "Program", "Route", "RowsInput", "SourceSpec", "Step", "Store", "TableStore", "Terminal", "ToPartials", "ToRows",
-    "ToTopic", "TopicInput", "Transform",
     "PARTITION",
+    "Aggregate",
+    "AggregateSpec",
+    "ArrowAggregation",
+    "Branch",
+    "Emit",
+    "Input",
+    "Join",
+    "Part",
+    "PartialsInput",
+    "Program",
+    "Route",
+    "RowsInput",
+    "SourceSpec",
+    "Step",
+    "Store",
+    "TableStore",
+    "Terminal",
+    "ToPartials",
+    "ToRows",
+    "ToTopic",
+    "TopicInput",
+    "Transform",
 ]  # fmt: skip
 
 PARTITION: Final = "_partition"
@@ -177,7 +196,8 @@ class ArrowAggregation:
         function: `fn(rows, prior) -> state`. `prior` has the key columns and the state columns of the touched keys that
             exist; the result has the same columns, one row for each touched key.
         state: the state columns, which are the output too.
-        rows: the columns of `rows`: the stream's, without `_partition`; with a window, `window` (TIMESTAMP) before them.
+        rows: the columns of `rows`: the stream's, without `_partition`; with a window, `window` (TIMESTAMP) before
+            them.
     """
 
     function: Callable[[Any, Any], Any]

@@ -1,7 +1,7 @@
 """From what a user wrote to a `Program`.
 
-Each stream is followed from its source, step by step, over DataFrames of no rows that Spark analyses: `Flow` is what is known
-at a point. Where records have to move to other tasks, the part ends and another begins.
+Each stream is followed from its source, step by step, over DataFrames of no rows that Spark analyses: a flow is what is
+known at a point. Where records have to move to other tasks, the part ends and another begins.
 """
 
 from __future__ import annotations
@@ -101,7 +101,6 @@ class _Compiler:
         self._homes: dict[TableStore, _Draft | None] = {}  # the part that a table is in
         self._drafts: list[_Draft] = []
         self._flows: dict[tuple[object, ...], _Flow] = {}
-        self._moved: dict[RepartitionDef, _Flow] = {}
         self._topics: dict[str, str] = {}  # internal topics, and what for
 
     def program(self) -> Program:
@@ -125,7 +124,9 @@ class _Compiler:
     # Sources ---------------------------------------------------------------------------------------------------------
 
     def _read_sources(self) -> None:
-        ended = {self._root(end.stream if isinstance(end, SinkDef) else end.grouped._stream) for end in self._graph.ends}
+        ended = {
+            self._root(end.stream if isinstance(end, SinkDef) else end.grouped._stream) for end in self._graph.ends
+        }
         names: set[str] = set()
         for each in self._graph.sources:
             if isinstance(each, TableDef):
@@ -152,8 +153,8 @@ class _Compiler:
     def _take(self, name: str, names: set[str]) -> None:
         if name in names:
             raise ProgramError(
-                f"two stores are called {name!r}: tables and aggregates need names of their own, since queries and topics "
-                f"go by them. Give one another name (app.table(…, name=…), aggregate(…))"
+                f"two stores are called {name!r}: tables and aggregates need names of their own, since queries and "
+                f"topics go by them. Give one another name (app.table(…, name=…), aggregate(…))"
             )
         names.add(name)
 
@@ -171,7 +172,9 @@ class _Compiler:
         return topic
 
     def _parts(self) -> tuple[Part, ...]:
-        homeless = {id(draft) for draft in self._drafts if draft.input is None and self._homes[draft.tables[0]] is not None}
+        homeless = {
+            id(draft) for draft in self._drafts if draft.input is None and self._homes[draft.tables[0]] is not None
+        }
         drafts = [draft for draft in self._drafts if id(draft) not in homeless]
         return tuple(
             Part(str(number), draft.input, tuple(draft.tables), tuple(draft.branches))
@@ -188,7 +191,9 @@ class _Compiler:
         for step in stream._steps:
             path = (*path, step)
             if path not in self._flows:
-                self._flows[path] = self._transform(flow, step) if isinstance(step, TransformDef) else self._join(flow, step)
+                self._flows[path] = (
+                    self._transform(flow, step) if isinstance(step, TransformDef) else self._join(flow, step)
+                )
             flow = self._flows[path]
         return flow
 
@@ -208,19 +213,18 @@ class _Compiler:
         if several := over_several_rows(made, flow.frame):
             raise ProgramError(
                 f"{where}: {several} would go over those rows that happen to be in an epoch. "
-                f"Group with .group_by(…).aggregate(…), which goes over all there ever were; a transform treats each row by "
-                f"itself"
+                f"Group with .group_by(…).aggregate(…), which goes over all there ever were; a transform treats each "
+                f"row by itself"
             )
         before, after = identities(flow.frame), identities(made)
-        gone = [name for name in (*flow.key, PARTITION) if before[name] != after.get(name)]
+        gone = [name for name in (*flow.key, PARTITION) if name not in before or before[name] != after.get(name)]
         schema = made.schema
         event_time = flow.event_time if flow.event_time in _times(schema) else None
         lost = flow.lost
         if flow.key and gone:
             lost = f"{where} doesn't pass {' and '.join(gone)} through unchanged"
         key = () if gone else flow.key
-        # Only what comes later has to be told apart: a plan of its own keeps the analysis short.
-        frame = made if PARTITION not in after else self._spark.createDataFrame([], schema)
+        frame = empty(self._spark, schema)  # the next step needn't analyse this one again
         return replace(
             flow, steps=(*flow.steps, Transform(step.function)), frame=frame, key=key, event_time=event_time, lost=lost
         )
@@ -243,8 +247,8 @@ class _Compiler:
             flow.draft.tables.append(table)
         elif home is not flow.draft:
             raise ProgramError(
-                f"{flow.where}: table {table.name!r} is joined to another topic's stream already, and its store is with "
-                f"that one's tasks. Make it an app.global_table, which every stream can be joined to"
+                f"{flow.where}: table {table.name!r} is joined to another topic's stream already, and its store is "
+                f"with that one's tasks. Make it an app.global_table, which every stream can be joined to"
             )
 
     def _repartition(self, step: RepartitionDef) -> _Flow:
@@ -255,9 +259,7 @@ class _Compiler:
         topic = self._internal(f"{name}-repartition", f"repartition({', '.join(map(repr, step.columns))})")
         return self._move(parent, topic, step.columns, schema, step.partitions)
 
-    def _move(
-        self, parent: _Flow, topic: str, key: tuple[str, ...], schema: StructType, partitions: int = 0
-    ) -> _Flow:
+    def _move(self, parent: _Flow, topic: str, key: tuple[str, ...], schema: StructType, partitions: int = 0) -> _Flow:
         terminal = ToRows(topic, key, schema, parent.event_time)
         parent.draft.branches.append(Branch(parent.steps, terminal))
         draft = _Draft(RowsInput(topic, schema, key, parent.event_time, partitions))
@@ -329,7 +331,9 @@ def _lone_column(where: str, output: OutputDef, schema: StructType) -> str:
         )
     found = schema[chosen].dataType.simpleString()
     if found != kind:
-        raise ProgramError(f'{where}: format="{output.format}" writes {kind.upper()}, but {chosen!r} is {found.upper()}')
+        raise ProgramError(
+            f'{where}: format="{output.format}" writes {kind.upper()}, but {chosen!r} is {found.upper()}'
+        )
     return chosen
 
 

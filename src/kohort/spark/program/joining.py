@@ -37,9 +37,10 @@ def joined(stream: Keyed, table: TableStore, join: JoinDef) -> tuple[tuple[str, 
         found = one_of(f"{where} on {name!r}", name, stream.schema)
         wanted = columns[name].dataType
         if found.simpleString() != wanted.simpleString():
+            theirs = wanted.simpleString().upper()
             raise ProgramError(
-                f"{where}: {name!r} is {found.simpleString().upper()} in the stream and {wanted.simpleString().upper()} in "
-                f"the table; cast it in a transform, or say the same type in both schemas"
+                f"{where}: {name!r} is {found.simpleString().upper()} in the stream and {theirs} in the table; cast it "
+                f"in a transform, or say the same type in both schemas"
             )
     if not table.is_global and stream.key != key:
         raise ProgramError(f"{where}: {_not_keyed(stream, key)}")
@@ -47,8 +48,8 @@ def joined(stream: Keyed, table: TableStore, join: JoinDef) -> tuple[tuple[str, 
     taken = {name.lower() for name in stream.schema.names}
     if twice := [each.name for each in added if each.name.lower() in taken]:
         raise ProgramError(
-            f"{where}: both have the column {twice[0]!r}. Rename it in a transform of the stream, or leave it out of the "
-            f"table's schema"
+            f"{where}: both have the column {twice[0]!r}. Rename it in a transform of the stream, or leave it out of "
+            f"the table's schema"
         )
     if join.how == "left":
         added = [StructField(each.name, each.dataType, nullable=True) for each in added]
@@ -63,9 +64,8 @@ def _not_keyed(stream: Keyed, key: tuple[str, ...]) -> str:
         known = f"the stream is no longer known to be keyed by {_listed(key)}, since {stream.lost}"
     elif not stream.key:
         said = columns if len(key) == 1 else f"({columns})"
-        known = (
-            f"the stream isn't known to be keyed by {_listed(key)} (if its records are, say key={said} where the stream is made)"
-        )
+        remedy = f"if its records are, say key={said} where the stream is made"
+        known = f"the stream isn't known to be keyed by {_listed(key)} ({remedy})"
     elif set(stream.key) == set(key):
         known = f"the stream is keyed by {_listed(stream.key)}, in another order than the table, {_listed(key)}"
     else:

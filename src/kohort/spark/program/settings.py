@@ -94,9 +94,11 @@ class AppSettings:
             self._at_least(name, 1)
         self._at_least("windowstore_changelog_additional_retention_ms", 0)
         if self.replication_factor == 0 or self.replication_factor < -1:
-            raise ProgramError(f"replication_factor={self.replication_factor}: 1 or more, or -1 for the brokers' default")
+            raise ProgramError(
+                f"replication_factor={self.replication_factor}: 1 or more, or -1 for the brokers' default"
+            )
         if not isinstance(self.on_error, ErrorPolicy):
-            raise ProgramError(f"on_error={self.on_error!r}: give Fail(), Drop() or DeadLetter(\"a topic\")")
+            raise ProgramError(f'on_error={self.on_error!r}: give Fail(), Drop() or DeadLetter("a topic")')
         _ = self.endpoint
 
     @classmethod
@@ -125,9 +127,11 @@ class AppSettings:
         try:
             ((host, port),) = parse_addresses(self.application_server)
         except (ConfigError, ValueError):
+            port = 0
+        if not port or not self.application_server.endswith(f":{port}"):  # which has a default for brokers
             raise ProgramError(
-                f"application_server={self.application_server!r} must be HOST:PORT, where other instances reach this one"
-            ) from None
+                f"application_server={self.application_server!r}: HOST:PORT, where other instances reach this one"
+            )
         return host, port
 
     @property
@@ -150,5 +154,7 @@ def check_name(what: str, name: object) -> str:
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in (".", ".."):
         raise ProgramError(f"{what}={name!r}: a name is made of letters, digits, '.', '_' and '-', as a topic's")
     if len(name) > _LONGEST_TOPIC:
-        raise ProgramError(f"{what} has {len(name)} characters; {_LONGEST_TOPIC} is the most that a topic's name may have")
+        raise ProgramError(
+            f"{what} has {len(name)} characters; {_LONGEST_TOPIC} is the most that a topic's name may have"
+        )
     return name

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from kohort.spark.program.analysis import sentence
 from kohort.spark.program.compiled import PARTITION, SourceSpec
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.policies import ErrorPolicy
@@ -100,9 +101,9 @@ def parsed_schema(where: str, given: Schema) -> StructType:
         try:
             schema = StructType.fromDDL(given)
         except PySparkException as error:
-            reason = str(error).strip().splitlines()[0]
             raise ProgramError(
-                f'{where}: schema={given!r} can\'t be read as columns like "origin STRING, dep_delay DOUBLE": {reason}'
+                f'{where}: schema={given!r} can\'t be read as columns like "origin STRING, dep_delay DOUBLE": '
+                f"{sentence(error)}"
             ) from None
         if not isinstance(schema, StructType):  # Spark reads a lone type as a type
             raise ProgramError(f'{where}: schema={given!r} is a type without a name; write "value {given}"')
@@ -110,7 +111,7 @@ def parsed_schema(where: str, given: Schema) -> StructType:
         schema = given
     else:
         raise ProgramError(
-            f"{where}: schema={given!r} must be DDL, as \"origin STRING, dep_delay DOUBLE\", or a StructType"
+            f'{where}: schema={given!r} must be DDL, as "origin STRING, dep_delay DOUBLE", or a StructType'
         )
     if not schema.fields:
         raise ProgramError(f"{where}: the schema has no columns")

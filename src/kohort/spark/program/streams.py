@@ -1,6 +1,6 @@
 """What a user writes a program with: streams, tables and grouped streams.
 
-They only note what was said; `compiling` makes a program of it. Mistakes that need no Spark to be seen are told at once.
+They only note what was said; `compiling` makes a program of it. Mistakes that show without Spark are told at once.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ class Stream:
 
         The function is called now and then to build a plan, over a DataFrame of no rows or of an epoch's. It must
         give the same plan each time, and treat each row by itself: what goes over several rows (groupBy, distinct,
-        orderBy with limit, window functions) would go over those that happen to be in an epoch, and is refused. Keep the
-        column `_partition`, and the columns that the stream is keyed by as they are, where you want to group by
+        orderBy with limit, window functions) would go over those that happen to be in an epoch, and is refused. Keep
+        the column `_partition`, and the columns that the stream is keyed by as they are, where you want to group by
         these or join without a repartition topic between.
 
         Raises:
@@ -164,13 +164,13 @@ class Stream:
         """
         if isinstance(table, Stream):
             raise ProgramError(
-                "a stream can't be joined to a stream: make one of them a table (app.table), which has the last record of "
-                "each key"
+                "a stream can't be joined to a stream: make one of them a table (app.table), which has the last record "
+                "of each key"
             )
         if not isinstance(table, Table):
             raise ProgramError(f"join takes a table (app.table, app.global_table), not {table!r}")
         if how not in ("inner", "left"):
-            raise ProgramError(f"join(how={how!r}): a stream is joined to a table \"inner\" or \"left\"")
+            raise ProgramError(f'join(how={how!r}): a stream is joined to a table "inner" or "left"')
         return self._with(JoinDef(table._definition, None if on is None else column_names("on", on), how))
 
     def repartition(self, *columns: str, name: str | None = None, partitions: int = 0) -> Stream:
@@ -216,7 +216,12 @@ class Stream:
         return GroupedStream(self, column_names("group_by", names), windows[0] if windows else None)
 
     def to(
-        self, topic: str, *, key: str | Sequence[str] | None = None, format: str = "json", schema: str | None = None  # noqa: A002
+        self,
+        topic: str,
+        *,
+        key: str | Sequence[str] | None = None,
+        format: str = "json",  # noqa: A002
+        schema: str | None = None,
     ) -> Stream:
         """Write the rows to a topic, and go on with this stream.
 
@@ -282,10 +287,10 @@ class GroupedStream:
     ) -> Aggregated:
         """Keep a state of your own for each group, by a function over Arrow tables of many groups at once.
 
-        The function is called as `function(rows, prior)`, once for each Spark partition of an epoch. `rows` has the stream's
-        columns (with a window, its start as `window` before them); `prior` has the group's columns and the state's of those
-        groups in `rows` that have a state. It gives a table of the group's columns and the state's, with one row for each
-        group in `rows`.
+        The function is called as `function(rows, prior)`, once for each Spark partition of an epoch. `rows` has the
+        stream's columns (with a window, its start as `window` before them); `prior` has the group's columns and the
+        state's, of those groups in `rows` that have a state. It gives a table of the group's columns and the state's,
+        with one row for each group in `rows`.
 
         Args:
             name: of the store, as in `aggregate`.
@@ -314,12 +319,13 @@ class GroupedStream:
 
     def _emit(self, name: str, emit: Emit) -> Emit:
         if emit not in ("update", "close"):
-            raise ProgramError(f"aggregate({name!r}, emit={emit!r}): \"update\" or \"close\"")
+            raise ProgramError(f'aggregate({name!r}, emit={emit!r}): "update" or "close"')
         if emit == "close" and (self._window is None or self._window.grace_ms is None):
             what = "a window" if self._window is None else "a grace"
+            column = "a_time" if self._window is None else self._window.column
             raise ProgramError(
                 f'aggregate({name!r}, emit="close") needs {what}, or a group would never be complete: '
-                f'group_by(…, window("{"a_time" if self._window is None else self._window.column}", …, grace="10 minutes"))'
+                f'group_by(…, window("{column}", …, grace="10 minutes"))'
             )
         return emit
 
@@ -367,6 +373,4 @@ def _not_mergeable(name: str, result: str, given: object) -> str:
         )
     if callable(given):
         return f"{where}: {getattr(given, '__name__', given)} is a function; call it, as in {result}=count()"
-    return f"{where}: {given!r} is no aggregate of kohort.spark, such as count() or avg(\"dep_delay\")"
-
-
+    return f'{where}: {given!r} is no aggregate of kohort.spark, such as count() or avg("dep_delay")'

@@ -33,7 +33,7 @@ class WindowSpec:
     Attributes:
         size_ms: how long a window is.
         slide_ms: from the beginning of one to that of the next; equal to `size_ms` for tumbling windows.
-        grace_ms: how long after its end a window takes rows; rows that come later are dropped and counted. None: always.
+        grace_ms: how long after its end a window takes rows; later ones are dropped and counted. None: always.
         retention_ms: how long after its beginning a window stays in the store. None: for ever.
     """
 
@@ -52,7 +52,9 @@ def window(
     grace: Duration | None = None,
     retention: Duration | None = None,
 ) -> WindowSpec:
-    """Windows to group by: `stream.group_by("origin", window("time_hour", "1 hour"))`.
+    """Windows to group by.
+
+        stream.group_by("origin", window("time_hour", "1 hour"))
 
     Args:
         column: a TIMESTAMP column of the stream.
@@ -68,7 +70,7 @@ def window(
     if not isinstance(column, str):
         raise ProgramError(
             f"window() takes a column's name, not {column!r}: "
-            f"compute the column in a transform, then say window(\"its name\", …)"
+            f'compute the column in a transform, then say window("its name", …)'
         )
     size_ms = duration_ms("size", size)
     slide_ms = size_ms if slide is None else duration_ms("slide", slide)
@@ -103,7 +105,7 @@ def duration_ms(name: str, value: Duration, *, least: int = 1) -> int:
     elif isinstance(value, str):
         length = _parsed(name, value)
     else:
-        raise ProgramError(f"{name}={value!r} is no length of time: write it like \"1 hour\", or give a timedelta")
+        raise ProgramError(f'{name}={value!r} is no length of time: write it like "1 hour", or give a timedelta')
     if length < least:
         raise ProgramError(f"{name}={value!r} is too short: it takes {least} ms at least")
     return length
@@ -120,5 +122,5 @@ def _parsed(name: str, text: str) -> int:
         position = match.end()
     if position == 0 or position < len(text):
         units = ", ".join(unit + "s" for unit in _UNITS if unit != "ms")
-        raise ProgramError(f"{name}={text!r} is no length of time: write it like \"1 hour\"; units are {units}")
+        raise ProgramError(f'{name}={text!r} is no length of time: write it like "1 hour"; units are {units}')
     return total

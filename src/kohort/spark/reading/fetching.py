@@ -11,7 +11,7 @@ from kohort.client.cluster import Cluster
 from kohort.client.consuming.answers import Piece, read_answer
 from kohort.client.consuming.fetch_session import BY_ID
 from kohort.client.consuming.offsets import Offsets, worth_retrying
-from kohort.client.errors import ClientError, ConnectionLostError, RecordError, RequestTimeoutError, kafka_error
+from kohort.client.errors import ClientError, RecordError, kafka_error
 from kohort.client.types import Broker, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.fetch import FetchRequest, FetchResponse

@@ -92,10 +92,22 @@ class RangeReader:
         Returns:
             (number of the range, batch) pairs.
         """
-        wanted = [(number, Range(*each)) for number, each in enumerate(ranges) if each[2] < each[3]]
+        for number, wanted, piece in self._pieces([Range(*each) for each in ranges], committed):
+            for batch in _decoded(piece, wanted):
+                yield number, batch
+
+    def read_typed(self, wanted: Range, *, committed: bool = True) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+        """As `read`, each batch with the types of its timestamps (int32: 0 the producer's, 1 the broker's own)."""
+        for _, _, piece in self._pieces([wanted], committed):
+            for batch in _decoded(piece, wanted):
+                yield batch, _timestamp_types(piece, batch)
+
+    def _pieces(self, ranges: Sequence[Range], committed: bool) -> Iterator[tuple[int, Range, Piece]]:
+        """What comes of ranges, in order, with the number of its range."""
+        wanted = [(number, each) for number, each in enumerate(ranges) if each.start < each.end]
         if not wanted:
             return
-        module = load_columns()
+        load_columns()  # while the first records are on their way
         opened = self._open()
         waiting = deque(wanted)
         running: deque[tuple[int, Range, _Fetch]] = deque()
@@ -106,16 +118,13 @@ class RangeReader:
                     running.append((number, each, opened.fetch(each, committed, self._patience_ms)))
                 number, each, fetch = running[0]
                 while (piece := opened.thread.run(fetch.next())) is not None:
-                    for batch in _decoded(piece, each, module.result()):
-                        yield number, batch
+                    yield number, each, piece
                 running.popleft()
         finally:
             if running and not opened.thread.loop.is_closed() and opened.pid == os.getpid():
                 opened.thread.run(_cancel([fetch for _, _, fetch in running]))
 
-    def offsets(
-        self, times: dict[TopicPartition, int], *, committed: bool = True
-    ) -> dict[TopicPartition, int | None]:
+    def offsets(self, times: dict[TopicPartition, int], *, committed: bool = True) -> dict[TopicPartition, int | None]:
         """The first offset at or after a time of each partition; None if there's no such record.
 
         Args:
@@ -172,7 +181,7 @@ _shared: dict[ClientConfig, RangeReader] = {}
 
 
 def shared(servers: Servers) -> RangeReader:
-    """This process' reader of a cluster, which stays open: connections are kept from one task of Spark to the next."""
+    """The process' reader of a cluster, which stays open: connections are kept from one task of Spark to the next."""
     config = client_config(servers)
     return _shared.setdefault(config, RangeReader(config))
 
@@ -267,8 +276,9 @@ async def _cancel(fetches: Sequence[_Fetch]) -> None:
     await asyncio.gather(*(fetch.task for fetch in fetches), return_exceptions=True)
 
 
-def _decoded(piece: Piece, wanted: Range, module: Any) -> Iterator[pa.RecordBatch]:
+def _decoded(piece: Piece, wanted: Range) -> Iterator[pa.RecordBatch]:
     """A piece's records that are in the range."""
+    module = load_columns().result()
     at = TopicPartition(wanted.topic, wanted.partition)
     rest: Piece | None = piece
     while rest is not None:
@@ -282,3 +292,11 @@ def _decoded(piece: Piece, wanted: Range, module: Any) -> Iterator[pa.RecordBatc
         if batch.num_rows:
             yield batch
         rest = decoded.rest
+
+
+def _timestamp_types(piece: Piece, batch: pa.RecordBatch) -> pa.Array:
+    appended = [header.log_append_time for header in piece.headers]
+    if all(appended) or not any(appended):
+        return pa.repeat(pa.scalar(int(appended[0]), pa.int32()), batch.num_rows)
+    lasts = np.array([header.last_offset for header in piece.headers])
+    return pa.array(np.array(appended, np.int32)[np.searchsorted(lasts, batch.column(0).to_numpy())])

@@ -17,7 +17,7 @@ from kohort.client.cluster import Cluster
 from kohort.client.column_codec import columns_loaded
 from kohort.client.producer import Producer
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
-from kohort.spark.running.problems import ApplicationError, OpenAnew
+from kohort.spark.running.problems import ApplicationError, OpenAnewError
 from kohort.spark.running.reactions import Reaction, while_committing, while_sending
 from kohort.spark.running.rows import Outgoing
 
@@ -102,7 +102,7 @@ class Committer:
             the changelogs' offsets after what was written, by (store, partition).
 
         Raises:
-            OpenAnew: whether it counts isn't known, or the producer has had its place taken.
+            OpenAnewError: whether it counts isn't known, or the producer has had its place taken.
             ApplicationError: it will never be taken.
         """
         pause = _SHORTEST_S
@@ -159,14 +159,14 @@ class Committer:
         """Abort, if that is all there is to do.
 
         Raises:
-            OpenAnew, ApplicationError: it isn't.
+            OpenAnewError, ApplicationError: it isn't.
         """
         log.info("a transaction failed: %s", error)
         match reaction:
             case Reaction.STOP:
                 raise ApplicationError(f"what an epoch has made can't be written: {error}") from error
             case Reaction.ANEW:
-                raise OpenAnew(str(error)) from error
+                raise OpenAnewError(str(error)) from error
         self._waiting(f"an epoch can't be committed, and is tried again: {error}")
         if self._producer is not None:
             try:
@@ -190,12 +190,14 @@ def _positions(deliveries: Mapping[tuple[str, int], TableDelivery]) -> dict[tupl
     """Where changelogs go on after what was written.
 
     Raises:
-        OpenAnew: a broker had the records already and doesn't remember where.
+        OpenAnewError: a broker had the records already and doesn't remember where.
     """
     positions: dict[tuple[str, int], int] = {}
     for (store, partition), delivery in deliveries.items():
         part = delivery.result()[partition]
         if part.first_offset < 0:
-            raise OpenAnew(f"store {store}, partition {partition}: the broker doesn't say where records were written")
+            raise OpenAnewError(
+                f"store {store}, partition {partition}: the broker doesn't say where records were written"
+            )
         positions[store, partition] = part.first_offset + part.records
     return positions

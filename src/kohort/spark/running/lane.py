@@ -21,7 +21,7 @@ from kohort.spark.running.duties import Duties
 from kohort.spark.running.ends import Ends
 from kohort.spark.running.limits import EpochLimit, LimitSettings
 from kohort.spark.running.listener import STREAM, EpochDone, Listener
-from kohort.spark.running.problems import ApplicationError, OpenAnew
+from kohort.spark.running.problems import ApplicationError, OpenAnewError
 from kohort.spark.running.rounds import Plan, Round, lag
 from kohort.spark.running.rows import Outgoing, first_unreadable, outgoing
 from kohort.spark.running.tasks import ActiveTask, metadata
@@ -214,7 +214,7 @@ class Lane:
         if isinstance(error, ApplicationError):
             raise error
         await self._worker.idle()
-        if isinstance(error, OpenAnew):
+        if isinstance(error, OpenAnewError):
             log.info("part %s begins anew from what is committed: %s", self.duties.part, error)
             await self._begin_anew()
         else:
@@ -266,8 +266,8 @@ class Lane:
         await self._probe("job")
         if (unreadable := first_unreadable(self.duties, emitted.read.dead)) is not None:
             raise ApplicationError(
-                f"a record can't be read: {unreadable}. Say on_error=Drop() or DeadLetter(…) to go past such records, or"
-                " mend the schema"
+                f"a record can't be read: {unreadable}. Say on_error=Drop() or DeadLetter(…) to go past such records,"
+                " or mend the schema"
             )
         made = await self._worker.run(outgoing, self.duties, emitted, table, before, self._scanner(tasks))
         times = {
@@ -331,8 +331,8 @@ class Lane:
                 text = f"{partition} ends at offset {ends[partition]}, but the application has read up to {at}"
                 if now - self._short_since > _SHORT_S:
                     raise ApplicationError(
-                        f"{text}: the topic was deleted and made anew, or has lost records. Reset the group's offsets and"
-                        " delete its internal topics"
+                        f"{text}: the topic was deleted and made anew, or has lost records. Reset the group's offsets"
+                        " and delete its internal topics"
                     )
                 self._waiting(text)
                 return False

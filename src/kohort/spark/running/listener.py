@@ -144,6 +144,10 @@ class Listeners:
         self._listeners = tuple(listeners)
         self.reason: str | None = None
 
+    def add(self, *listeners: Listener) -> None:
+        """Tell these, too, from now on."""
+        self._listeners += listeners
+
     def epoch(self, done: EpochDone) -> None:
         """An epoch is committed."""
         self._tell("epoch", done)

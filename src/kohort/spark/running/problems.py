@@ -10,5 +10,5 @@ class ApplicationError(Exception):
     """
 
 
-class OpenAnew(Exception):
+class OpenAnewError(Exception):
     """What was written may count or not, or the producer can't go on: the lane has to begin from what is committed."""

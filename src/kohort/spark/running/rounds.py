@@ -64,9 +64,7 @@ class Round:
         self._inputs, self._ends = inputs, ends
         self._streamed = False
 
-    def next(
-        self, positions: Mapping[TopicPartition, int], tasks: Sequence[TaskId], limit: int
-    ) -> Plan | None:
+    def next(self, positions: Mapping[TopicPartition, int], tasks: Sequence[TaskId], limit: int) -> Plan | None:
         """The next epoch; None when the round is over.
 
         Args:

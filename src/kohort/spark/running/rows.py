@@ -63,7 +63,9 @@ def outgoing(
         for rows in emitted.rows.values():
             _keep(out, duties.tables[table], rows, {}, {}, scan)
     else:
-        after = {partition: later(time, emitted.read.max_times.get(partition)) for partition, time in stream_times.items()}
+        after = {
+            partition: later(time, emitted.read.max_times.get(partition)) for partition, time in stream_times.items()
+        }
         for index, duty in duties.branches.items():
             rows = emitted.rows.get(index, ROWS_SCHEMA.empty_table())
             if isinstance(duty, Kept):
@@ -141,7 +143,9 @@ def _as_of_now(stored: pa.Table, fresh: pa.Table, size: int) -> pa.Table:
         return ROWS_SCHEMA.empty_table()
     values = pa.concat_arrays([*old["value"].chunks, *fresh["value"].chunks])
     starts = pc.binary_slice(keys, 11, 34) if hasattr(pc, "binary_slice") else keys
-    times = pc.cast(pc.strptime(pc.cast(pc.binary_slice(starts, 0, 19), pa.string()), "%Y-%m-%dT%H:%M:%S", "s"), pa.int64())
+    times = pc.cast(
+        pc.strptime(pc.cast(pc.binary_slice(starts, 0, 19), pa.string()), "%Y-%m-%dT%H:%M:%S", "s"), pa.int64()
+    )
     millis = pc.cast(pc.cast(pc.binary_slice(starts, 20, 23), pa.string()), pa.int64())
     # A time within the window, as Kafka's clients expect of what is in it.
     stamps = pc.add(pc.add(pc.multiply(times, 1000), millis), size - 1)
@@ -224,9 +228,10 @@ def _one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def first_unreadable(duties: Duties, dead: pa.Table) -> str | None:
-    """Where the first record is that can't be read and that the application is to stop at, and what is wrong with it."""
+    """Where the first record is that the application is to stop at, and why it can't be read."""
     fatal = [topic for topic in _topics(dead) if duties.unreadable.get(topic, _STRICT).stop]
-    rows: list[dict[str, Any]] = dead.filter(pc.is_in(dead["topic"], value_set=pa.array(fatal, pa.string()))).to_pylist()
+    strict = pc.is_in(dead["topic"], value_set=pa.array(fatal, pa.string()))
+    rows: list[dict[str, Any]] = dead.filter(strict).to_pylist()
     if not rows:
         return None
     row = min(rows, key=lambda each: (each["topic"], each["partition"], each["offset"]))

@@ -65,10 +65,7 @@ def stream_time_of(committed: OffsetAndMetadata | None, partition: TopicPartitio
         said = json.loads(committed.metadata)
         stream_time, theirs = said["stream_time"], said["program"]
     except (ValueError, KeyError, TypeError):
-        raise ApplicationError(
-            f"{partition}: the group's committed offset wasn't written by this kind of application"
-            f" ({committed.metadata[:80]!r}): choose another application id, or reset the group's offsets"
-        ) from None
+        return None  # another tool has set the offset
     if theirs != program:
         raise ApplicationError(
             f"{partition}: the group's offsets and stores were made by another version of the program, whose state this"

@@ -7,6 +7,7 @@ job group by which a job is cancelled, needs the same thread each time.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
 from collections.abc import Callable
@@ -74,10 +75,8 @@ class Worker:
                 else:
                     future.set_result(result)  # type: ignore[arg-type]
 
-        try:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
             self._loop.call_soon_threadsafe(tell)
-        except RuntimeError:
-            pass  # the loop is closed: nobody waits
 
     def _work(self) -> None:
         while (work := self._todo.get()) is not None:

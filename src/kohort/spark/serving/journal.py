@@ -37,9 +37,10 @@ class Journal:
         file = Path(path)
         file.parent.mkdir(parents=True, exist_ok=True)
         self._clock = clock
-        self._file: int | None = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        if os.fstat(self._file).st_size:
-            os.write(self._file, b"\n")  # in case that the last line is a torn one; empty lines are passed over
+        self._file: int | None = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        size = os.fstat(self._file).st_size
+        if size and os.pread(self._file, 1, size - 1) != b"\n":
+            os.write(self._file, b"\n")  # the last line is a torn one
         self._write("started", {"instance": instance or file.stem, "pid": os.getpid()})
 
     def epoch(self, done: EpochDone) -> None:

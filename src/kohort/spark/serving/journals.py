@@ -229,8 +229,8 @@ def _entries(file: Path) -> Iterator[Entry]:
             fields = msgspec.json.decode(line, type=dict[str, Any])
             at, event = float(fields.pop("at")), str(fields.pop("event"))
         except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
-            if number == len(lines) or not lines[number].strip():
-                continue  # torn: nothing follows, or another life that began with an empty line
+            if number == len(lines) or lines[number].startswith(b'{"event":"started"'):
+                continue  # torn: nothing follows, or another life
             raise ValueError(f"{file}, line {number}: no line of a journal: {error}") from error
         if event == "started":
             instance = str(fields.get("instance", instance))

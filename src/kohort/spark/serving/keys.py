@@ -22,6 +22,7 @@ _INTEGER: Final = re.compile("-?(0|[1-9][0-9]*)")
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
 _PLAIN: Final = _INTEGERS | {"string", "boolean", "date"}
+_TIMESTAMPS: Final = ("timestamp", "timestamp_ntz")
 _NESTED: Final = ("array<", "map<", "struct<")
 
 
@@ -123,13 +124,25 @@ def all_windows(info: StoreInfo, text: str) -> Key:
 
 
 def time_text(text: str) -> str | None:
-    """A time in ISO 8601 as keys have it: in UTC, with ms; without a zone it is UTC. None if it is no time."""
+    """A time in ISO 8601 as keys have a window's start: in UTC, with ms; without a zone it is UTC. None: no time."""
+    time = _time(text)
+    return None if time is None else f"{time:%Y}".zfill(4) + f"{time:-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"
+
+
+def _time(text: str) -> datetime | None:
     try:
         time = datetime.fromisoformat(text)
-        time = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    return f"{time:%Y}".zfill(4) + f"{time:-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"
+
+
+def _timestamp(text: str, kind: str) -> str:
+    """A column's time as keys have it, with microseconds; what is no time stays as it is."""
+    time = _time(text) if kind in _TIMESTAMPS else None
+    if time is None:
+        return text
+    return f"{time:%Y}".zfill(4) + f"{time:-%m-%dT%H:%M:%S.%f}" + ("Z" if kind == "timestamp" else "")
 
 
 def _parsed(info: StoreInfo, text: str) -> dict[str, Any]:
@@ -157,11 +170,13 @@ def _parsed(info: StoreInfo, text: str) -> dict[str, Any]:
 
 def _json_values(info: StoreInfo, fields: dict[str, Any]) -> dict[str, str]:
     """The columns' values as JSON texts."""
-    names = [name for name, _ in info.columns]
-    if set(fields) != set(names):
+    if set(fields) != {name for name, _ in info.columns}:
         _refuse(info, "it has other fields")
+    for name, kind in info.columns:
+        if kind in _TIMESTAMPS and isinstance(fields[name], str):
+            fields[name] = _timestamp(fields[name], kind)
     try:
-        return {name: _written(fields[name]) for name in names}
+        return {name: _written(fields[name]) for name, _ in info.columns}
     except RecursionError:
         _refuse(info, "nested too deep")
 
@@ -186,7 +201,7 @@ def _short_value(info: StoreInfo, name: str, kind: str, value: str) -> str:
     elif kind.startswith(_NESTED):
         _refuse(info, f"column {name!r} is {kind}: write the key as JSON")
     else:
-        return _quoted(value)
+        return _quoted(_timestamp(value, kind))
     if not good:
         _refuse(info, f"column {name!r} is {kind}, which {value!r} is not")
     return value

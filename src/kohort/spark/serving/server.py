@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import socket
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote
@@ -25,8 +27,12 @@ __all__ = ["QueryServer"]
 
 log = logging.getLogger(__name__)
 
+_silent: Final = logging.getLogger("kohort.spark.serving.http")
+"""Of requests that aren't HTTP aiohttp logs an error with its traceback each; anybody could fill the log."""
+
+_silent.setLevel(logging.CRITICAL)
+
 _MAX_LINE: Final = 64 * 1024
-_MAX_BODY: Final = 1024 * 1024
 _MAX_FIELDS: Final = 32
 _JSON: Final = "application/json"
 _PROMETHEUS: Final = "text/plain; version=0.0.4"
@@ -52,7 +58,7 @@ class QueryServer:
     Args:
         instance: whose stores are asked for.
         overview, metrics: listeners of the same instance.
-        host, port: where to listen; port 0 takes a free one.
+        host, port: where to listen; no host is all addresses, port 0 takes a free one.
         forward_timeout_ms: how long another instance may take to answer.
     """
 
@@ -72,7 +78,7 @@ class QueryServer:
         self._address = (host, port)
         self._peers = Peers(forward_timeout_ms)
         self._asking = Asking(instance, self._peers)
-        self._runner: web.AppRunner | None = None
+        self._runner: web.ServerRunner | None = None
 
     async def start(self) -> None:
         """Listen.
@@ -80,11 +86,15 @@ class QueryServer:
         Raises:
             OSError: the address is in use, or isn't one of this machine.
         """
-        app = web.Application(client_max_size=_MAX_BODY)
-        app.router.add_route("*", "/{path:.*}", self._answer)
-        self._runner = web.AppRunner(app, access_log=None, max_line_size=_MAX_LINE, shutdown_timeout=1.0)
+        # Keys may be any bytes: aiohttp's router, which goes by patterns over text, is left out.
+        server = web.Server(self._answer, access_log=None, logger=_silent, max_line_size=_MAX_LINE)
+        self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
-        await web.TCPSite(self._runner, *self._address).start()
+        host, port = self._address
+        if port == 0:  # one address: each would get a port of its own
+            found = await asyncio.get_running_loop().getaddrinfo(host or "0.0.0.0", 0, type=socket.SOCK_STREAM)
+            host = str(found[0][4][0])
+        await web.TCPSite(self._runner, host, port).start()
 
     @property
     def port(self) -> int:
@@ -103,13 +113,13 @@ class QueryServer:
 
     # Requests --------------------------------------------------------------------------------------------------
 
-    async def _answer(self, request: web.Request) -> web.Response:
+    async def _answer(self, request: web.BaseRequest) -> web.Response:
         try:
             response = await self._routed(request)
         except (BadRequestError, KeyTextError) as error:
             response = _failure(400, "bad request", str(error))
-        except web.HTTPException:
-            raise
+        except web.HTTPException as error:
+            response = _failure(error.status, error.reason.lower(), "instances ask short questions")
         except Exception:
             log.exception("a query failed: %.200r", request.rel_url.raw_path)
             response = _failure(500, "internal", "the query failed; the log of the instance says why")
@@ -117,7 +127,7 @@ class QueryServer:
         response.headers["X-Content-Type-Options"] = "nosniff"
         return response
 
-    async def _routed(self, request: web.Request) -> web.Response:
+    async def _routed(self, request: web.BaseRequest) -> web.Response:
         path = request.rel_url.raw_path
         if path == FORWARDED:
             return await self._forwarded(request)
@@ -142,7 +152,7 @@ class QueryServer:
                 return response
             case "health":
                 health = self._overview.health()
-                return _json(health, 503 if health["status"] == "failing" else 200)
+                return _json(health, 503 if health["status"] in ("failing", "stopped") else 200)
             case "tasks":
                 return _json({"instance": self._own(), **self._overview.shown()})
             case "stores":
@@ -150,7 +160,7 @@ class QueryServer:
             case _:
                 return _json(_HELP)
 
-    async def _forwarded(self, request: web.Request) -> web.Response:
+    async def _forwarded(self, request: web.BaseRequest) -> web.Response:
         if request.method != "POST":
             return _failure(405, "method not allowed", "instances ask here with POST", {"Allow": "POST"})
         if request.content_type != MESSAGE_PACK:

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 import numpy as np
@@ -108,8 +108,8 @@ class Store:
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a key; None if it isn't there. Raises as `get_many`."""
-        with self._using() as db:
-            value: bytes | None = None if key == _STANDING_KEY else db.get(key)
+        with self._using():
+            value: bytes | None = None if key == _STANDING_KEY else self._db.get(key)
             return value
 
     def get_many(self, keys: pa.Array) -> pa.Array:
@@ -130,8 +130,8 @@ class Store:
             asked = asked.fill_null(_STANDING_KEY)
         order = pc.sort_indices(asked)  # in key order, each block is looked at once
         wanted = asked.take(order).to_pylist()
-        with self._using() as db:
-            found: Any = db.get(wanted)
+        with self._using():
+            found: Any = self._db.get(wanted)
         if wanted and wanted[-1] >= _STANDING_KEY:
             found = [None if key == _STANDING_KEY else value for key, value in zip(wanted, found, strict=True)]
         back = np.empty(len(order), np.int64)
@@ -148,14 +148,20 @@ class Store:
         """
         pages = []
         left = limit
-        with self._using() as db:
-            rows = _rows(db, start, end)
-            while page := list(islice(rows, _PAGE if left is None else min(_PAGE, left))):
-                pages.append(_page(page))
-                if self._closed:  # whoever closes it waits for this
-                    raise self._is_closed()
-                left = None if left is None else left - len(page)
-            del rows  # an iterator would keep the files open
+        with self._using():
+            rows = _rows(self._db, start, end)
+            try:
+                while page := list(islice(rows, _PAGE if left is None else min(_PAGE, left))):
+                    start = page[-1][0]
+                    page = _without_standing(page)
+                    pages.append(_page(page))
+                    if self._closed:  # whoever closes it waits for this
+                        raise self._is_closed()
+                    left = None if left is None else left - len(page)
+            finally:
+                del rows  # an iterator keeps the files open, and an error's traceback an iterator
+            if left is None or left > 0:
+                _check_that_it_ended(self._db, start, end)
         return pa.Table.from_batches(pages, PAGE_SCHEMA)
 
     def pages(self, start: bytes | None = None, end: bytes | None = None) -> Iterator[pa.Table]:
@@ -169,9 +175,9 @@ class Store:
 
     def count(self) -> int:
         """About how many keys there are; what was overwritten lately may count twice. Raises as `get_many`."""
-        with self._using() as db:
+        with self._using():
             known = 1 if self._standing is not _EMPTY else 0
-            return max(0, (db.property_int_value("rocksdb.estimate-num-keys") or 0) - known)
+            return max(0, (self._db.property_int_value("rocksdb.estimate-num-keys") or 0) - known)
 
     # Writing.
 
@@ -214,7 +220,7 @@ class Store:
     def clear(self, origin: str | None = None) -> None:
         """Forget everything, and begin as a copy of another changelog if `origin` is given. Raises as `write`."""
         with self._waiting_for_others():
-            self._db.close()
+            self._close_files()
             shutil.rmtree(self.path, ignore_errors=True)
             self._standing = _EMPTY
             self._db = self._open()
@@ -233,7 +239,7 @@ class Store:
                 return
             self._closed = True  # long scans look at it
         with self._waiting_for_others(to_close=True):
-            self._db.close()
+            self._close_files()
 
     # Inside.
 
@@ -245,13 +251,13 @@ class Store:
 
     def _write(self, batch: WriteBatch, standing: _Standing) -> None:
         batch.put(_STANDING_KEY, msgspec.json.encode(standing))  # last, and so over whatever else had this key
-        with self._using() as db:
-            db.write(batch)
+        with self._using():
+            self._db.write(batch)
             self._standing = standing
 
     @contextlib.contextmanager
-    def _using(self) -> Iterator[Rdict]:
-        """The database, which isn't closed meanwhile."""
+    def _using(self) -> Iterator[None]:
+        """The files aren't closed meanwhile."""
         with self._changed:
             while self._alone and not self._closed:
                 self._changed.wait()
@@ -259,7 +265,7 @@ class Store:
                 raise self._is_closed()
             self._users += 1
         try:
-            yield self._db
+            yield
         except DbClosedError:
             raise self._is_closed() from None
         except StateError:
@@ -315,9 +321,22 @@ class Store:
         try:
             self._standing = self._read_standing(db)
         except BaseException:
-            db.close()
+            with contextlib.suppress(Exception):
+                db.close()
             raise
         return db
+
+    def _close_files(self) -> None:
+        db: Rdict | None = self._db
+        del self._db  # where closing fails, the files are closed with the last reference
+        try:
+            assert db is not None
+            db.close()
+        except BaseException as error:
+            if (trouble := self._trouble(error)) is None:
+                raise
+            log.warning("%s", trouble)
+        db = None
 
     def _read_standing(self, db: Rdict) -> _Standing:
         said = db.get(_STANDING_KEY)
@@ -369,15 +388,40 @@ def prefix_end(prefix: bytes) -> bytes | None:
 
 
 def _rows(db: Rdict, start: bytes | None, end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+    rows: Any = db.items(from_key=start, read_opt=_until(end))
+    return cast(Iterator[tuple[bytes, bytes]], rows)
+
+
+def _without_standing(rows: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    if rows[0][0] <= _STANDING_KEY <= rows[-1][0]:
+        return [row for row in rows if row[0] != _STANDING_KEY]
+    return rows
+
+
+def _check_that_it_ended(db: Rdict, last: bytes | None, end: bytes | None) -> None:
+    """`items` ends in silence where the next block can't be read; this raises."""
+    iterator = db.iter(_until(end))
+    try:
+        if last is None:
+            iterator.seek_to_first()
+        else:
+            iterator.seek(last)
+        while iterator.valid():
+            iterator.next()
+        iterator.status()
+    finally:
+        del iterator, db  # see `Store.scan`
+
+
+def _until(end: bytes | None) -> ReadOptions:
     options = ReadOptions()
     if end is not None:
         options.set_iterate_upper_bound(end)
-    rows: Any = db.items(from_key=start, read_opt=options)
-    return (row for row in rows if row[0] != _STANDING_KEY)
+    return options
 
 
 def _page(rows: list[tuple[bytes, bytes]]) -> pa.RecordBatch:
-    keys, values = zip(*rows, strict=True)
+    keys, values = zip(*rows, strict=True) if rows else ((), ())
     return pa.RecordBatch.from_arrays([pa.array(keys, pa.binary()), pa.array(values, pa.binary())], schema=PAGE_SCHEMA)
 
 

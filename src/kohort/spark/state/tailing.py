@@ -258,13 +258,15 @@ class ChangelogTailer(Lifecycle):
         while True:
             try:
                 await self._begin_those_that_can()
-                if not any(followed.begun for followed in self._followed.values()):
+                if not self._reads():
                     await self._some_news()
                     continue
                 hurry = any(not each.begun or each.restore is not None for each in self._followed.values())
                 batch = await self._consumer.poll_batch(_LOOK_MS if hurry else _IDLE_MS)
                 if batch is not None:
                     await self._take(batch)
+                else:
+                    await self._all_written()
                 if hurry:
                     await self._tell_restores()
             except NoOffsetError as error:
@@ -276,11 +278,15 @@ class ChangelogTailer(Lifecycle):
                 if followed := self._followed.get(error.partition):
                     await self._drop(followed, error)
             except (KafkaError, ClientError) as error:
-                self._wait_for(str(error))
-                await asyncio.sleep(_RETRY_S)
+                if self._reads():  # the last one may have been dropped while it waited
+                    self._wait_for(str(error))
+                    await asyncio.sleep(_RETRY_S)
             except Exception:  # whatever it is, the other stores go on
                 log.exception("the tailer failed, and goes on")
                 await asyncio.sleep(_RETRY_S)
+
+    def _reads(self) -> bool:
+        return any(followed.begun for followed in self._followed.values())
 
     async def _some_news(self) -> None:
         self._news.clear()
@@ -299,10 +305,12 @@ class ChangelogTailer(Lifecycle):
         position = self._consumer.position(at)
         assert position is not None
         await self._all_written()
+        self._read_positions()
         if self._followed.get(at) is not followed or not followed.begun:
             return  # it was dropped meanwhile
         if followed.restore is not None:
             followed.restore.records += batch.num_rows
+        followed.position = min(followed.position, batch["offset"][0].as_py())
         self._written = followed
         self._writing = asyncio.get_running_loop().run_in_executor(
             self._thread, followed.store.write, batch["key"], batch["value"], position, at.partition
@@ -335,8 +343,6 @@ class ChangelogTailer(Lifecycle):
     async def _tell_restores(self) -> None:
         """Those that are done are told, and the others' progress now and then."""
         self._read_positions()
-        if any(each.restore is not None and each.position >= each.restore.target >= 0 for each in self._all()):
-            await self._all_written()
         now = time.monotonic()
         for followed in self._all():
             restore = followed.restore

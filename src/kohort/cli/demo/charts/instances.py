@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from kohort.cli.demo.charts.style import COLOURS, FAINT, GRID, INK, RED, bare, new_figure, save, titled
 from kohort.cli.demo.timeline import ACTIVE, RESTORING, STANDBY, Span, Timeline
@@ -13,21 +13,19 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_instances"]
 
-_PIECE: Final = 1.0
-"""Seconds over which rates are averaged."""
 _THICK, _THIN = 0.46, 0.17
 """Heights of bars: of active tasks, of copies. A row is 1 high."""
 
 
 def draw_instances(timeline: Timeline, file: Path) -> Path:
     """Draw it, and write it as PNG."""
-    tasks = timeline.task_names
+    tasks = timeline.tasks
     figure = new_figure(4.6 + 0.26 * len(tasks))
     grid = figure.add_gridspec(2, 1, height_ratios=(2.6, 0.26 * len(tasks)), left=0.07, right=0.975, top=0.90,
                                bottom=0.07, hspace=0.36)  # fmt: skip
     above = figure.add_subplot(grid[0])
     below = figure.add_subplot(grid[1], sharex=above)
-    colours = {life.name: COLOURS[at % len(COLOURS)] for at, life in enumerate(timeline.lives)}
+    colours = {name: COLOURS[at % len(COLOURS)] for at, name in enumerate(timeline.instances)}
     _throughput(above, timeline, colours)
     _tasks(below, timeline, tasks, colours)
     _mark(above, below, timeline)
@@ -36,10 +34,10 @@ def draw_instances(timeline: Timeline, file: Path) -> Path:
 
 
 def _throughput(axes: Axes, timeline: Timeline, colours: dict[str, str]) -> None:
-    rates = {life.name: timeline.rates(life, _PIECE) for life in timeline.lives}
-    times = [at - timeline.began for at in next(iter(rates.values()))[0]]
+    rates = {name: timeline.throughput.rates[name] for name in timeline.instances}
+    times = [at * timeline.throughput.step for at in range(len(timeline.throughput.total))]
     axes.stackplot(
-        times, *(each for _, each in rates.values()), labels=list(rates),
+        times, *rates.values(), labels=list(rates),
         colors=[colours[name] for name in rates], linewidth=0, step="post",
     )  # fmt: skip
     axes.set_ylim(0, axes.get_ylim()[1] * 1.22)  # room for what is said of the kill
@@ -53,7 +51,7 @@ def _throughput(axes: Axes, timeline: Timeline, colours: dict[str, str]) -> None
     titled(
         axes,
         "Flights a second, by instance",
-        f"{timeline.records:,} flights, each counted once: when its epoch was committed",
+        f"{timeline.flights:,} flights, each counted once: when its epoch was committed",
     )
 
 
@@ -83,15 +81,13 @@ def _bar(axes: Axes, span: Span, row: int, begin: float, colour: str) -> None:
 
 def _mark(above: Axes, below: Axes, timeline: Timeline) -> None:
     """The kill, and until when something stood still."""
-    kills = [life.killed for life in timeline.lives if life.killed is not None]
     pause = max(timeline.takeovers().values(), default=None)
-    for killed in kills:
+    for dead, killed in timeline.kills.items():
         at = killed - timeline.began
         for axes in (above, below):
             axes.axvline(at, color=RED, linewidth=1.4)
             if pause is not None:
                 axes.axvspan(at, at + pause, color=RED, alpha=0.08, linewidth=0, zorder=0)
-        dead = next(life.name for life in timeline.lives if life.killed == killed)
         top = above.get_ylim()[1]
         said: dict[str, Any] = {"va": "top", "fontsize": 9.5, "textcoords": "offset points"}
         above.annotate(f"kill -9, {dead}", (at, top), (-6, -3), ha="right", color=RED, fontweight="bold", **said)

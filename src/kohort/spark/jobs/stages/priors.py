@@ -47,7 +47,13 @@ class Priors:
     def schema(self) -> pa.Schema:
         """Of what the stages give: partials, and prior values as partials of 0 records without a time."""
         own = [(PARTITION, pa.int32()), (KEY, pa.string()), (TIMESTAMP, pa.int64()), (RECORDS, pa.int64())]
-        return pa.schema([*(pa.field(name, kind) for name, kind in own), *self.state])
+        state = [(state_column(number), field.type) for number, field in enumerate(self.state)]
+        return pa.schema([pa.field(name, kind) for name, kind in (*own, *state)])
+
+
+def state_column(number: int) -> str:
+    """What a state column is called in stages: by its number, since Spark's stages can't have dots in names."""
+    return f"_state{number}"
 
 
 def partials_stage(place: Place, servers: ClientConfig, priors: Priors) -> Stage:

@@ -20,12 +20,12 @@ Named = list[tuple[str, "Column"]]
 
 
 class Aggregation(ABC):
-    """An aggregate whose partial results can be merged: partials of any split of the rows, merged, are those of all rows.
+    """An aggregate whose partial results can be merged: those of any split of the rows give that of all rows.
 
     It keeps *state columns*, named `{name}` or `{name}.{part}`. Nothing here needs a Spark session before `bound`.
     """
 
-    def bound(self, rows: DataFrame, event_time: str | None) -> Aggregation:  # noqa: ARG002
+    def bound(self, rows: DataFrame, event_time: str | None) -> Aggregation:
         """The same for these rows (only their schema matters): what depends on types is settled.
 
         Args:
@@ -42,7 +42,7 @@ class Aggregation(ABC):
 
     @abstractmethod
     def merge(self, name: str) -> Named:
-        """The state columns, as aggregate expressions over state columns. Rows of nulls (no prior state) change nothing."""
+        """The state columns, as aggregate expressions over state columns; rows of nulls change nothing."""
 
     @abstractmethod
     def finish(self, name: str) -> Column:
@@ -59,9 +59,11 @@ def state(name: str, part: str | None = None) -> Column:
     return F.col(f"`{name}`" if part is None else f"`{name}.{part}`")
 
 
-def type_of(rows: DataFrame, expression: Column) -> DataType:
-    """The type of an expression over rows, or of an aggregate expression."""
-    return rows.select(expression.alias("x")).schema[0].dataType
+def type_of(rows: DataFrame, given: str | Column) -> DataType:
+    """The type of a column, or of an expression over rows."""
+    if isinstance(given, str) and given in rows.columns:
+        return rows.schema[given].dataType  # spares Spark the analysis
+    return rows.select(column(given).alias("x")).schema[0].dataType
 
 
 def numeric(what: str, rows: DataFrame, given: str | Column) -> DataType:
@@ -70,9 +72,11 @@ def numeric(what: str, rows: DataFrame, given: str | Column) -> DataType:
     Raises:
         ProgramError: it isn't one.
     """
-    found = type_of(rows, column(given))
+    found = type_of(rows, given)
     if not isinstance(found, NumericType):
-        raise ProgramError(f"{what}({label(given)}) takes numbers, but {label(given)} is {found.simpleString().upper()}")
+        raise ProgramError(
+            f"{what}({label(given)}) takes numbers, but {label(given)} is {found.simpleString().upper()}"
+        )
     return found
 
 

@@ -23,7 +23,7 @@ class Avg(Aggregation):
     of: str | Column
     decimal: DataType | None = None
 
-    def bound(self, rows: DataFrame, event_time: str | None) -> Avg:  # noqa: ARG002
+    def bound(self, rows: DataFrame, event_time: str | None) -> Avg:
         if not isinstance(numeric("avg", rows, self.of), DecimalType):
             return self
         return replace(self, decimal=type_of(rows, F.avg(column(self.of))))
@@ -51,15 +51,15 @@ class Avg(Aggregation):
 class Spread(Aggregation):
     """Count, mean and the sum of squared distances from the mean (m2).
 
-    Two are merged by Chan's formula, which never takes the difference of large, nearly equal numbers, as sums of squares
-    would. That isn't a sum, so partials of a key, of which there are few, are collected and folded.
+    Two are merged by Chan's formula, which never takes the difference of large, nearly equal numbers, as sums of
+    squares would. That isn't a sum, so partials of a key, of which there are few, are collected and folded.
     """
 
     of: str | Column
     population: bool
     root: bool
 
-    def bound(self, rows: DataFrame, event_time: str | None) -> Spread:  # noqa: ARG002
+    def bound(self, rows: DataFrame, event_time: str | None) -> Spread:
         numeric("stddev" if self.root else "variance", rows, self.of)
         return self
 

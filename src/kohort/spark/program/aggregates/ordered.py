@@ -22,7 +22,8 @@ _A = TypeVar("_A", "_End", "_Collect")
 @dataclass(frozen=True)
 class _End(Aggregation):
     """The value at the least or greatest time. Of several at the same time it is the least or greatest one, so that it
-    doesn't depend on the order of the rows."""
+    doesn't depend on the order of the rows.
+    """
 
     of: str | Column
     by: str | Column | None
@@ -85,7 +86,8 @@ def first(of: str | Column, *, by: str | Column | None = None, ignore_nulls: boo
 
     Args:
         of: what is wanted of the row.
-        by: a column of times (or whole numbers) to go by; by default the stream's `event_time`. Rows without don't count.
+        by: a column of times (or whole numbers) to go by; by default the stream's `event_time`. Rows without it don't
+            count.
         ignore_nulls: take the first value that isn't null.
     """
     return _End(of, by, latest=False, ignore_nulls=ignore_nulls)
@@ -113,7 +115,7 @@ def collect(
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         raise ProgramError(f"collect({label(of)}, limit={limit!r}): the limit is a whole number, 1 or more")
     if keep not in ("first", "last"):
-        raise ProgramError(f"collect({label(of)}, keep={keep!r}): keep the \"first\" or the \"last\"")
+        raise ProgramError(f'collect({label(of)}, keep={keep!r}): keep the "first" or the "last"')
     return _Collect(of, limit, by, latest=keep == "last")
 
 
@@ -122,9 +124,9 @@ def _timed(aggregation: _A, what: str, rows: DataFrame, event_time: str | None) 
     if by is None:
         raise ProgramError(
             f"{what}({label(aggregation.of)}) goes by event time, and the stream has none here: "
-            f"say event_time=\"…\" where the stream is made, or {what}(…, by=\"…\")"
+            f'say event_time="…" where the stream is made, or {what}(…, by="…")'
         )
-    found = type_of(rows, column(by))
+    found = type_of(rows, by)
     if isinstance(found, IntegralType):
         moment = column(by).cast("bigint")
     elif isinstance(found, (TimestampType, TimestampNTZType, DateType)):

@@ -26,7 +26,7 @@ class Own(Aggregation):
     finishing: Callable[[Column], Column] | None
     kept: DataType | None = None
 
-    def bound(self, rows: DataFrame, event_time: str | None) -> Own:  # noqa: ARG002
+    def bound(self, rows: DataFrame, event_time: str | None) -> Own:
         kept = type_of(rows, self._update())
         probe = rows.groupBy().agg(self._update().alias("s"))
         merged = type_of(probe, self._column("merge", self.merging(state("s"))))
@@ -78,8 +78,8 @@ def aggregation(
     and extremes are such, means aren't (keep their sum and count in a struct). `merge` must take nulls for nothing.
 
     Args:
-        update: an aggregate over the stream's columns, which gives the state. As a function it is called when there is a
-            Spark session, which Columns need.
+        update: an aggregate over the stream's columns, which gives the state. As a function it is called when there is
+            a Spark session, which Columns need.
         merge: makes an aggregate expression of the column that has states in it.
         finish: makes the result of the merged state; by default that is the result.
 

@@ -33,7 +33,7 @@ class Count(Aggregation):
 class Sum(Aggregation):
     of: str | Column
 
-    def bound(self, rows: DataFrame, event_time: str | None) -> Sum:  # noqa: ARG002
+    def bound(self, rows: DataFrame, event_time: str | None) -> Sum:
         numeric("sum_", rows, self.of)
         return self
 

@@ -38,9 +38,9 @@ class Distinct(Aggregation):
     lg_k: int
     hashed: Column | None = None
 
-    def bound(self, rows: DataFrame, event_time: str | None) -> Distinct:  # noqa: ARG002
+    def bound(self, rows: DataFrame, event_time: str | None) -> Distinct:
         of = column(self.of)
-        found = type_of(rows, of)
+        found = type_of(rows, self.of)
         if isinstance(found, (ArrayType, MapType, StructType)):
             raise ProgramError(
                 f"approx_distinct({label(self.of)}): {label(self.of)} is {found.simpleString().upper()}; "
@@ -73,7 +73,7 @@ class Percentile(Aggregation):
     k: int
     whole: bool = False
 
-    def bound(self, rows: DataFrame, event_time: str | None) -> Percentile:  # noqa: ARG002
+    def bound(self, rows: DataFrame, event_time: str | None) -> Percentile:
         return replace(self, whole=isinstance(numeric("approx_percentile", rows, self.of), IntegralType))
 
     def partial(self, name: str) -> Named:
@@ -100,8 +100,8 @@ def approx_distinct(of: str | Column, *, lg_k: int = 12) -> Aggregation:
 
     Args:
         of: a column of single values.
-        lg_k: the sketch has 2^lg_k places, from 4 to 21. The relative error is 1.04 / sqrt(2^lg_k): 1.6 % with 12, which
-            takes 2 to 4 KiB a key.
+        lg_k: the sketch has 2^lg_k places, from 4 to 21. The relative error is 1.04 / sqrt(2^lg_k): 1.6 % with 12,
+            which takes 2 to 4 KiB a key.
 
     Raises:
         ProgramError: a size that can't be.
@@ -120,8 +120,8 @@ def approx_percentile(of: str | Column, percentage: float | Sequence[float], *, 
     Args:
         of: a column of numbers.
         percentage: from 0 to 1; several give an ARRAY.
-        k: size of the sketch, from 8 to 65535: with 200 the rank is off by less than 1.7 % (in 99 cases of 100), and the sketch
-            takes some 4 KiB a key at most.
+        k: size of the sketch, from 8 to 65535: with 200 the rank is off by less than 1.7 % (in 99 cases of 100), and
+            the sketch takes some 4 KiB a key at most.
 
     Returns:
         BIGINT of whole numbers, DOUBLE of others.

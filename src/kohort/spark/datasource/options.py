@@ -1,0 +1,209 @@
+"""The options of reading and writing, checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kohort.client.config import ClientConfig
+
+__all__ = ["EARLIEST", "LATEST", "Bound", "ReadOptions", "WriteOptions"]
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+
+_READ: Final = {
+    "assign", "endingoffsets", "endingoffsetsbytimestamp", "endingtimestamp", "failondataloss", "groupidprefix",
+    "includeheaders", "isolation", "maxrecordsperpartition", "minpartitions", "path", "servers", "startingoffsets",
+    "startingoffsetsbytimestamp", "startingtimestamp", "subscribe", "subscribepattern", "topic",
+}  # fmt: skip
+_WRITTEN: Final = {"includeheaders", "path", "servers", "topic"}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Where a range begins or ends.
+
+    Attributes:
+        offset: `EARLIEST`, `LATEST`, or None if it's by time or by partition.
+        time: ms since 1970: the first record at or after it.
+        offsets, times: the same by topic and partition.
+    """
+
+    offset: int | None = None
+    time: int | None = None
+    offsets: Mapping[str, Mapping[int, int]] | None = None
+    times: Mapping[str, Mapping[int, int]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What to read.
+
+    Attributes:
+        config: option "servers" (or "kafka.bootstrap.servers"), and others with Kafka's names after "kafka.".
+        topics: "topic" or "subscribe": names with commas between.
+        pattern: "subscribePattern": a regular expression (Python's) of whole names.
+        assigned: "assign": JSON such as {"flights": [0, 1]}.
+        start: "startingOffsets" ("earliest", "latest" or JSON such as {"flights": {"0": 23, "1": -2}}, where -2 is
+            earliest and -1 latest), "startingTimestamp" (ms since 1970), "startingOffsetsByTimestamp" (JSON).
+        end: "endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", the same; exclusive.
+        min_partitions: "minPartitions": how many partitions of Spark there are at least, if there are enough records.
+        max_records: "maxRecordsPerPartition".
+        headers: "includeHeaders".
+        committed: "isolation" (or "kafka.isolation.level"): "read_committed" (default) or "read_uncommitted".
+        fail_on_data_loss: "failOnDataLoss": whether offsets that are gone are an error; else what is left is read.
+    """
+
+    config: ClientConfig
+    topics: tuple[str, ...]
+    pattern: str | None
+    assigned: Mapping[str, tuple[int, ...]] | None
+    start: Bound
+    end: Bound
+    min_partitions: int
+    max_records: int | None
+    headers: bool
+    committed: bool
+    fail_on_data_loss: bool
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> ReadOptions:
+        """Check options.
+
+        Raises:
+            ValueError: one that nobody knows, or a value that can't be; says which, and what may be.
+        """
+        options = {name.lower(): value for name, value in given.items()}
+        config, others = _config(options, _READ)
+        names = options.get("topic") or options.get("subscribe") or options.get("path") or ""
+        topics = tuple(each.strip() for each in names.split(",") if each.strip())
+        assigned = options.get("assign")
+        pattern = options.get("subscribepattern")
+        if sum(bool(each) for each in (topics, assigned, pattern)) != 1:
+            raise ValueError('say what to read: option("topic", "…"), or one of "subscribePattern" and "assign"')
+        isolation = options.get("isolation") or others.get("isolation.level") or "read_committed"
+        if isolation not in ("read_committed", "read_uncommitted"):
+            raise ValueError(f'isolation={isolation!r} should be "read_committed" or "read_uncommitted"')
+        most = options.get("maxrecordsperpartition")
+        return cls(
+            config=config,
+            topics=topics,
+            pattern=pattern,
+            assigned=None if assigned is None else _assigned(assigned),
+            start=_bound(options, "starting", EARLIEST),
+            end=_bound(options, "ending", LATEST),
+            min_partitions=_whole("minPartitions", options.get("minpartitions", "1")),
+            max_records=None if most is None else _whole("maxRecordsPerPartition", most),
+            headers=_flag("includeHeaders", options.get("includeheaders", "false")),
+            committed=isolation == "read_committed",
+            fail_on_data_loss=_flag("failOnDataLoss", options.get("failondataloss", "true")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """Where to write.
+
+    Attributes:
+        config: as for `ReadOptions`.
+        topic: "topic": where all rows go; without it, the column "topic" says that.
+        producer: settings of the producer, from options with Kafka's names, as "kafka.compression.type".
+    """
+
+    config: ClientConfig
+    topic: str | None
+    producer: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, given: Mapping[str, str]) -> WriteOptions:
+        """Check options; as `ReadOptions.of`."""
+        options = {name.lower(): value for name, value in given.items()}
+        config, others = _config(options, _WRITTEN)
+        unknown = others.keys() - _PRODUCER.keys()
+        if unknown:
+            names = ", ".join(f"kafka.{each}" for each in _PRODUCER)
+            raise ValueError(f"option kafka.{min(unknown)} means nothing to a writer; there are {names}")
+        producer = {key.replace(".", "_"): _PRODUCER[key](value) for key, value in others.items()}
+        return cls(config, options.get("topic") or options.get("path"), producer)
+
+
+_PRODUCER: Final[dict[str, Callable[[str], Any]]] = {
+    "acks": str,
+    "batch.size": int,
+    "buffer.memory": int,
+    "compression.type": str,
+    "delivery.timeout.ms": int,
+    "linger.ms": float,
+    "max.block.ms": int,
+    "max.request.size": int,
+}
+
+
+def _config(options: Mapping[str, str], known: set[str]) -> tuple[ClientConfig, dict[str, str]]:
+    unknown = {name for name in options if name not in known and not name.startswith("kafka.")}
+    if unknown:
+        names = ", ".join(sorted(known - {"path"}))
+        raise ValueError(f"option {min(unknown)!r} isn't known; there are {names}, and kafka.…")
+    servers = options.get("servers") or options.get("kafka.bootstrap.servers")
+    if not servers:
+        raise ValueError('say where the cluster is: option("servers", "HOST:PORT")')
+    properties = {
+        name.removeprefix("kafka."): value
+        for name, value in options.items()
+        if name.startswith("kafka.") and name != "kafka.bootstrap.servers"
+    }
+    return ClientConfig.from_properties(properties, "the options after kafka.", bootstrap_servers=servers)
+
+
+def _bound(options: Mapping[str, str], which: str, default: int) -> Bound:
+    # The first of these counts, as in Spark's connector.
+    if (time := options.get(f"{which}timestamp")) is not None:
+        return Bound(time=_whole(f"{which}Timestamp", time, least=0))
+    if (times := options.get(f"{which}offsetsbytimestamp")) is not None:
+        return Bound(times=_by_partition(f"{which}OffsetsByTimestamp", times, 0))
+    offsets = options.get(f"{which}offsets")
+    if offsets is None:
+        return Bound(offset=default)
+    if offsets.strip().lower() in ("earliest", "latest"):
+        return Bound(offset=EARLIEST if offsets.strip().lower() == "earliest" else LATEST)
+    return Bound(offsets=_by_partition(f"{which}Offsets", offsets, EARLIEST))
+
+
+def _by_partition(name: str, text: str, least: int) -> dict[str, dict[int, int]]:
+    wrong = ValueError(f'{name}={text!r} should be JSON such as {{"flights": {{"0": 23, "1": 42}}}}')
+    try:
+        found = {
+            str(topic): {int(number): int(offset) for number, offset in partitions.items()}
+            for topic, partitions in json.loads(text).items()
+        }
+    except (ValueError, TypeError, AttributeError):
+        raise wrong from None
+    if any(offset < least for partitions in found.values() for offset in partitions.values()):
+        raise wrong
+    return found
+
+
+def _assigned(text: str) -> dict[str, tuple[int, ...]]:
+    try:
+        return {str(topic): tuple(map(int, numbers)) for topic, numbers in json.loads(text).items()}
+    except (ValueError, TypeError, AttributeError):
+        raise ValueError(f'assign={text!r} should be JSON such as {{"flights": [0, 1]}}') from None
+
+
+def _whole(name: str, text: str, least: int = 1) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise ValueError(f"{name}={text!r} should be a whole number, {least} at least")
+    return number
+
+
+def _flag(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f'{name}={text!r} should be "true" or "false"')
+    return text.lower() == "true"

@@ -1,0 +1,80 @@
+"""The data source as Spark sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from kohort.spark.datasource.options import ReadOptions, WriteOptions
+
+if TYPE_CHECKING:
+    from kohort.spark.datasource.reader import TopicReader
+    from kohort.spark.datasource.writer import TopicWriter
+
+__all__ = ["KohortDataSource"]
+
+
+class KohortDataSource(DataSource):
+    """Reads ranges of Kafka topics, and writes to topics.
+
+        spark.read.format("kohort").option("servers", "localhost:9092").option("topic", "flights").load()
+        df.write.format("kohort").option("servers", "localhost:9092").option("topic", "out").mode("append").save()
+
+    Options and columns are those of Spark's own Kafka connector where it has them; see `ReadOptions`, `WriteOptions`.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """What stands in `format(…)`."""
+        return "kohort"
+
+    def schema(self) -> StructType:
+        """The columns that are read: key, value, topic, partition, offset, timestamp, timestampType, and headers."""
+        fields = [
+            StructField("key", BinaryType()),
+            StructField("value", BinaryType()),
+            StructField("topic", StringType()),
+            StructField("partition", IntegerType()),
+            StructField("offset", LongType()),
+            StructField("timestamp", TimestampType()),
+            StructField("timestampType", IntegerType()),
+        ]
+        if ReadOptions.of(self.options).headers:
+            header = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+            fields.append(StructField("headers", ArrayType(header)))
+        return StructType(fields)
+
+    def reader(self, schema: StructType) -> TopicReader:
+        """What plans and reads.
+
+        Raises:
+            ValueError: options that can't be, or a schema of one's own.
+        """
+        from kohort.spark.datasource.reader import TopicReader
+
+        if schema != self.schema():
+            raise ValueError("the columns of a topic are fixed: leave out .schema(…), and select from what is there")
+        return TopicReader(ReadOptions.of(self.options), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> TopicWriter:
+        """What writes.
+
+        Raises:
+            ValueError: options or columns that can't be, or mode("overwrite"): a topic's records can't be replaced.
+        """
+        from kohort.spark.datasource.writer import TopicWriter
+
+        if overwrite:
+            raise ValueError('records can only be added to a topic: use .mode("append")')
+        return TopicWriter(WriteOptions.of(self.options), schema)

@@ -1,0 +1,135 @@
+"""A program as Kafka Streams prints a topology."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+
+from kohort.spark.program.compiled import (
+    Aggregate,
+    Branch,
+    Join,
+    Part,
+    Program,
+    Step,
+    TableStore,
+    Terminal,
+    ToPartials,
+    ToRows,
+    ToTopic,
+)
+
+__all__ = ["describe"]
+
+
+def describe(program: Program) -> str:
+    """Sub-topologies with sources, processors, stores and sinks: as `TopologyDescription` of Kafka Streams prints them.
+
+    Names are numbered as there; steps of a kind that Kafka Streams doesn't have are TRANSFORM and COMBINE (partial
+    aggregates, on their way to a repartition topic).
+    """
+    names = _Names()
+    text = ["Topologies:\n "]
+    for part in program.parts:
+        nodes = "".join(f"    {node}\n" for node in _part(part, names))
+        text.append(f"  Sub-topology: {part.id}\n{nodes}\n")
+    for number, table in enumerate(program.globals, start=len(program.parts)):
+        nodes = "".join(f"    {node}\n" for node in _table(table, names))
+        text.append(f"  Sub-topology: {number} for global store (will not generate tasks)\n{nodes}")
+    return "".join(text)
+
+
+@dataclass(eq=False)
+class _Node:
+    name: str
+    kind: str
+    detail: str
+    before: list[_Node] = field(default_factory=list)
+    after: list[_Node] = field(default_factory=list)
+
+    def then(self, node: _Node) -> _Node:
+        self.after.append(node)
+        node.before.append(self)
+        return node
+
+    def __str__(self) -> str:
+        lines = [f"{self.kind}: {self.name} ({self.detail})"]
+        if self.kind != "Sink":
+            lines.append(f"      --> {_names(self.after)}")
+        if self.kind != "Source":
+            lines.append(f"      <-- {_names(self.before)}")
+        return "\n".join(lines)
+
+
+class _Names:
+    """Nodes with numbers that go up through the whole topology."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+
+    def source(self, topic: str) -> _Node:
+        return _Node(self._name("KSTREAM-SOURCE"), "Source", f"topics: [{topic}]")
+
+    def processor(self, what: str, *stores: str) -> _Node:
+        return _Node(self._name(what), "Processor", f"stores: [{', '.join(stores)}]")
+
+    def sink(self, topic: str) -> _Node:
+        return _Node(self._name("KSTREAM-SINK"), "Sink", f"topic: {topic}")
+
+    def _name(self, what: str) -> str:
+        return f"{what}-{next(self._numbers):010d}"
+
+
+def _part(part: Part, names: _Names) -> Iterator[_Node]:
+    for table in part.tables:
+        yield from _table(table, names)
+    if part.input is not None:
+        root = names.source(part.input.topic)
+        yield from _walk(root, part.branches, names)
+
+
+def _walk(root: _Node, branches: tuple[Branch, ...], names: _Names) -> list[_Node]:
+    """The input and all that follows; branches that begin with the same steps share these."""
+    nodes = [root]
+    shared: dict[tuple[int, ...], _Node] = {(): root}
+    for branch in branches:
+        path: tuple[int, ...] = ()
+        at = root
+        for step in branch.steps:
+            path = (*path, id(step))
+            if path not in shared:
+                shared[path] = at.then(_step(step, names))
+                nodes.append(shared[path])
+            at = shared[path]
+        nodes.extend(_end(at, branch.terminal, names))
+    return nodes
+
+
+def _step(step: Step, names: _Names) -> _Node:
+    return names.processor("KSTREAM-JOIN" if isinstance(step, Join) else "KSTREAM-TRANSFORM")
+
+
+def _end(at: _Node, terminal: Terminal, names: _Names) -> Iterator[_Node]:
+    match terminal:
+        case ToTopic() | ToRows():
+            yield at.then(names.sink(terminal.topic))
+        case ToPartials():
+            combine = at.then(names.processor("KSTREAM-COMBINE"))
+            yield combine
+            yield combine.then(names.sink(terminal.topic))
+        case Aggregate():
+            aggregate = at.then(names.processor("KSTREAM-AGGREGATE", terminal.spec.name))
+            yield aggregate
+            for output in terminal.outputs:
+                yield aggregate.then(names.sink(output.topic))
+
+
+def _table(table: TableStore, names: _Names) -> Iterator[_Node]:
+    source = names.source(table.source.topic)
+    store = source.then(names.processor("KTABLE-SOURCE", table.name))
+    yield from (source, store)
+
+
+def _names(nodes: list[_Node]) -> str:
+    return ", ".join(node.name for node in nodes) or "none"

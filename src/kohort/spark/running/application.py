@@ -1,0 +1,222 @@
+"""Runs a program in this process: an instance of the application, with all that Spark needs, until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from kohort.client.admin import Admin
+from kohort.spark.jobs.work import Emitted, Work
+from kohort.spark.program.compiled import Part, Program
+from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.settings import AppSettings
+from kohort.spark.running.blueprint import blueprint_of
+from kohort.spark.running.instance import GLOBALS, Instance
+from kohort.spark.running.listener import Listener
+from kohort.spark.running.problems import ApplicationError
+from kohort.spark.running.queries import Queries
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kohort.spark.jobs.part_jobs import PartJobs
+
+log = logging.getLogger(__name__)
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_LOCAL: Final = "127.0.0.1"
+
+
+def run_application(
+    spark: SparkSession,
+    program: Program,
+    settings: AppSettings,
+    *,
+    listeners: Sequence[Listener] = (),
+    progress: bool = True,
+) -> None:
+    """Be an instance of an application until SIGINT or SIGTERM, or until another instance has all stop.
+
+    The first signal has it finish its epochs, close its tasks and leave the group. A second SIGINT ends it at once,
+    as if it had been killed: nothing is lost by that, others only take a while to notice.
+
+    Args:
+        spark: the session that computes. Some of its settings are others while this runs.
+        program: what to run.
+        settings: how.
+        listeners: told what happens, in this process's event loop.
+        progress: whether to show a live line.
+
+    Raises:
+        ProgramError: the program doesn't fit the cluster, or its group.
+        ApplicationError: it can't go on: says why.
+        KafkaError, ClientError: the group won't have it, or there was no broker at the start.
+        StateDirectoryError: another process uses the state directory, or it can't be written.
+    """
+    run = _running(spark, program, settings, listeners, progress)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        _run_loop(run)
+        return
+    # There is a loop in this thread already, as in a notebook: this one has a thread to itself.
+    failure: list[BaseException] = []
+
+    def apart() -> None:
+        try:
+            _run_loop(run)
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=apart, name="kohort-application")
+    thread.start()
+    thread.join()
+    if failure:
+        raise failure[0]
+
+
+def _run_loop(run: _Running) -> None:
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            runner.run(run())
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
+
+
+class _Running:
+    def __init__(
+        self,
+        spark: SparkSession,
+        program: Program,
+        settings: AppSettings,
+        listeners: Sequence[Listener],
+        progress: bool,
+    ) -> None:
+        self._spark, self._program, self._settings = spark, program, settings
+        self._listeners, self._progress = listeners, progress
+
+    async def __call__(self) -> None:
+        from kohort.spark.jobs.reuse import session_settings
+        from kohort.spark.line.server import LineServer
+        from kohort.spark.serving.infos import store_infos
+        from kohort.spark.serving.service import Service
+
+        spark, program, settings = self._spark, self._program, self._settings
+        parallelism = max(1, spark.sparkContext.defaultParallelism)
+        parts = {part.id: part for part in program.parts}
+        parts[GLOBALS] = Part(GLOBALS, None, program.globals, ())
+
+        async def before_joining(admin: Admin) -> None:
+            from kohort.spark.program.checking import check_against
+
+            await check_against(admin, program)
+            await service.start()
+            instance.endpoint = service.endpoint
+
+        def make_jobs(part: str) -> SparkJobs:
+            from kohort.spark.jobs.part_jobs import PartJobs
+
+            return SparkJobs(
+                PartJobs(spark, parts[part], line, servers=settings.client, parallelism=parallelism), parts[part]
+            )
+
+        instance = Instance(blueprint_of(program), settings, make_jobs, before_joining=before_joining)
+        with contextlib.ExitStack() as stack:
+            stack.callback(instance.directory.close)
+            service = Service(
+                settings.application_id,
+                Queries(instance, store_infos(program)),
+                application_server=settings.endpoint,
+                journal=settings.journal,
+                progress=self._progress,
+            )
+            instance.tell(*self._listeners, *service.listeners)
+            stack.enter_context(session_settings(spark, parallelism))
+            line = stack.enter_context(LineServer(instance.lookup, *_addresses(spark)))
+            stack.enter_context(_signals(instance))
+            try:
+                await instance.run()
+            finally:
+                await service.close()
+
+
+_running = _Running
+
+
+class SparkJobs:
+    """A part's jobs, as a lane wants them: what must stop the application is told so."""
+
+    def __init__(self, jobs: PartJobs, part: Part) -> None:
+        self._jobs = jobs
+        self._tables = {table.name: table for table in part.tables}
+
+    def run(self, work: Work) -> Emitted:
+        """See `PartJobs.run`."""
+        with _stopping():
+            return self._jobs.run(work)
+
+    def run_table(self, table: str, work: Work) -> Emitted:
+        """See `PartJobs.run_table`."""
+        with _stopping():
+            return self._jobs.run_table(self._tables[table], work)
+
+    def cancel(self) -> None:
+        """See `PartJobs.cancel`."""
+        self._jobs.cancel()
+
+
+@contextlib.contextmanager
+def _stopping() -> Iterator[None]:
+    from kohort.spark.jobs.errors import BadRecordError
+
+    try:
+        yield
+    except BadRecordError as error:
+        raise ApplicationError(
+            f"a record can't be read: {error}. Say on_error=Drop() or DeadLetter(…) to go past such records, or mend"
+            " the schema"
+        ) from error
+    except ProgramError as error:
+        raise ApplicationError(str(error)) from error
+
+
+def _addresses(spark: SparkSession) -> tuple[str]:
+    """Where the line listens: where executors reach the driver."""
+    if (spark.sparkContext.master or "").startswith("local"):
+        return (_LOCAL,)
+    return (spark.sparkContext.getConf().get("spark.driver.host") or _LOCAL,)
+
+
+@contextlib.contextmanager
+def _signals(instance: Instance) -> Iterator[None]:
+    """Have signals stop the instance. Only the main thread hears of them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    before = {each: signal.getsignal(each) for each in _SIGNALS}
+    running = asyncio.current_task()
+
+    def interrupt() -> None:
+        if instance.stopping and running is not None:
+            log.warning("interrupted twice: ending at once")
+            running.cancel()
+        else:
+            log.info("interrupted: finishing what is under way; again ends at once")
+            instance.stop()
+
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    loop.add_signal_handler(signal.SIGTERM, instance.stop)
+    try:
+        yield
+    finally:
+        for each in _SIGNALS:
+            loop.remove_signal_handler(each)
+            signal.signal(each, before[each])

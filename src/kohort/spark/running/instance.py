@@ -1,0 +1,453 @@
+"""An instance of an application: what the group says, made true."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import pyarrow as pa
+
+from kohort.client.admin import Admin, ConfigResource, ResourceType
+from kohort.client.cluster import Cluster
+from kohort.client.errors import ClientError
+from kohort.client.producer import Producer
+from kohort.client.streams.events import (
+    Assigned,
+    Endpoint,
+    EndpointPartitions,
+    EndpointsChanged,
+    Event,
+    Lost,
+    Revoked,
+    RolesChanged,
+    ShutdownRequested,
+    StatusesChanged,
+)
+from kohort.client.streams.tasks import Role, TaskId
+from kohort.client.streams_member import StreamsMember
+from kohort.client.types import TopicInfo
+from kohort.protocol.errors import KafkaError
+from kohort.spark.program.settings import AppSettings
+from kohort.spark.running.blueprint import Blueprint
+from kohort.spark.running.committing import Committer, Probe, unprobed
+from kohort.spark.running.ends import Ends
+from kohort.spark.running.globals import GlobalTables
+from kohort.spark.running.held import Held, Phase, tasks_now
+from kohort.spark.running.lane import Jobs, Lane
+from kohort.spark.running.limits import LimitSettings
+from kohort.spark.running.listener import Listener, Listeners, TasksNow
+from kohort.spark.running.orphans import end_own, transactional_id
+from kohort.spark.running.problems import ApplicationError
+from kohort.spark.running.reporting import Reporting, settings_of_group
+from kohort.spark.running.stores import OpenStores
+from kohort.spark.running.taking import Orphans, Taking
+from kohort.spark.running.waiting import Reasons, plain
+from kohort.spark.state import ChangelogTailer, StateDirectory, StateError
+
+log = logging.getLogger(__name__)
+
+GLOBALS: Final = "globals"
+"""What `make_jobs` is called with for the jobs that read global tables."""
+
+_PAUSE_S: Final = 0.5
+
+
+class Instance:
+    """Runs an application as a member of its group, until it is stopped or can't go on.
+
+    Every task is seen to by itself: what is opened, moved or closed holds up nothing else.
+
+    Args:
+        blueprint: what to run.
+        settings: how.
+        make_jobs: the Spark jobs of a part by its id, or of `GLOBALS`; called in the thread that runs them.
+        listener: told what happens.
+        before_joining: checks that need the cluster.
+        probe: called between the steps of epochs and of taking tasks on.
+
+    Raises:
+        StateDirectoryError: another process uses the state directory, or it can't be written.
+    """
+
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        settings: AppSettings,
+        make_jobs: Callable[[str], Jobs],
+        *,
+        listener: Listener | None = None,
+        before_joining: Callable[[Admin], Awaitable[None]] | None = None,
+        probe: Probe = unprobed,
+    ) -> None:
+        self.blueprint, self.settings = blueprint, settings
+        self._make_jobs, self._before_joining, self._probe = make_jobs, before_joining, probe
+        self._listener = Listeners([listener] if listener is not None else [])
+        self.endpoint: Endpoint | None = None if settings.endpoint is None else Endpoint(*settings.endpoint)
+        self._reasons = Reasons(self._listener.waiting)
+        self.directory = StateDirectory(settings.state_dir, settings.application_id)
+        self.stores = OpenStores(blueprint, self.directory)
+        self.admin, self.cluster = Admin(settings.client), Cluster(settings.client)
+        self.held: dict[TaskId, Held] = {}
+        self.endpoints: Mapping[Endpoint, EndpointPartitions] = {}
+        self._lanes: dict[str, Lane] = {}
+        self._stopped: dict[str, str] = {}
+        self._told: TasksNow | None = None
+        self._running: set[asyncio.Task[Any]] = set()
+        self._stop, self._failure = asyncio.Event(), None
+
+    _failure: BaseException | None
+
+    def lookup(self, store: str, partition: int | None, keys: pa.Array) -> pa.Array:
+        """Values that stores have, for Spark's jobs: from any thread. Raises StateError."""
+        return self.stores.lookup(store, partition, keys)
+
+    def stop(self) -> None:
+        """Finish the epochs that are under way, close the tasks, and leave the group. `run` returns then."""
+        self._stop.set()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it is to stop."""
+        return self._stop.is_set()
+
+    def tell(self, *listeners: Listener) -> None:
+        """Tell these, too, what happens from now on."""
+        self._listener.add(*listeners)
+
+    # Life --------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Run until `stop`, or until another instance asks all to stop.
+
+        Raises:
+            ApplicationError: the application can't go on.
+            KafkaError, ClientError: the group won't have it, or the cluster can't be reached at the start.
+        """
+        client, application_id = self.settings.client, self.blueprint.application_id
+        process_id = self.directory.process_id
+        async with contextlib.AsyncExitStack() as stack:
+            stack.callback(self.directory.close)
+            await stack.enter_async_context(self.admin)
+            await stack.enter_async_context(self.cluster)
+            self.cluster.follow({topic for part in self.blueprint.parts.values() for topic in part.inputs.topics})
+            if self._before_joining is not None:
+                await self._before_joining(self.admin)
+            if configs := settings_of_group(self.settings):
+                await self.admin.configs.alter(ConfigResource(ResourceType.GROUP, application_id), set=configs)
+            await end_own(self.admin, application_id, process_id)
+            self._ends = Ends(self.cluster, pause_ms=self.settings.poll_ms)
+            stack.push_async_callback(self._ends.close)
+            self.tailer = ChangelogTailer(client, self._reasons.of("changelogs"))
+            await stack.enter_async_context(self.tailer)
+            self.member = StreamsMember(
+                client,
+                application_id,
+                self.blueprint.topology,
+                process_id=process_id,
+                instance_id=self.settings.group_instance_id,
+                rack_id=self.settings.rack_id,
+                client_tags=self.settings.client_tags,
+                user_endpoint=self.endpoint,
+            )
+            orphans = Orphans(self.admin, application_id, process_id)
+            self._taking = Taking(
+                self.blueprint, self.member, self.stores, self.tailer, self._ends, orphans, self._listener, self._probe
+            )
+            reporting = Reporting(self, self._ends)
+            await reporting.look_at_disk()
+            self._globals = await self._begin_globals(stack)
+            stack.push_async_callback(self._close_lanes)
+            stack.push_async_callback(self.member.close)
+            await self.member.start()
+            self._spawn(reporting.run(), "reporting")
+            await self._live()
+        if self._failure is not None:
+            raise self._failure
+
+    async def _live(self) -> None:
+        """Do as the group says until it is over."""
+        events = asyncio.create_task(self._follow_events(), name="kohort-events")
+        stopping = asyncio.create_task(self._stop.wait(), name="kohort-stopping")
+        try:
+            await asyncio.wait([events, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if not events.done():
+                self._reasons.of("stopping")(None if self._failure is None else plain(self._failure))
+                self.member.leave()
+                await asyncio.wait([events])
+            if events.exception() is not None:
+                self._failure = self._failure or events.exception()
+        finally:
+            for task in (events, stopping):
+                task.cancel()
+            await asyncio.wait([events, stopping])
+
+    async def _begin_globals(self, stack: contextlib.AsyncExitStack) -> GlobalTables | None:
+        if not self.blueprint.globals:
+            return None
+        tables = GlobalTables(
+            self.blueprint.globals, lambda: self._make_jobs(GLOBALS), self.stores, self.cluster, self._ends,
+            self._listener, self._reasons.of("globals"),
+        )  # fmt: skip
+        stack.push_async_callback(tables.close)
+        following = self._spawn(self._until_failure(tables.run()), "globals")
+        stack.push_async_callback(_ended, following)
+        return tables
+
+    async def _close_lanes(self) -> None:
+        for task in list(self._running):
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running)
+        await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
+
+    def _spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        task = asyncio.create_task(work, name=f"kohort-{name}")
+        self._running.add(task)
+        task.add_done_callback(self._over)
+        return task
+
+    def _over(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """The application can't go on: leave, so that `run` raises this."""
+        if self._failure is None:
+            self._failure = error
+            log.error(
+                "the application stops: %s", error, exc_info=None if isinstance(error, ApplicationError) else error
+            )
+            self._listener.failed(f"the application stops: {plain(error)}")
+        self._stop.set()
+
+    async def _until_failure(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except ApplicationError as error:
+            self._fail(error)
+
+    # Events ------------------------------------------------------------------------------------------------------
+
+    async def _follow_events(self) -> None:
+        async for event in self.member:
+            self._hear(event)
+            if isinstance(event, Lost):
+                log.warning("the group went on without this instance; it joins anew")
+
+    def _hear(self, event: Event) -> None:
+        match event:
+            case Assigned(tasks):
+                for task, role in tasks.items():
+                    held = self.held[task] = Held(task, role)
+                    self._take(held) if role is Role.ACTIVE else self._copy(held)
+            case Revoked(tasks):
+                for task in tasks:
+                    self._then(self.held[task], Phase.CLOSING, self._close, lost=False)
+            case Lost(tasks):
+                for lane in self._lanes.values():
+                    mine = [task for task in tasks if task.subtopology == lane.duties.part]
+                    self._spawn(lane.lose(mine), f"lose-{lane.duties.part}")
+                for task in tasks:
+                    self._then(self.held[task], Phase.CLOSING, self._close, lost=True)
+            case RolesChanged(changed):
+                for task, (before, after) in changed.items():
+                    held = self.held[task]
+                    held.role = after
+                    if after is Role.ACTIVE:
+                        self._take(held)
+                    elif before is Role.ACTIVE:
+                        self._then(held, Phase.CLOSING, self._demote)
+            case StatusesChanged(statuses):
+                text = "; ".join(f"{_name(status.code)}: {status.detail}" for status in statuses)
+                self._reasons.of("group")(f"the group says: {text}" if text else None)
+            case EndpointsChanged(endpoints):
+                self.endpoints = endpoints
+            case ShutdownRequested(detail):
+                log.warning("another instance asks that all stop: %s", detail)
+        self.tell_tasks()
+
+    def _then(self, held: Held, phase: Phase, work: Callable[..., Coroutine[Any, Any, None]], **options: Any) -> None:
+        """Have something done with a task when what is being done with it is over; opening it is given up for that."""
+        before = held.work
+        if before is not None and held.phase in (Phase.OPENING, Phase.COPY):
+            before.cancel()
+        held.phase = phase
+
+        async def after() -> None:
+            if before is not None:
+                await asyncio.wait([before])
+            await work(held, **options)
+
+        held.work = self._spawn(after(), f"{work.__name__.strip('_')}-{held.id}")
+
+    def _take(self, held: Held) -> None:
+        self._then(held, Phase.OPENING, self._open)
+
+    def _copy(self, held: Held) -> None:
+        self._then(held, Phase.COPY, self._begin_copy)
+
+    # Tasks -------------------------------------------------------------------------------------------------------
+
+    async def _open(self, held: Held) -> None:
+        """Take on an active task, again and again until that works."""
+        waiting = self._reasons.of(f"task {held.id}")
+        lane = self._lane(held.id.subtopology)
+        try:
+            while True:
+                try:
+                    task = await self._taking.take(held.id, lane.committer.open)
+                    break
+                except Exception as caught:
+                    error = _first(caught)
+                    if isinstance(error, ApplicationError):
+                        self._fail(error)
+                        return
+                    if not isinstance(error, KafkaError | ClientError | StateError):
+                        raise
+                    waiting(f"task {held.id} can't be opened yet: {error}")
+                await asyncio.sleep(_PAUSE_S)
+        finally:
+            waiting(None)
+        held.phase = Phase.RUNNING
+        lane.add(task)
+        self.tell_tasks()
+
+    async def _begin_copy(self, held: Held) -> None:
+        """Have the task's stores follow their changelogs."""
+        waiting = self._reasons.of(f"task {held.id}")
+        try:
+            while True:
+                try:
+                    stores = await self.stores.open(held.id)
+                    break
+                except StateError as error:
+                    waiting(f"the state of task {held.id} can't be opened: {error}")
+                    await asyncio.sleep(_PAUSE_S)
+        finally:
+            waiting(None)
+        changelogs = self.blueprint.changelogs(held.id)
+        for name, store in stores.items():
+            self.tailer.follow(store, changelogs[name])
+        self.tell_tasks()
+
+    async def _stop_running(self, held: Held, *, lost: bool) -> None:
+        lane = self._lanes.get(held.id.subtopology)
+        if lane is not None:
+            await (lane.lose([held.id]) if lost else lane.drop([held.id]))
+
+    async def _demote(self, held: Held) -> None:
+        """Run a task no more, and keep a copy of its state."""
+        await self._stop_running(held, lost=False)
+        held.phase = Phase.COPY
+        self.member.closed(held.id)
+        await self._begin_copy(held)
+
+    async def _close(self, held: Held, *, lost: bool) -> None:
+        """Give a task up."""
+        await self._stop_running(held, lost=lost)
+        await self._leave_stores(held.id)
+        if self.held.get(held.id) is held:
+            del self.held[held.id]
+        self.member.closed(held.id)
+        self.tell_tasks()
+
+    async def _leave_stores(self, task: TaskId) -> None:
+        for changelog in self.blueprint.changelogs(task).values():
+            await self.tailer.unfollow(changelog)
+        await self.stores.close(task)
+
+    def _reopen(self, tasks: Any) -> None:
+        """A lane has stopped some of its tasks: take those on anew that are still to run."""
+        for task in tasks:
+            held = self.held.get(task)
+            if held is not None and held.phase is Phase.RUNNING:
+                self._then(held, Phase.OPENING, self._open_anew)
+        self.tell_tasks()
+
+    async def _open_anew(self, held: Held) -> None:
+        await self._leave_stores(held.id)
+        await self._open(held)
+
+    # Lanes -------------------------------------------------------------------------------------------------------
+
+    def _lane(self, part: str) -> Lane:
+        if part not in self._lanes:
+            waiting = self._reasons.of(f"part {part}")
+            settings = self.settings
+            committer = Committer(
+                lambda: Producer(
+                    settings.client,
+                    transactional_id=transactional_id(self.blueprint.application_id, self.directory.process_id, part),
+                    transaction_timeout_ms=settings.transaction_timeout_ms,
+                    compression_type="lz4",
+                ),
+                self.cluster,
+                self.member,
+                waiting,
+                self._probe,
+            )
+            lane = self._lanes[part] = Lane(
+                self.blueprint.parts[part],
+                lambda: self._make_jobs(part),
+                committer,
+                self._ends,
+                self._reopen,
+                program=self.blueprint.fingerprint,
+                listener=self._listener,
+                waiting=waiting,
+                limits=LimitSettings(
+                    most_records=settings.max_epoch_records,
+                    most_bytes=settings.max_epoch_bytes,
+                    target_ms=settings.target_epoch_ms,
+                ),
+                prepared=None if self._globals is None else self._globals.loaded,
+                probe=self._probe,
+            )
+            self._spawn(self._run_lane(lane), f"lane-{part}")
+        return self._lanes[part]
+
+    async def _run_lane(self, lane: Lane) -> None:
+        try:
+            await lane.run()
+        except ApplicationError as error:
+            self._stopped[lane.duties.part] = str(error)
+            self._fail(error)
+
+    # What is known -----------------------------------------------------------------------------------------------
+
+    def tell_tasks(self) -> None:
+        """Tell the listener which tasks there are, if that has changed."""
+        now = tasks_now(time.time(), self.held.values(), self._stopped)
+        if self._told is None or replace(self._told, at=now.at) != now:
+            self._told = now
+            self._listener.tasks(now)
+
+    def known_topics(self) -> Mapping[str, TopicInfo]:
+        """What is known of the topics that the tasks read."""
+        return self.cluster.info.topics
+
+    def positions(self) -> dict[Any, int]:
+        """Where the tasks that run read on, by partition."""
+        return {partition: at for lane in self._lanes.values() for partition, at in lane.positions().items()}
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+
+
+def _first(error: BaseException) -> BaseException:
+    """What happened first, of several things at a time."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _name(code: object) -> str:
+    return getattr(code, "name", str(code))

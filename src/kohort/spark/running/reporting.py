@@ -1,0 +1,105 @@
+"""What goes on beside the epochs: telling the group how far copies are, and purging repartition topics."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from kohort.client.errors import ClientError, PartialFailureError
+from kohort.client.streams.tasks import TaskId
+from kohort.client.types import TopicPartition
+from kohort.protocol.errors import KafkaError
+from kohort.spark.program.settings import AppSettings
+from kohort.spark.running.ends import Ends
+from kohort.spark.running.held import Phase
+
+if TYPE_CHECKING:
+    from kohort.spark.running.instance import Instance
+
+log = logging.getLogger(__name__)
+
+_REPORT_S: Final = 0.5
+
+
+def settings_of_group(settings: AppSettings) -> dict[str, str]:
+    """The group's configuration that an application asks for."""
+    wanted = {
+        "streams.num.standby.replicas": settings.num_standby_replicas,
+        "streams.num.warmup.replicas": settings.max_warmup_replicas,
+        "streams.acceptable.recovery.lag": settings.acceptable_recovery_lag,
+        "streams.session.timeout.ms": settings.session_timeout_ms,
+        "streams.heartbeat.interval.ms": settings.heartbeat_interval_ms,
+    }
+    return {key: str(value) for key, value in wanted.items() if value is not None}
+
+
+class Reporting:
+    """Tells the group how far the state here is: copies, what is being restored, and what lies on the disk unused."""
+
+    def __init__(self, instance: Instance, ends: Ends) -> None:
+        self._instance, self._ends = instance, ends
+        self._disk: dict[TaskId, tuple[int, int]] = {}
+        self._purged: dict[TopicPartition, int] = {}
+
+    async def look_at_disk(self) -> None:
+        """Report what is there before the instance joins: the group gives tasks to whom has their state."""
+        instance = self._instance
+        known = await asyncio.to_thread(instance.directory.tasks_on_disk)
+        for task, stores in known.items():
+            if task.subtopology not in instance.blueprint.parts:
+                continue
+            changelogs = instance.blueprint.changelogs(task)
+            places = {changelogs[name]: at for name, at in stores.items() if at is not None and name in changelogs}
+            if not places or len(places) < len(changelogs):
+                continue
+            try:
+                ends = await self._ends.of(places)
+            except (KafkaError, ClientError) as error:
+                log.info("the changelogs of task %s can't be seen: %s", task, error)
+                continue
+            self._disk[task] = sum(places.values()), sum(ends.values())
+        self._report()
+
+    async def run(self) -> None:
+        """Report for ever, and purge."""
+        due = asyncio.get_running_loop().time()
+        while True:
+            await asyncio.sleep(_REPORT_S)
+            self._report()
+            if (now := asyncio.get_running_loop().time()) >= due:
+                due = now + self._instance.settings.repartition_purge_interval_ms / 1000
+                await self._purge()
+
+    def _report(self) -> None:
+        instance = self._instance
+        now = instance.tailer.positions()
+        offsets: dict[TaskId, int] = {}
+        ends: dict[TaskId, int] = {}
+        for task, (offset, end) in self._disk.items():
+            if task not in instance.held:
+                offsets[task], ends[task] = offset, end
+        for task, held in instance.held.items():
+            if held.phase in (Phase.OPENING, Phase.COPY):
+                changelogs = instance.blueprint.changelogs(task).values()
+                if changelogs and all(changelog in now for changelog in changelogs):
+                    offsets[task] = sum(now[changelog][0] for changelog in changelogs)
+                    ends[task] = sum(now[changelog][1] for changelog in changelogs)
+                    self._disk[task] = offsets[task], ends[task]
+        instance.member.report_offsets(offsets, ends)
+
+    async def _purge(self) -> None:
+        """Delete what was read from repartition topics: committed, so nobody reads it again."""
+        topics = self._instance.blueprint.repartition_topics
+        places = {
+            partition: at
+            for partition, at in self._instance.positions().items()
+            if partition.topic in topics and at > self._purged.get(partition, 0)
+        }
+        if not places:
+            return
+        try:
+            await self._instance.admin.topics.delete_records(places)
+            self._purged |= places
+        except (KafkaError, ClientError, PartialFailureError) as error:
+            log.info("repartition topics can't be purged: %s", error)

@@ -1,0 +1,7 @@
+"""Makes Spark find the data source "kohort": it imports every package whose name begins with `pyspark_`."""
+
+from __future__ import annotations
+
+from kohort.spark.datasource import KohortDataSource as DefaultSource
+
+__all__ = ["DefaultSource"]

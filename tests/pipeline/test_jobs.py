@@ -1,0 +1,402 @@
+"""Epochs as Spark jobs, against a broker and beside plain Python."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from kohort.client import Admin, Producer
+from kohort.client.config import ClientConfig
+from kohort.spark.jobs.errors import BadRecordError
+from kohort.spark.jobs.part_jobs import PartJobs
+from kohort.spark.jobs.reuse import is_reusable, session_settings
+from kohort.spark.jobs.splicing import output_values
+from kohort.spark.jobs.wire import column, from_wire, to_wire, wire_schema
+from kohort.spark.jobs.work import Emitted, OffsetRange, Work
+from kohort.spark.line.server import LineServer
+from kohort.spark.program.aggregates import approx_percentile, avg, count, max_
+from kohort.spark.program.compiled import (
+    Aggregate,
+    AggregateSpec,
+    ArrowAggregation,
+    Branch,
+    Join,
+    Part,
+    PartialsInput,
+    Route,
+    RowsInput,
+    SourceSpec,
+    TableStore,
+    Terminal,
+    ToPartials,
+    TopicInput,
+    ToRows,
+    ToTopic,
+    Transform,
+)
+from kohort.spark.program.policies import DeadLetter, Drop, ErrorPolicy, Fail
+from kohort.spark.program.windows import window
+from kohort.testing.broker import Broker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+FLIGHT = "carrier string, origin string, delay int, at timestamp, unused string"
+PARTITIONS = 2
+FAIL = Fail()
+
+
+class Stage:
+    """A broker with topics, stores in a dictionary, and the line."""
+
+    def __init__(self, spark: SparkSession, broker: Broker) -> None:
+        self.spark = spark
+        self.servers = ClientConfig(bootstrap_servers=broker.bootstrap_servers)
+        self.stores: dict[tuple[str, int | None], dict[bytes, bytes]] = defaultdict(dict)
+        self.ends: dict[str, list[int]] = defaultdict(lambda: [0] * PARTITIONS)
+        self.line = LineServer(self._lookup)
+        self._topics = 0
+
+    def topic(self) -> str:
+        self._topics += 1
+        name = f"topic-{self._topics}"
+
+        async def create() -> None:
+            async with Admin(self.servers) as admin:
+                await admin.topics.create(name, partitions=PARTITIONS)
+
+        asyncio.run(create())
+        return name
+
+    def send(self, topic: str, records: list[tuple[int, Any, Any]]) -> None:
+        """Records of (partition, key, value), whose times are 0, 1, 2, … ms."""
+
+        def text(value: Any) -> bytes | None:
+            return value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+
+        rows = [(at, number, text(key), text(value)) for number, (at, key, value) in enumerate(records)]
+        names = ("partition", "timestamp", "key", "value")
+        self._send(topic, pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=RECORDS))
+
+    def forward(self, topic: str, emitted: pa.Table) -> None:
+        """What a part emitted for a repartition topic, by route or key."""
+        routes = [
+            route or key for route, key in zip(emitted["route"].to_pylist(), emitted["key"].to_pylist(), strict=True)
+        ]
+        partitions = pa.array([sum(route) % PARTITIONS for route in routes], pa.int32())
+        columns = [partitions, emitted["timestamp"], emitted["key"], emitted["value"]]
+        self._send(topic, pa.Table.from_arrays(columns, schema=RECORDS))
+
+    def keep(self, store: str, emitted: pa.Table) -> dict[str, Any]:
+        """Write rows into a store, and give all of them as the output topic would show them."""
+        for row in emitted.to_pylist():
+            self.stores[(store, row["partition"])][row["key"]] = row["value"]
+        found = [pair for (name, _), stored in self.stores.items() if name == store for pair in stored.items()]
+        outputs = output_values(pa.array([key for key, _ in found]), pa.array([value for _, value in found]))
+        return {key.decode(): json.loads(value) for (key, _), value in zip(found, outputs.to_pylist(), strict=True)}
+
+    def jobs(self, part: Part) -> PartJobs:
+        return PartJobs(self.spark, part, self.line, servers=self.servers, parallelism=2)
+
+    def work(self, topic: str, epoch: int = 0, start: int = 0, times: dict[int, int] | None = None) -> Work:
+        ends = enumerate(self.ends[topic])
+        return Work(epoch, tuple(OffsetRange(topic, number, min(start, end), end) for number, end in ends), times or {})
+
+    def schema(self, ddl: str) -> StructType:
+        return self.spark.createDataFrame([], ddl).schema
+
+    def source(
+        self, topic: str, on_error: ErrorPolicy = FAIL, ddl: str = FLIGHT, event_time: str | None = "at"
+    ) -> SourceSpec:
+        return SourceSpec(topic, self.schema(ddl), "json", ("carrier",), event_time, "earliest", on_error)
+
+    def spec(self, name: str, group: str, *, grace: str | None = None, slide: str | None = None) -> AggregateSpec:
+        rows = self.spark.createDataFrame([], FLIGHT)
+        given = {"n": count(), "mean": avg("delay"), "p50": approx_percentile("delay", 0.5), "worst": max_("delay")}
+        bound = {each: aggregation.bound(rows, "at") for each, aggregation in given.items()}
+        parts = [pair for each, aggregation in bound.items() for pair in aggregation.partial(each)]
+        state = rows.agg(*[part.alias(each) for each, part in parts]).schema
+        empty = self.spark.createDataFrame([], state)
+        output = empty.select(*[aggregation.finish(each).alias(each) for each, aggregation in bound.items()]).schema
+        return AggregateSpec(
+            name, ((group, rows.schema[group].dataType),), window("at", "1 hour", grace=grace, slide=slide),
+            tuple(bound.items()), "update", f"{name}-changelog", "at", None,
+            tuple((field.name, field.dataType) for field in state.fields),
+            tuple((field.name, field.dataType) for field in output.fields),
+            Route.JSON, (group,),
+        )  # fmt: skip
+
+    def _lookup(self, store: str, partition: int | None, keys: pa.Array) -> pa.Array:
+        return pa.array([self.stores[(store, partition)].get(key) for key in keys.to_pylist()], pa.binary())
+
+    def _send(self, topic: str, table: pa.Table) -> None:
+        async def send() -> None:
+            async with Producer(self.servers) as producer:
+                await producer.send_table(topic, table)
+
+        asyncio.run(send())
+        for partition in table["partition"].to_pylist():
+            self.ends[topic][partition] += 1
+
+
+RECORDS = pa.schema(
+    [
+        pa.field("partition", pa.int32()),
+        pa.field("timestamp", pa.int64()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def stage(spark: SparkSession) -> Iterator[Stage]:
+    with Broker() as broker, session_settings(spark, 2):
+        stage = Stage(spark, broker)
+        with stage.line:
+            yield stage
+
+
+def flight(number: int) -> dict[str, Any]:
+    at = f"2013-01-01T{5 + number % 3:02d}:30:00Z"
+    return {
+        "carrier": "AU"[number % 2] + "A",
+        "origin": ["JFK", "EWR", "LGA"][number % 3],
+        "delay": number % 7,
+        "at": at,
+    }
+
+
+FLIGHTS = [(number % 2, {"k": number % 2}, flight(number)) for number in range(60)]
+
+
+def expected(group: str, flights: list[dict[str, Any]], hours: int = 1) -> dict[str, Any]:
+    """The same aggregate in plain Python."""
+    groups: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for each in flights:
+        for before in range(hours):
+            groups[(int(each["at"][11:13]) - before, each[group])].append(each["delay"])
+    found = {}
+    for (hour, name), delays in groups.items():
+        key = {"window": f"2013-01-01T{hour:02d}:00:00.000Z", group: name}
+        delays.sort()
+        found[json.dumps(key, separators=(",", ":"))] = {
+            **key, "n": len(delays), "mean": pytest.approx(sum(delays) / len(delays)),
+            "p50": delays[-(-len(delays) // 2) - 1], "worst": delays[-1],
+        }  # fmt: skip
+    return found
+
+
+def through(stage: Stage, source: SourceSpec, end: Terminal, *steps: Any) -> Part:
+    return Part("0", TopicInput(source), (), (Branch(steps, end),))
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_partials_are_merged_with_the_store_epoch_after_epoch(
+    stage: Stage, parallel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if parallel:
+        monkeypatch.setattr("kohort.spark.jobs.part_jobs.SMALL_EPOCH", 0)
+    spec = stage.spec("by-origin", "origin")
+    stage.stores.clear()
+    topic, between = stage.topic(), stage.topic()
+    first = stage.jobs(through(stage, stage.source(topic), ToPartials(between, spec)))
+    second = stage.jobs(Part("1", PartialsInput(between, spec), (), (Branch((), Aggregate(spec, ())),)))
+    shown: dict[str, Any] = {}
+    for epoch, some in enumerate((FLIGHTS[:20], FLIGHTS[20:], [])):
+        start, middle = max(stage.ends[topic]), list(stage.ends[between])
+        stage.send(topic, some)
+        done = first.run(stage.work(topic, epoch, start))
+        assert done.read.records == len(some)
+        assert done.rows[0].num_rows == len({(row["origin"], row["at"]) for _, _, row in some})
+        stage.forward(between, done.rows[0])
+        ranges = [OffsetRange(between, number, middle[number], end) for number, end in enumerate(stage.ends[between])]
+        merged = second.run(Work(epoch, tuple(ranges)))
+        assert merged.read.records == done.rows[0].num_rows
+        shown = stage.keep(spec.name, merged.rows[0])
+    assert shown == expected("origin", [row for _, _, row in FLIGHTS])
+    if not parallel:
+        assert [*first._kept, *second._kept] == [("0", 0, 1), ("1", 0, 1)]
+
+
+@pytest.mark.parametrize("slide", [None, "30 minutes"])
+def test_rows_of_a_tasks_own_are_merged_at_once(stage: Stage, slide: str | None) -> None:
+    spec = stage.spec("by-carrier", "carrier", grace="10 minutes", slide=slide)
+    stage.stores.clear()
+    topic = stage.topic()
+    jobs = stage.jobs(through(stage, stage.source(topic), Aggregate(spec, ())))
+    stage.send(topic, FLIGHTS[:20])
+    done = jobs.run(stage.work(topic))
+    stage.keep(spec.name, done.rows[0])
+    stage.send(topic, FLIGHTS[20:])
+    seven = 1_357_023_600_000
+    assert done.read.max_times == {0: seven + 1_800_000, 1: seven + 1_800_000}
+    done = jobs.run(stage.work(topic, 1, 10, {0: seven, 1: seven}))
+    windows = 1 if slide is None else 2
+    # Windows that end at six are closed for ten minutes' grace, others aren't.
+    rest = [row for _, _, row in FLIGHTS[20:]]
+    late = sum(row["at"][11:13] == "05" for row in rest) * windows
+    assert done.read.late == late
+    shown = stage.keep(spec.name, done.rows[0])
+    if slide is None:
+        taken = [row for number, (_, _, row) in enumerate(FLIGHTS) if number < 20 or row["at"][11:13] != "05"]
+        assert shown == expected("carrier", taken)
+
+
+def test_rows_are_joined_and_written_to_a_topic(stage: Stage) -> None:
+    stage.stores.clear()
+    topic, names = stage.topic(), stage.topic()
+    ddl = "carrier string, name string, founded date, more array<int>"
+    table = TableStore("names", stage.source(names, ddl=ddl, event_time=None), "names-changelog")
+    stage.send(
+        names,
+        [(0, b"AA", {"carrier": "AA", "name": "old"}), (0, b"XX", {"carrier": "XX"}), (1, b"UA", {"carrier": "UA"})],
+    )
+    stage.send(
+        names,
+        [(0, b"AA", {"carrier": "AA", "name": "American", "founded": "1926-04-15", "more": [1]}), (0, b"XX", None)],
+    )
+    end = ToTopic("out", ("carrier", "origin"), "json")
+    select = Transform(lambda df: df.where("delay = 6").drop("unused"))
+    part = Part(
+        "0",
+        TopicInput(stage.source(topic)),
+        (table,),
+        (Branch((select, Join(table, ("carrier",), "inner", False)), end),),
+    )
+    jobs = stage.jobs(part)
+    loaded = jobs.run_table(table, stage.work(names))
+    assert loaded.read.records == 5
+    kept = {row["key"]: row["value"] for row in loaded.rows[0].to_pylist() if row["partition"] == 0}
+    american = b'{"carrier":"AA","name":"American","founded":"1926-04-15","more":"[1]"}'
+    assert kept == {b"AA": american, b"XX": None}
+    stage.stores[("names", 0)] = {b"AA": american}
+    stage.send(topic, FLIGHTS)
+    done = jobs.run(stage.work(topic))
+    wanted = [row for at, _, row in FLIGHTS if row["delay"] == 6 and row["carrier"] == "AA"]
+    assert sorted(map(repr, map(json.loads, done.rows[0]["value"].to_pylist()))) == sorted(
+        repr({**row, "at": row["at"][:-1] + ".000000Z", "name": "American", "founded": "1926-04-15", "more": [1]})
+        for row in wanted
+    )
+    first = done.rows[0].to_pylist()[0]
+    value = json.loads(first["value"])
+    assert json.loads(first["key"]) == {"carrier": value["carrier"], "origin": value["origin"]}
+    assert (first["partition"], first["route"]) == (None, None)
+    assert first["timestamp"] % 3_600_000 == 1_800_000
+
+
+def test_an_arrow_function_aggregates_repartitioned_rows(stage: Stage) -> None:
+    stage.stores.clear()
+    topic, between = stage.topic(), stage.topic()
+    schema = stage.schema("origin string, delay int, at timestamp")
+    first = stage.jobs(through(stage, stage.source(topic), ToRows(between, ("origin",), schema, "at")))
+    state = stage.schema("total int, seen array<int>")
+
+    def add(rows: pa.Table, prior: pa.Table) -> pa.Table:
+        before = {row["origin"]: row for row in prior.to_pylist()}
+        found: dict[str, dict[str, Any]] = {}
+        for row in rows.to_pylist():
+            old = before.get(row["origin"], {"total": 0, "seen": []})
+            mine = found.setdefault(
+                row["origin"], {"origin": row["origin"], "total": old["total"], "seen": old["seen"]}
+            )
+            mine["total"] += row["delay"]
+            mine["seen"] = sorted({*mine["seen"], row["delay"]})
+        return pa.Table.from_pylist(list(found.values()))
+
+    columns = tuple((field.name, field.dataType) for field in state.fields)
+    spec = AggregateSpec(
+        "own", (("origin", schema["origin"].dataType),), None, (), "update", "own-changelog", "at",
+        ArrowAggregation(add, state, schema), columns, columns, Route.TEXT, ("origin",),
+    )  # fmt: skip
+    second = stage.jobs(
+        Part("1", RowsInput(between, schema, ("origin",), "at"), (), (Branch((), Aggregate(spec, ())),))
+    )
+    shown: dict[str, Any] = {}
+    for epoch, some in enumerate((FLIGHTS[:20], FLIGHTS[20:])):
+        start, middle = max(stage.ends[topic]), list(stage.ends[between])
+        stage.send(topic, some)
+        rows = first.run(stage.work(topic, epoch, start)).rows[0]
+        assert set(rows["key"].to_pylist()) == {b"JFK", b"EWR", b"LGA"}
+        stage.forward(between, rows)
+        ranges = [OffsetRange(between, number, middle[number], end) for number, end in enumerate(stage.ends[between])]
+        shown = stage.keep("own", second.run(Work(epoch, tuple(ranges))).rows[0])
+    assert shown == {
+        json.dumps({"origin": origin}, separators=(",", ":")): {
+            "origin": origin,
+            "total": sum(row["delay"] for _, _, row in FLIGHTS if row["origin"] == origin),
+            "seen": sorted({row["delay"] for _, _, row in FLIGHTS if row["origin"] == origin}),
+        }
+        for origin in ("JFK", "EWR", "LGA")
+    }
+
+
+def test_bad_records_go_where_the_program_says(stage: Stage) -> None:
+    topic = stage.topic()
+    stage.send(topic, [*FLIGHTS[:4], (1, b"x", b"not JSON"), *FLIGHTS[4:6]])
+    end = ToTopic("out", None, "json")
+
+    def run(policy: ErrorPolicy) -> Emitted:
+        return stage.jobs(through(stage, stage.source(topic, policy), end)).run(stage.work(topic))
+
+    done = run(Drop())
+    assert (done.read.records, done.read.dropped, done.read.dead.num_rows, done.rows[0].num_rows) == (7, 1, 0, 6)
+    done = run(DeadLetter("dead"))
+    assert done.read.dropped == 1
+    assert done.read.dead.select(["topic", "partition", "offset", "key", "value"]).to_pylist() == [
+        {"topic": topic, "partition": 1, "offset": 2, "key": b"x", "value": b"not JSON"}
+    ]
+    with pytest.raises(BadRecordError, match=rf"{topic}-1 at offset 2"):
+        run(Fail())
+
+
+def test_only_used_columns_are_read(stage: Stage) -> None:
+    spec = stage.spec("used", "origin")
+    jobs = stage.jobs(
+        through(stage, stage.source("t"), ToPartials("p", spec), Transform(lambda df: df.where("carrier = 'AA'")))
+    )
+    assert jobs._plans._used() == {"carrier", "origin", "delay", "at"}
+
+
+def test_plans_that_remember_arent_run_again(stage: Stage) -> None:
+    rows = stage.spark.range(10)
+    assert is_reusable(rows.where("id > 3"))
+    assert not is_reusable(rows.groupBy("id").count())
+    assert not is_reusable(rows.selectExpr("current_timestamp()"))
+    assert not is_reusable(rows.selectExpr("rand()"))
+
+
+def test_wire_types_go_there_and_back(stage: Stage) -> None:
+    ddl = (
+        "a tinyint, b float, c double, d decimal(20,5), e timestamp, f timestamp_ntz, g date, h binary, "
+        "i array<double>, j struct<x: timestamp, y: binary>, k map<string, int>, l boolean, m string, n bigint"
+    )
+    row = (
+        "cast(-3 as tinyint), float(0.1), double('NaN'), cast(12.34567 as decimal(20,5)), "
+        "timestamp'1969-12-31 23:59:59.000001', timestamp_ntz'2013-01-01 00:00:00.5', date'0099-01-02', "
+        "unhex(repeat('00ff', 60)), "
+        "array(0.1D, null), "
+        "named_struct('x', timestamp'2013-01-01 00:00:00.123456', 'y', x'00'), "
+        "map('q', 1), true, "
+        "'ä\"\\n', 9223372036854775807"
+    )
+    schema = stage.schema(ddl)
+    columns = tuple((field.name, field.dataType) for field in schema.fields)
+    names = schema.names
+    plain = (
+        stage.spark.sql(f"select {row}").toDF(*names).union(stage.spark.createDataFrame([(None,) * len(names)], ddl))
+    )
+    plain = plain.select(*[column(name).cast(kind).alias(name) for name, kind in columns])
+    wired = plain.select(*[to_wire(column(name), kind).alias(name) for name, kind in columns])
+    assert [field.dataType for field in wired.schema.fields] == [
+        field.dataType for field in wire_schema(columns).fields
+    ]
+    back = wired.select(*[from_wire(column(name), kind).alias(name) for name, kind in columns])
+    assert repr(back.toArrow().to_pylist()) == repr(plain.toArrow().to_pylist())

@@ -1,0 +1,516 @@
+"""Programs compiled by Spark: what they come to, how their aggregates merge, and what wrong ones are told."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from kohort.spark import (
+    DeadLetter,
+    ProgramError,
+    StreamsApp,
+    aggregation,
+    approx_distinct,
+    approx_percentile,
+    avg,
+    collect,
+    count,
+    first,
+    last,
+    max_,
+    min_,
+    stddev,
+    sum_,
+    variance,
+    window,
+)
+from kohort.spark.program.compiled import (
+    Aggregate,
+    AggregateSpec,
+    Join,
+    PartialsInput,
+    Route,
+    RowsInput,
+    ToPartials,
+    TopicInput,
+    ToRows,
+    ToTopic,
+    Transform,
+)
+
+FLIGHT = "carrier STRING, origin STRING, dep_delay DOUBLE, distance INT, at TIMESTAMP"
+AIRLINE = "carrier STRING, name STRING"
+
+
+def an_app(**settings: Any) -> StreamsApp:
+    return StreamsApp("app", **settings)
+
+
+def spec_of(app: StreamsApp, spark: SparkSession, name: str) -> AggregateSpec:
+    return next(spec for part in app.compile(spark).parts for spec in part.aggregates if spec.name == name)
+
+
+# Aggregates ----------------------------------------------------------------------------------------------------------
+
+ROWS = "k STRING, i INT, b BIGINT, d DOUBLE, m DECIMAL(12,2), s STRING, at TIMESTAMP"
+START = datetime(2013, 1, 1, tzinfo=UTC)
+
+
+def rows(spark: SparkSession) -> DataFrame:
+    """600 rows of three keys, with nulls everywhere; of one key everything is null."""
+    chance = random.Random(7)
+
+    def some(value: Any) -> Any:
+        return None if chance.random() < 0.2 else value
+
+    made = []
+    for number in range(600):
+        key = chance.choice(["a", "b", None, "nulls"])
+        at = START + timedelta(seconds=chance.randrange(300))
+        values = [
+            some(chance.randrange(-9, 9)),
+            some(chance.randrange(10**12)),
+            some(1e9 + chance.random()),
+            some(chance.randrange(10**9) / 100),
+            some(chance.choice("xyz") + str(number % 40)),
+        ]
+        if key == "nulls":
+            values = [None] * 5
+        values[3] = None if values[3] is None else Decimal(str(values[3]))
+        made.append((key, *values, some(at)))
+    return spark.createDataFrame(made, ROWS).cache()
+
+
+def longest() -> Any:
+    return aggregation(
+        update=lambda: F.max(F.struct("d", "s")), merge=F.max, finish=lambda best: F.concat(best["s"], F.lit("!"))
+    )
+
+
+AGGREGATES: dict[str, tuple[Any, Callable[[], Any], float]] = {
+    # name: ours, Spark's own, how far they may be apart (relative)
+    "n": (count(), lambda: F.count(F.lit(1)), 0),
+    "n_i": (count("i"), lambda: F.count("i"), 0),
+    "sum_i": (sum_("i"), lambda: F.sum("i"), 0),
+    "sum_d": (sum_("d"), lambda: F.sum("d"), 1e-12),
+    "sum_m": (sum_("m"), lambda: F.sum("m"), 0),
+    "min_i": (min_("i"), lambda: F.min("i"), 0),
+    "max_s": (max_("s"), lambda: F.max("s"), 0),
+    "max_at": (max_("at"), lambda: F.max("at"), 0),
+    "avg_i": (avg("i"), lambda: F.avg("i"), 1e-12),
+    "avg_m": (avg("m"), lambda: F.avg("m"), 0),
+    # Values near 1e9 whose variance is about 1/12: a sum of squares has no correct digit here.
+    "var_d": (variance("d"), lambda: F.var_samp("d"), 1e-6),
+    "var_pop": (variance("d", population=True), lambda: F.var_pop("d"), 1e-6),
+    "sd_d": (stddev("d"), lambda: F.stddev_samp("d"), 1e-6),
+    "sd_i": (stddev("i", population=True), lambda: F.stddev_pop("i"), 1e-9),
+    "distinct": (approx_distinct("s"), lambda: F.count_distinct("s"), 0.05),
+    "distinct_d": (approx_distinct("m"), lambda: F.count_distinct("m"), 0.05),
+    "p_i": (approx_percentile("i", 0.5, k=4000), lambda: F.percentile_approx("i", 0.5, 100_000), 0),
+    "p_d": (
+        approx_percentile("d", [0.0, 0.9], k=4000),
+        lambda: F.percentile_approx("d", [0.0, 0.9], 100_000),
+        1e-12,
+    ),
+    "own": (longest(), lambda: F.concat(F.max(F.struct("d", "s"))["s"], F.lit("!")), 0),
+    "first_i": (
+        first("i"),
+        lambda: F.min(F.when(F.col("at").isNotNull(), F.struct("at", "i")))["i"],
+        0,
+    ),
+    "last_s": (
+        last("s", ignore_nulls=True),
+        lambda: F.max(F.when(F.col("at").isNotNull() & F.col("s").isNotNull(), F.struct("at", "s")))["s"],
+        0,
+    ),
+    "last_by": (last("s", by="b"), lambda: F.max_by("s", "b"), 0),
+    "list": (
+        collect("s", 5),
+        lambda: F.slice(
+            F.sort_array(F.collect_list(F.when(F.expr("at is not null and s is not null"), F.struct("at", "s")))), 1, 5
+        )["s"],
+        0,
+    ),
+}
+
+
+@pytest.fixture
+def interpreted(spark: SparkSession) -> Iterator[None]:
+    """Plans run as they are: to compile one of dozens of aggregates takes longer than a few hundred rows."""
+    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    yield
+    spark.conf.unset("spark.sql.codegen.wholeStage")
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_partials_of_any_split_merge_to_the_aggregate_of_all_rows(spark: SparkSession) -> None:
+    app = an_app()
+    stream = app.stream("t", schema=ROWS, event_time="at")
+    stream.group_by("k").aggregate("all", **{name: ours for name, (ours, _, _) in AGGREGATES.items()})
+    spec = spec_of(app, spark, "all")
+    data = rows(spark)
+    # Three rounds, as three epochs: partials of a few rows each, merged with what was merged before.
+    split = data.withColumn("split", F.abs(F.hash("b", "at", "d")) % 7)
+    partials = split.groupBy("k", "split").agg(*spec.partial_columns()).cache()
+    early = partials.where("split < 4").groupBy("k").agg(*spec.merge_columns())
+    prior = early.unionByName(
+        spark.createDataFrame([("b",), ("new",)], "k STRING"), allowMissingColumns=True
+    )  # nulls: no prior state
+    late = partials.where("split >= 4").drop("split")
+    merged = prior.unionByName(late).groupBy("k").agg(*spec.merge_columns())
+    assert [(each.name, each.dataType.simpleString()) for each in merged.schema.fields[1:]] == [
+        (name, kind.simpleString()) for name, kind in spec.state_columns
+    ]
+    ours = {row["k"]: row for row in merged.select("k", *spec.finish_columns()).collect()}
+    theirs = {
+        row["k"]: row for row in data.groupBy("k").agg(*[f().alias(n) for n, (_, f, _) in AGGREGATES.items()]).collect()
+    }
+
+    assert ours.pop("new")["n"] == 0
+    assert ours.keys() == theirs.keys() == {"a", "b", None, "nulls"}
+    for key, row in theirs.items():
+        for name, (_, _, apart) in AGGREGATES.items():
+            expected: Any = pytest.approx(row[name], rel=apart) if apart and row[name] is not None else row[name]
+            assert ours[key][name] == expected, (key, name)
+
+
+def test_a_single_partial_is_the_aggregate_already(spark: SparkSession) -> None:
+    app = an_app()
+    stream = app.stream("t", schema=ROWS, event_time="at")
+    stream.group_by("k").aggregate("all", n=count(), sd=stddev("i"), p=approx_percentile("i", 0.5), l=collect("i", 2))
+    spec = spec_of(app, spark, "all")
+    one = spark.createDataFrame([("a", 4, 1, 1.0, None, "x", START)], ROWS)
+    row = one.groupBy("k").agg(*spec.partial_columns()).select(*spec.finish_columns()).first()
+    assert row is not None
+    assert row.asDict() == {"n": 1, "sd": None, "p": 4, "l": [4]}
+
+
+# Programs ------------------------------------------------------------------------------------------------------------
+
+
+def test_grouping_by_anything_but_the_key_makes_a_second_part(spark: SparkSession) -> None:
+    app = an_app(num_standby_replicas=1)
+    flights = app.stream("flights", schema=FLIGHT, key="carrier", event_time="at", on_error=DeadLetter("dead"))
+    airlines = app.table("airlines", schema=AIRLINE, key="carrier")
+    late = flights.transform(lambda df: df.where("dep_delay is not null")).join(airlines, "carrier")
+    late.to("late", key="carrier")
+    by_hour = late.group_by("origin", window("at", "1 hour", grace="10 minutes", retention="7 days"))
+    by_hour.aggregate("delays", n=count(), mean=avg("dep_delay")).to("delays-by-hour")
+    program = app.compile(spark)
+
+    below, above = program.parts
+    assert isinstance(below.input, TopicInput)
+    assert below.input_topics == ("flights", "airlines")
+    assert [store.changelog for store in below.stores] == ["app-airlines-changelog"]
+    rows_out, partials = below.branches
+    assert [type(step) for step in rows_out.steps] == [Transform, Join]
+    assert rows_out.steps == partials.steps  # what they share is compiled once
+    assert rows_out.terminal == ToTopic(
+        "late", ("carrier",), "json", ("carrier", "origin", "dep_delay", "distance", "at", "name")
+    )
+    assert isinstance(partials.terminal, ToPartials)
+
+    assert above.input == PartialsInput("app-delays-repartition", partials.terminal.aggregate)
+    (merging,) = above.branches
+    assert merging.terminal == Aggregate(partials.terminal.aggregate, (ToTopic("delays-by-hour", None, "json"),))
+    spec = merging.terminal.spec
+    assert [name for name, _ in spec.state_columns] == ["n", "mean.sum", "mean.count"]
+    assert [(name, kind.simpleString()) for name, kind in spec.output_columns] == [("n", "bigint"), ("mean", "double")]
+    assert (spec.route, spec.routed_by, spec.event_time) == (Route.JSON, ("origin",), "at")
+
+    assert program.sinks == ("late", "delays-by-hour", "dead")
+    assert program.internal_topics == ("app-delays-repartition", "app-airlines-changelog", "app-delays-changelog")
+    assert program.topology.subtopologies["0"].copartition_groups == (("airlines", "flights"),)
+    (changelog,) = program.topology.subtopologies["1"].changelogs
+    # 2013's event times would be deleted at once, so the log goes by the time of writing.
+    assert changelog.configs == {
+        "cleanup.policy": "compact,delete", "message.timestamp.type": "LogAppendTime", "retention.ms": "691200000",
+    }  # fmt: skip
+    assert app.compile(spark).fingerprint == program.fingerprint
+    assert app.describe(spark) == DESCRIPTION
+
+
+DESCRIPTION = """\
+Topologies:
+   Sub-topology: 0
+    Source: KSTREAM-SOURCE-0000000000 (topics: [airlines])
+      --> KTABLE-SOURCE-0000000001
+    Processor: KTABLE-SOURCE-0000000001 (stores: [airlines])
+      --> none
+      <-- KSTREAM-SOURCE-0000000000
+    Source: KSTREAM-SOURCE-0000000002 (topics: [flights])
+      --> KSTREAM-TRANSFORM-0000000003
+    Processor: KSTREAM-TRANSFORM-0000000003 (stores: [])
+      --> KSTREAM-JOIN-0000000004
+      <-- KSTREAM-SOURCE-0000000002
+    Processor: KSTREAM-JOIN-0000000004 (stores: [])
+      --> KSTREAM-SINK-0000000005, KSTREAM-COMBINE-0000000006
+      <-- KSTREAM-TRANSFORM-0000000003
+    Sink: KSTREAM-SINK-0000000005 (topic: late)
+      <-- KSTREAM-JOIN-0000000004
+    Processor: KSTREAM-COMBINE-0000000006 (stores: [])
+      --> KSTREAM-SINK-0000000007
+      <-- KSTREAM-JOIN-0000000004
+    Sink: KSTREAM-SINK-0000000007 (topic: app-delays-repartition)
+      <-- KSTREAM-COMBINE-0000000006
+
+  Sub-topology: 1
+    Source: KSTREAM-SOURCE-0000000008 (topics: [app-delays-repartition])
+      --> KSTREAM-AGGREGATE-0000000009
+    Processor: KSTREAM-AGGREGATE-0000000009 (stores: [delays])
+      --> KSTREAM-SINK-0000000010
+      <-- KSTREAM-SOURCE-0000000008
+    Sink: KSTREAM-SINK-0000000010 (topic: delays-by-hour)
+      <-- KSTREAM-AGGREGATE-0000000009
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("transform", "in_place"),
+    [
+        (lambda df: df, True),
+        (lambda df: df.where("dep_delay > 0").withColumn("late", F.lit(True)).drop("at"), True),
+        (lambda df: df.select("*", F.explode(F.array("distance", F.lit(1))).alias("x")), True),
+        (lambda df: df.withColumn("carrier", F.upper("carrier")), False),
+        (lambda df: df.drop("_partition"), False),
+        (lambda df: df.withColumnRenamed("carrier", "c").withColumn("carrier", F.lit("x")), False),
+        (lambda df: df.mapInArrow(lambda batches: batches, df.schema), False),
+    ],
+)
+def test_the_key_is_known_as_long_as_its_columns_pass_through(
+    spark: SparkSession, transform: Callable[[DataFrame], DataFrame], in_place: bool
+) -> None:
+    app = an_app()
+    flights = app.stream("flights", schema=FLIGHT, key="carrier").transform(transform)
+    flights.group_by("carrier").aggregate("n", n=count())
+    program = app.compile(spark)
+    assert len(program.parts) == (1 if in_place else 2)
+    spec = program.parts[-1].aggregates[0]
+    assert spec.route is (Route.TEXT if in_place else Route.JSON)
+
+
+def test_repartitioned_rows_are_keyed_anew_and_joined(spark: SparkSession) -> None:
+    app = an_app()
+    airlines = app.table("airlines", schema=AIRLINE, key="carrier", name="lines")
+    airports = app.global_table("airports", schema="origin STRING, city STRING", key="origin")
+    flights = app.stream("flights", schema=FLIGHT, event_time="at")
+    named = flights.repartition("carrier", partitions=3).join(airlines, how="left").join(airports)
+    named.group_by("carrier").aggregate("n", n=count(), at=last("city"))
+    program = app.compile(spark)
+    below, above = program.parts
+    (branch,) = below.branches
+    assert isinstance(branch.terminal, ToRows)
+    topic = "app-flights-by-carrier-repartition"
+    assert (branch.terminal.topic, branch.terminal.key, branch.terminal.event_time) == (topic, ("carrier",), "at")
+    assert isinstance(above.input, RowsInput)
+    assert (above.input.partitions, above.input.schema.names) == (
+        3,
+        ["carrier", "origin", "dep_delay", "distance", "at"],
+    )
+    assert above.input_topics == (topic, "airlines")
+    assert program.topology.subtopologies["1"].copartition_groups == (("airlines", topic),)
+    assert [table.name for table in program.globals] == ["airports"]
+    assert above.joined_globals == program.globals
+    assert "Sub-topology: 2 for global store (will not generate tasks)\n    Source: " in app.describe(spark)
+
+
+def test_a_table_that_nothing_is_joined_to_is_kept_for_queries(spark: SparkSession) -> None:
+    app = an_app()
+    app.table("airlines", schema=AIRLINE, key="carrier")
+    (part,) = app.compile(spark).parts
+    assert (part.input, part.input_topics, part.branches) == (None, ("airlines",), ())
+
+
+def test_an_arrow_function_gets_repartitioned_rows(spark: SparkSession) -> None:
+    app = an_app()
+    flights = app.stream("flights", schema=FLIGHT, event_time="at")
+    grouped = flights.group_by("origin", window("at", "1 hour"))
+    grouped.aggregate_arrow("own", lambda rows, prior: prior, state="n BIGINT, worst DOUBLE").to("out")
+    below, above = app.compile(spark).parts
+    assert isinstance(below.branches[0].terminal, ToRows)
+    spec = above.aggregates[0]
+    assert spec.arrow is not None
+    assert spec.arrow.rows.names == ["window", "carrier", "origin", "dep_delay", "distance", "at"]
+    assert [name for name, _ in spec.state_columns] == [name for name, _ in spec.output_columns] == ["n", "worst"]
+
+
+def test_the_fingerprint_goes_by_what_is_kept(spark: SparkSession) -> None:
+    def fingerprint(size: str = "1 hour", column: str = "distance", topic: str = "out", limit: int = 3) -> str:
+        app = an_app()
+        flights = app.stream("flights", schema=FLIGHT, event_time="at")
+        flights.group_by("origin", window("at", size)).aggregate("n", n=max_(column), l=collect("at", limit)).to(topic)
+        return app.compile(spark).fingerprint
+
+    assert fingerprint() == fingerprint(topic="elsewhere")
+    assert len({fingerprint(), fingerprint(size="2 hours"), fingerprint(column="dep_delay")}) == 3
+
+
+# Wrong programs ------------------------------------------------------------------------------------------------------
+
+A_TABLE = {"schema": AIRLINE, "key": "carrier"}
+
+
+def _flights(app: StreamsApp, **more: Any) -> Any:
+    return app.stream("flights", schema=FLIGHT, **more)
+
+
+def _own(app: StreamsApp, own: Any) -> Any:
+    return _flights(app).group_by("origin").aggregate("d", x=own)
+
+
+WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
+    "unknown column of an aggregate": (
+        lambda app: _flights(app).group_by("origin").aggregate("d", n=count(), mean=avg("delay")),
+        r"^stream 'flights': aggregate\('d', mean=…\): .*`delay` cannot be resolved\. Did you mean .*`dep_delay`",
+    ),
+    "unknown column to group by": (
+        lambda app: _flights(app).group_by("airport").aggregate("d", n=count()),
+        r"group_by\('airport'\): there is no such column; there are carrier, origin, dep_delay, distance, at$",
+    ),
+    "unknown column, but for its case": (
+        lambda app: _flights(app).group_by("Origin").aggregate("d", n=count()),
+        r"there is no such column; did you mean 'origin'\?",
+    ),
+    "unknown column in a transform": (
+        lambda app: _flights(app).transform(lambda df: df.select("nope")).to("x"),
+        r"^stream 'flights': transform\(lambda\): A column, .* `nope` cannot be resolved\. Did you mean",
+    ),
+    "a number is wanted": (
+        lambda app: _flights(app).group_by("origin").aggregate("d", mean=avg("carrier")),
+        r"aggregate\('d', mean=…\): avg\('carrier'\) takes numbers, but 'carrier' is STRING",
+    ),
+    "no event time": (
+        lambda app: _flights(app).group_by("origin").aggregate("d", x=first("carrier")),
+        r"first\('carrier'\) goes by event time, and the stream has none here: say event_time=",
+    ),
+    "a window over no timestamp": (
+        lambda app: _flights(app).group_by("origin", window("distance", "1 hour")).aggregate("d", n=count()),
+        r"window\('distance'\) needs a TIMESTAMP column, but 'distance' is INT\. Say TIMESTAMP in the schema, or cast",
+    ),
+    "event time that is no timestamp": (
+        lambda app: _flights(app, event_time="distance").to("x"),
+        r"stream 'flights': event_time='distance' must be a TIMESTAMP, but it is INT",
+    ),
+    "a group of doubles": (
+        lambda app: _flights(app).group_by("dep_delay").aggregate("d", n=count()),
+        r"'dep_delay' is DOUBLE, whose values make no keys",
+    ),
+    "a transform without return": (
+        lambda app: _flights(app).transform(lambda df: None).to("x"),
+        r"transform\(lambda\) must return a DataFrame, but it returned None: is a return missing\?",
+    ),
+    "a transform that fails": (
+        lambda app: _flights(app).transform(lambda df: 1 // 0).to("x"),
+        r"transform\(lambda\) failed: ZeroDivisionError",
+    ),
+    "a transform that groups": (
+        lambda app: _flights(app).transform(lambda df: df.groupBy("origin").count()).to("x"),
+        r"groupBy or an aggregate would go over those rows that happen to be in an epoch",
+    ),
+    "a transform that limits": (
+        lambda app: _flights(app).transform(lambda df: df.limit(3)).to("x"),
+        r"transform\(lambda\): limit would go over those rows",
+    ),
+    "a join on what is no key": (
+        lambda app: _flights(app, key="origin").join(app.table("airlines", **A_TABLE), "origin").to("x"),
+        r"join\('airlines'\) on 'origin': a table is joined by its key, 'carrier'",
+    ),
+    "a join by what the stream isn't keyed by": (
+        lambda app: _flights(app).join(app.table("airlines", **A_TABLE), "carrier").to("x"),
+        r"the stream isn't known to be keyed by 'carrier' \(if its records are, say key=\"carrier\".*"
+        r"\.repartition\(\"carrier\"\) before the join, or make it an app\.global_table",
+    ),
+    "a join after the key was lost": (
+        lambda app: (
+            _flights(app, key="carrier")
+            .transform(lambda df: df.withColumn("carrier", F.upper("carrier")))
+            .join(app.table("airlines", **A_TABLE))
+            .to("x")
+        ),
+        r"no longer known to be keyed by 'carrier', since stream 'flights': transform\(lambda\) doesn't pass carrier "
+        r"through unchanged",
+    ),
+    "a join of two types": (
+        lambda app: (
+            _flights(app, key="carrier").join(app.table("a", schema="carrier INT, x INT", key="carrier")).to("x")
+        ),
+        r"'carrier' is STRING in the stream and INT in the table; cast it",
+    ),
+    "a join that has a column twice": (
+        lambda app: (
+            _flights(app, key="carrier")
+            .join(app.table("a", schema="carrier STRING, origin STRING", key="carrier"))
+            .to("x")
+        ),
+        r"both have the column 'origin'\. Rename it in a transform",
+    ),
+    "a schema that isn't": (
+        lambda app: app.stream("t", schema="carrier STRIN").to("x"),
+        r"stream 't': schema='carrier STRIN' can't be read as columns like \"origin STRING, dep_delay DOUBLE\"",
+    ),
+    "text of two columns": (
+        lambda app: _flights(app).to("x", format="string"),
+        r"format=\"string\" writes one column, but there are carrier, origin, .*Make a column `value`",
+    ),
+    "raw values of numbers": (
+        lambda app: app.stream("t", schema="a INT, b INT", format="raw").to("x"),
+        r"stream 't': format=\"raw\" has one column, of type BINARY",
+    ),
+    "an unknown key to write by": (
+        lambda app: _flights(app).to("x", key="airport"),
+        r"to\('x'\): key 'airport': there is no such column",
+    ),
+    "two stores of one name": (
+        lambda app: (
+            app.table("airlines", **A_TABLE, name="n"),
+            _flights(app).group_by("origin").aggregate("n", n=count()),
+        ),
+        r"two stores are called 'n': tables and aggregates need names of their own",
+    ),
+    "a stream without an end": (
+        lambda app: _flights(app).transform(lambda df: df),
+        r"stream 'flights' goes nowhere: end it with \.to\(…\), or with \.group_by\(…\)\.aggregate\(…\)",
+    ),
+    "nothing at all": (lambda app: None, r"the program does nothing"),
+    "one table, two streams": (
+        lambda app: [
+            app.stream(topic, schema=FLIGHT, key="carrier").join(table).to("x")
+            for table in [app.table("airlines", **A_TABLE)]
+            for topic in ("a", "b")
+        ],
+        r"stream 'b': table 'airlines' is joined to another topic's stream already.*Make it an app\.global_table",
+    ),
+    "own aggregate whose types differ": (
+        lambda app: _own(app, aggregation(update=lambda: F.sum("distance"), merge=F.collect_list)),
+        r"update gives bigint, but merge makes array<bigint> of it",
+    ),
+    "own aggregate that isn't one": (
+        lambda app: _own(app, aggregation(update=lambda: F.col("distance"), merge=F.max)),
+        r"aggregate\('d', x=…\)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_programs_are_told_what_to_write(
+    spark: SparkSession, name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write, message = WRONG[name]
+    app = an_app()
+    write(app)
+    with pytest.raises(ProgramError, match=message) as caught:
+        app.compile(spark)
+    assert "SQLSTATE" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "JavaError" not in capfd.readouterr().err  # PySpark would log a page

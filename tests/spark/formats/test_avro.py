@@ -1,0 +1,167 @@
+"""The Avro decoder: what fastavro wrote is read, whatever the bytes; bad rows are named, and the others stay aligned."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import json
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import types as T
+
+from kohort.spark.formats import FormatError, decoder, encoder
+
+AVRO = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "Row",
+        "fields": [
+            {"name": "i", "type": "int"},
+            {"name": "l", "type": ["null", "long"]},
+            {"name": "skipped", "type": ["string", "null"]},
+            {"name": "f", "type": ["float", "null"]},
+            {"name": "d", "type": "double"},
+            {"name": "s", "type": ["null", "string"]},
+            {"name": "b", "type": "bytes"},
+            {"name": "x", "type": {"type": "fixed", "name": "Four", "size": 4}},
+            {"name": "e", "type": {"type": "enum", "name": "Color", "symbols": ["RED", "GREEN"]}},
+            {"name": "t", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+            {"name": "n", "type": "null"},
+            {"name": "o", "type": "boolean"},
+        ],
+    }
+)
+TEXT = json.dumps({key: value for key, value in AVRO.items() if not key.startswith("__")})
+KINDS = {
+    "i": T.IntegerType(), "l": T.LongType(), "f": T.FloatType(), "d": T.DoubleType(), "s": T.StringType(),
+    "b": T.BinaryType(), "x": T.BinaryType(), "e": T.StringType(), "t": T.TimestampType(), "o": T.BooleanType(),
+}  # fmt: skip
+SCHEMA = T.StructType([T.StructField(name, kind) for name, kind in KINDS.items()])
+DECODER = decoder("avro", SCHEMA, TEXT)
+TIMES = st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2200, 1, 1)).map(
+    lambda time: time.replace(microsecond=time.microsecond // 1000 * 1000, tzinfo=datetime.UTC)
+)
+
+rows_ = st.fixed_dictionaries(
+    {
+        "i": st.integers(-(2**31), 2**31 - 1), "l": st.none() | st.integers(-(2**63), 2**63 - 1),
+        "skipped": st.none() | st.text(max_size=5), "f": st.none() | st.floats(width=32, allow_nan=False),
+        "d": st.floats(allow_nan=False), "s": st.none() | st.text(max_size=20), "b": st.binary(max_size=20),
+        "x": st.binary(min_size=4, max_size=4), "e": st.sampled_from(["RED", "GREEN"]),
+        "t": TIMES, "n": st.none(), "o": st.booleans(),
+    }
+)  # fmt: skip
+
+
+def written(row: dict[str, Any], schema: Any = AVRO) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, schema, row)
+    return out.getvalue()
+
+
+def by_fastavro(value: bytes) -> dict[str, Any] | None:
+    source = io.BytesIO(value)
+    try:
+        row = fastavro.schemaless_reader(source, AVRO)  # type: ignore[call-arg]
+    except Exception:
+        return None
+    return row if source.tell() == len(value) else None  # type: ignore[return-value]
+
+
+def read(values: list[bytes | None], made: Any = DECODER) -> list[Any]:
+    """A row for each value, None for the bad ones."""
+    result = made.decode(pa.array(values, pa.binary()))
+    result.columns.validate(full=True)
+    good = list(range(len(values))) if result.good is None else result.good.to_pylist()
+    assert sorted([*good, *(row for row, _ in result.errors)]) == list(range(len(values)))
+    found: list[Any] = [None] * len(values)
+    for row, values_ in zip(good, result.columns.to_pylist(), strict=True):
+        found[row] = values_
+    return found
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(rows_, max_size=5))
+def test_what_was_written_is_read(rows: list[dict[str, Any]]) -> None:
+    found = read([written(row) for row in rows])
+    assert found == [{name: row[name] for name in KINDS} for row in rows]
+
+
+@st.composite
+def broken(draw: st.DrawFn) -> bytes:
+    value = bytearray(written(draw(rows_)))
+    at = draw(st.integers(0, len(value)))
+    value[at : at + draw(st.integers(0, 3))] = draw(st.binary(max_size=3))
+    return bytes(value)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.none() | rows_.map(written) | broken() | st.binary(max_size=60), max_size=6))
+def test_any_bytes(values: list[bytes | None]) -> None:
+    for value, row in zip(values, read(values), strict=True):
+        if value is None:
+            assert row == dict.fromkeys(KINDS)
+        elif row is not None:
+            wanted = by_fastavro(value)
+            assert wanted is not None
+            for name, each in row.items():
+                assert each == wanted[name] or each != each
+
+
+def test_faults_are_named() -> None:
+    good = written({"i": 1, "l": 2, "skipped": "", "f": 0.5, "d": 1.0, "s": "é", "b": b"", "x": b"1234", "e": "RED",
+                    "t": datetime.datetime(2013, 1, 1, tzinfo=datetime.UTC), "n": None, "o": True})  # fmt: skip
+    result = DECODER.decode(pa.array([good[:-1], good + b"\0", b"", b"\x80" * 11, b"\x02\x08", good], pa.binary()))
+    assert [text.removeprefix("no Avro of this schema: ") for _, text in result.errors] == [
+        "o: the value ends within it",
+        "bytes after the record's end",
+        "i: the value ends within it",
+        "i: a number of more bits than its type has",
+        "l: a branch that its union doesn't have",
+    ]
+    assert result.good.to_pylist() == [5]
+
+
+def test_by_default_it_reads_what_spark_writes_and_nested_columns() -> None:
+    inner = T.StructType([T.StructField("q", T.StringType())])
+    schema = T.StructType(
+        [
+            T.StructField("p", T.DecimalType(10, 2)),
+            T.StructField("a", T.ArrayType(T.LongType())),
+            T.StructField("m", T.MapType(T.StringType(), inner)),
+            T.StructField("d", T.DateType()),
+            T.StructField("w", T.TimestampNTZType()),
+        ]
+    )
+    rows = [
+        {"p": Decimal("12.50"), "a": [1, None], "m": [("k", {"q": "v"})], "d": datetime.date(2013, 1, 1),
+         "w": datetime.datetime(2013, 1, 1, 5)},
+        dict.fromkeys("pamdw"),
+    ]  # fmt: skip
+    made = decoder("avro", schema)
+    values = encoder("avro", schema).encode(pa.Table.from_pylist(rows, schema=made.schema))
+    assert read([*values.to_pylist(), b"\xff", None], made) == [rows[0], rows[1], None, rows[1]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "avro", "why"),
+    [
+        (T.LongType(), '{"type":"record","name":"R","fields":[]}', "has no field v, but none"),
+        (T.LongType(), '{"type":"record","name":"R","fields":[{"name":"v","type":"string"}]}',
+         "column v: Avro has string, the schema wants bigint"),
+        (T.LongType(), '"long"', "no record's"),
+        (T.LongType(), "{", "isn't JSON"),
+        (T.LongType(), '{"type":"record","name":"R","fields":[{"name":"v","type":["null","R"]}]}', "contains itself"),
+        (T.ArrayType(T.LongType()),
+         '{"type":"record","name":"R","fields":[{"name":"v","type":{"type":"array","items":"null"}}]}', "no bytes"),
+    ],
+)  # fmt: skip
+def test_schemas_that_cannot_be(kind: T.DataType, avro: str, why: str) -> None:
+    with pytest.raises(FormatError, match=why):
+        decoder("avro", T.StructType([T.StructField("v", kind)]), avro)

@@ -1,0 +1,284 @@
+"""The JSON decoder: rows stay aligned, good ones are what `json.loads` says, bad ones are named."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import types as T
+
+from kohort.spark.formats import FormatError, decoder, encoder
+
+FLAT = T.StructType(
+    [
+        T.StructField("a", T.LongType()),
+        T.StructField("b", T.StringType()),
+        T.StructField("c", T.DoubleType()),
+        T.StructField("d", T.BooleanType()),
+    ]
+)
+DECODER = decoder("json", FLAT)
+
+
+def decoded(schema: T.StructType, *values: bytes | None) -> tuple[list[dict[str, Any] | None], dict[int, str]]:
+    """A row for each value, None for the bad ones; and why those are bad."""
+    return rows_of(decoder("json", schema).decode(pa.array(values, pa.binary())), len(values))
+
+
+def rows_of(result: Any, count: int) -> tuple[list[dict[str, Any] | None], dict[int, str]]:
+    result.columns.validate(full=True)
+    errors = dict(result.errors)
+    good = list(range(count)) if result.good is None else result.good.to_pylist()
+    assert sorted([*good, *errors]) == list(range(count))
+    assert all(errors.values())
+    rows: list[dict[str, Any] | None] = [None] * count
+    for row, values in zip(good, result.columns.to_pylist(), strict=True):
+        rows[row] = values
+    return rows, errors
+
+
+def one(name: str, kind: T.DataType, text: str) -> Any:
+    """A field's value, or the error's text."""
+    rows, errors = decoded(T.StructType([T.StructField(name, kind)]), text.encode())
+    return errors.get(0) if rows[0] is None else rows[0][name]
+
+
+def expected(value: bytes | None) -> dict[str, Any] | None:
+    """What plain Python says of a flat row; None for a bad one."""
+    if value is None:
+        return dict.fromkeys("abcd")
+    try:
+        found = json.loads(value.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    a, b, c, d = (found.get(name) for name in "abcd")
+    if isinstance(a, float) and a.is_integer() and abs(a) < 2**53:
+        a = int(a)
+    if a is not None and (type(a) is not int or not -(2**63) <= a < 2**63):
+        return None
+    if b is not None:
+        if not isinstance(b, str):
+            return {"a": a, "b": ..., "c": c, "d": d}
+        try:
+            b.encode()
+        except UnicodeEncodeError:
+            return None
+    if type(c) is int:
+        try:
+            c = float(c)
+        except OverflowError:
+            c = math.inf if c > 0 else -math.inf
+    if (c is not None and type(c) is not float) or (d is not None and type(d) is not bool):
+        return None
+    return {"a": a, "b": b, "c": c, "d": d}
+
+
+def same(found: dict[str, Any] | None, wanted: dict[str, Any] | None) -> bool:
+    if found is None or wanted is None:
+        return found is wanted
+    for name, value in wanted.items():
+        other = found[name]
+        nan = isinstance(value, float) and math.isnan(value) and isinstance(other, float) and math.isnan(other)
+        if not (value is ... or nan or (value == other and type(value) is type(other))):
+            return False
+    return True
+
+
+HOSTILE = [
+    b"", b" ", b"\n", b"null", b"[]", b"1", b'"x"', b"{", b"}", b"{}", b"{}{}", b"{} {}", b"{}\n{}", b"{}null{}",
+    b'{"a":1}\x00{"a":2}', b"\x00", b'{"a":1}\x00', b'{"a":1}\x00}', b"\xef\xbb\xbf{}", b'\xef\xbb\xbf{"a":1}',
+    b'{"b":"\xff"}', b'{"\xff":1}', b'{"b":"\xed\xa0\x80"}', b'{"b":"\\ud800"}', b'{"b":"\\udc00\\ud800"}',
+    b'{"b":"\\ud83d\\ude00"}', b'{"b":"\\u0000"}', b'{"b":"a\nb"}', b'{"b":"\\n\\t\\"\\\\\\/\\b\\f\\r"}',
+    b'{\n "a" : 1 ,\r\n\t"b" : "x" }\n', b'{"a":1,"a":2}', b'{"a":"x","a":2}', b'{"a":2,"a":null}', b'{"\\u0061":5}',
+    b'{"a":1', b'{"a":1,}', b'{,}', b'{"a"}', b'{"a":}', b'{"a" 1}', b'{a:1}', b"{'a':1}", b'{"a":01}', b'{"a":+1}',
+    b'{"a":1.}', b'{"a":.5}', b'{"a":-}', b'{"a":1e}', b'{"a":1.0}', b'{"a":1e3}', b'{"a":1.5}', b'{"a":-0}',
+    b'{"a":9223372036854775807}', b'{"a":-9223372036854775808}', b'{"a":9223372036854775808}',
+    b'{"a":1' + b"0" * 5000 + b"}", b'{"c":1' + b"0" * 400 + b"}", b'{"c":1e400}', b'{"c":-1e400}', b'{"c":1e-400}',
+    b'{"c":0.1}', b'{"c":123456789012345678901234567890.5}', b'{"c":NaN}', b'{"c":-Infinity}', b'{"c":Inf}',
+    b'{"c":nan}', b'{"z":NaN}', b'{"z":-}', b'{"z":tru}', b'{"z":"\\x"}', b'{"z":"\\u12g4"}', b'{"z":[1,2,{}]}',
+    b'{"z":[1,2,}', b'{"z":[1 2]}', b'{"z":{"a":7}}', b'{"z":[}', b'{"z":{]}', b'{"d":true}', b'{"d":"true"}',
+    b'{"d":truex}', b'{"b":1}', b'{"b":[1,"\\u00e9"]}', b'{"b":"' + "é€😀".encode() + b'"}', b'{"":1}', b'{"a":1}x',
+    b'{"z":' * 3000 + b"1" + b"}" * 3000, b'{"z":' + b"[" * 200_000 + b"]" * 200_000 + b"}", b"[" * 200_000,
+    b'{"b":' + b"[" * 600 + b"]" * 600 + b"}", b'{"a":1}//x', b'{"a":/*x*/1}', "{\u00a0}".encode(), b"\xfe\xff\x00{",
+]  # fmt: skip
+
+
+def test_hostile_values_one_by_one_and_together() -> None:
+    def acceptable(found: dict[str, Any] | None, value: bytes | None) -> bool:
+        wanted = expected(value)
+        return same(found, wanted) or (found is not None and wanted is None and value is not None and len(value) > 5000)
+
+    for value in HOSTILE:
+        rows, _ = rows_of(DECODER.decode(pa.array([value], pa.binary())), 1)
+        assert acceptable(rows[0], value), (value[:80], rows[0], expected(value))
+    good = b'{"a":7,"b":"x","c":0.5,"d":false}'
+    mixed = [each for value in HOSTILE for each in (value, good, None)]
+    rows, errors = rows_of(DECODER.decode(pa.array(mixed, pa.binary())), len(mixed))
+    assert rows[1::3] == [json.loads(good)] * len(HOSTILE)
+    assert rows[2::3] == [dict.fromkeys("abcd")] * len(HOSTILE)
+    for value, row in zip(mixed, rows, strict=True):
+        assert acceptable(row, value), value
+    for error in errors.values():
+        error.encode()
+
+
+text = st.text(max_size=8)
+names = st.sampled_from(["a", "b", "c", "d", "e", "aa", ""])
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | text
+nested = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3), max_leaves=5
+)
+likely = st.fixed_dictionaries(
+    {},
+    optional={
+        "a": st.integers(-(2**63), 2**63 - 1), "b": text, "c": st.floats(), "d": st.booleans(), "e": nested,
+    },
+)  # fmt: skip
+objects = st.builds(
+    lambda value, compact, ascii_only: json.dumps(
+        value, ensure_ascii=ascii_only, separators=(",", ":") if compact else None
+    ).encode(errors="surrogatepass"),
+    likely | st.dictionaries(names, nested, max_size=5),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@st.composite
+def broken(draw: st.DrawFn) -> bytes:
+    """An object with some of its bytes changed, left out or doubled."""
+    value = bytearray(draw(objects))
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, len(value)))
+        piece = draw(st.binary(max_size=3) | st.sampled_from([b"{}", b"\n", b"\0", b'"', b"\\", b"}", b"{", b",", b" "]))
+        value[at : at + draw(st.integers(0, 3))] = piece
+    return bytes(value)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.none() | objects | broken() | st.binary(max_size=12) | st.sampled_from(HOSTILE[:60]), max_size=12))
+@example([b"{}{}", b""])
+@example([b'{"a":1', b"}"])
+def test_any_values(values: list[bytes | None]) -> None:
+    rows, _ = rows_of(DECODER.decode(pa.array(values, pa.binary())), len(values))
+    for value, row in zip(values, rows, strict=True):
+        assert same(row, expected(value)), (value, row, expected(value))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.datetimes(), st.sampled_from(["", "Z", "+00:00", "-05:30", "+0530", "+01"]), st.sampled_from("T "))
+def test_times(time: datetime.datetime, zone: str, between: str) -> None:
+    shift = datetime.datetime.fromisoformat(f"2000-01-01T00:00:00{zone or 'Z'}").utcoffset()
+    assert shift is not None
+    try:
+        wanted = time.replace(tzinfo=datetime.UTC) - shift
+    except OverflowError:
+        return
+    found = one("t", T.TimestampType(), json.dumps({"t": time.isoformat(between) + zone}))
+    assert found == wanted
+    if not zone:
+        assert one("t", T.TimestampNTZType(), json.dumps({"t": time.isoformat(between)})) == time
+    assert one("t", T.DateType(), json.dumps({"t": time.date().isoformat()})) == time.date()
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (T.ByteType(), "127", 127),
+        (T.ByteType(), "128", "t: a whole number of 8 bits is wanted, not 128"),
+        (T.ShortType(), "-32768", -32768),
+        (T.IntegerType(), '"5"', 't: a whole number is wanted, not "5"'),
+        (T.LongType(), "true", "t: a whole number is wanted, not true"),
+        (T.FloatType(), "0.5", 0.5),
+        (T.StringType(), "1.50", "1.50"),
+        (T.StringType(), '{"x": [1, "é"]}', '{"x":[1,"é"]}'),
+        (T.BinaryType(), '"AAE="', b"\x00\x01"),
+        (T.BinaryType(), '"A"', 't: a string in base64 is wanted, not "A"'),
+        (T.TimestampType(), '"2013-01-01"', datetime.datetime(2013, 1, 1, tzinfo=datetime.UTC)),
+        (T.TimestampType(), '"2013-02-30T00:00:00"',
+         't: a time such as 2013-01-31T05:00:00Z is wanted, not "2013-02-30T00:00:00"'),
+        (T.TimestampType(), "1356998400", "t: a time such as 2013-01-31T05:00:00Z is wanted, not 1356998400"),
+        (T.DateType(), '"2012-02-29"', datetime.date(2012, 2, 29)),
+        (T.DateType(), '"1900-02-29"', 't: a date such as 2013-01-31 is wanted, not "1900-02-29"'),
+        (T.ArrayType(T.LongType()), "[1, null, 3]", [1, None, 3]),
+        (T.ArrayType(T.LongType()), '[1, "x"]', 't[1]: a whole number is wanted, not "x"'),
+        (T.MapType(T.StringType(), T.DoubleType()), '{"x": 1.5}', [("x", 1.5)]),
+        (T.StructType([T.StructField("x", T.LongType())]), '{"x": 1, "y": 2}', {"x": 1}),
+        (T.StructType([T.StructField("x", T.LongType())]), '{"x": "q"}', 't.x: a whole number is wanted, not "q"'),
+    ],
+)  # fmt: skip
+def test_types(kind: T.DataType, text: str, value: Any) -> None:
+    assert one("t", kind, f'{{"t": {text}}}') == value
+
+
+def test_decimals() -> None:
+    schema = T.StructType([T.StructField("p", T.DecimalType(5, 2))])
+    rows, errors = decoded(schema, b'{"p": 1.5}', b'{"p": "123.45"}', b'{"p": 1.555}', b'{"p": 1000}', b'{"p": null}')
+    assert [None if row is None else str(row["p"]) for row in rows] == ["1.50", "123.45", None, None, "None"]
+    assert errors[2] == "p: a number for decimal(5,2) is wanted, not 1.555"
+
+
+def test_columns_that_may_not_be_null() -> None:
+    schema = T.StructType([T.StructField("a", T.LongType(), nullable=False)])
+    rows, errors = decoded(schema, b'{"a": 1}', b"{}", None)
+    assert rows == [{"a": 1}, None, None]
+    assert errors[1] == "a: there is none, and null isn't allowed"
+    assert errors[2] == "there's no value, and the schema has columns that can't be null"
+
+
+def test_structs_within_structs() -> None:
+    inner = T.StructType([T.StructField("x", T.StringType()), T.StructField("y", T.ArrayType(T.DateType()))])
+    schema = T.StructType([T.StructField("s", inner), T.StructField("n", T.LongType())])
+    values = [b'{"s":{"y":["2013-01-01"],"x":"\\u00e9"},"n":1}', b'{"s":null}', b'{"s":{}}', b'{"s":[]}', b'{"s":{"y":1}}']
+    rows, errors = decoded(schema, *values)
+    assert rows[0] == {"s": {"x": "é", "y": [datetime.date(2013, 1, 1)]}, "n": 1}
+    assert rows[1:3] == [{"s": None, "n": None}, {"s": {"x": None, "y": None}, "n": None}]
+    assert errors == {3: "s: an object is wanted, not []", 4: "s.y: an array is wanted, not 1"}
+
+
+def test_slices_and_chunks() -> None:
+    values = pa.array([b"x", b'{"a":1}', b'{"a":2}', None], pa.binary())
+    assert DECODER.decode(values.slice(1, 2)).columns.column(0).to_pylist() == [1, 2]
+    assert DECODER.decode(values.slice(4)).columns.num_rows == 0
+    assert DECODER.decode(pa.chunked_array([values[1:2], values[2:]])).columns.num_rows == 3
+
+
+def test_schemas_that_cannot_be() -> None:
+    with pytest.raises(FormatError, match="needs a column"):
+        decoder("json", T.StructType([]))
+    with pytest.raises(FormatError, match="x is there twice"):
+        decoder("json", T.StructType([T.StructField("x", T.LongType()), T.StructField("x", T.LongType())]))
+    with pytest.raises(FormatError, match="x: interval"):
+        decoder("json", T.StructType([T.StructField("x", T.DayTimeIntervalType())]))
+    with pytest.raises(FormatError, match="'xml' isn't known; there are json, avro, string, raw"):
+        decoder("xml", FLAT)
+
+
+def test_the_encoder_writes_what_the_decoder_reads() -> None:
+    schema = T.StructType(
+        [
+            T.StructField("t", T.TimestampType()),
+            T.StructField("b", T.BinaryType()),
+            T.StructField("m", T.MapType(T.StringType(), T.LongType())),
+            T.StructField("s", T.StringType()),
+        ]
+    )
+    rows = pa.table(
+        {
+            "t": pa.array([0, 1_500], pa.timestamp("us", tz="UTC")),
+            "b": [b"\x00", None],
+            "m": pa.array([[("x", 1)], None], pa.map_(pa.string(), pa.int64())),
+            "s": ["é", None],
+        }
+    )
+    values = encoder("json", schema).encode(rows)
+    assert values[0].as_py() == '{"t":"1970-01-01T00:00:00.000Z","b":"AA==","m":{"x":1},"s":"é"}'.encode()
+    assert decoder("json", schema).decode(values).columns.to_pylist() == rows.to_pylist()

@@ -1,0 +1,63 @@
+"""A driver that is a dictionary, for stages without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pyarrow as pa
+
+from kohort.protocol.records.arrow import RECORD_SCHEMA
+from kohort.spark.jobs.stages.common import Place
+from kohort.spark.jobs.work import OffsetRange, Read
+from kohort.spark.line.client import Line, Task
+
+
+@dataclass
+class FakeLine:
+    """Stores by (name, partition), and what was reported."""
+
+    stores: dict[tuple[str, int | None], dict[bytes, bytes]] = field(default_factory=dict)
+    ranges: tuple[OffsetRange, ...] = ()
+    stream_times: Mapping[int, int] = field(default_factory=dict)
+    reports: dict[str, Read] = field(default_factory=dict)
+    asked: list[bytes] = field(default_factory=list)
+
+    def work(self, lane: str, split: int, splits: int, *, whole: bool = False) -> Task:
+        return Task(1, self.ranges, self.stream_times)
+
+    def lookup(self, store: str, partitions: pa.Array | None, keys: pa.Array) -> pa.Array:
+        numbers = [None] * len(keys) if partitions is None else partitions.to_pylist()
+        texts = [key.encode() if isinstance(key, str) else key for key in keys.to_pylist()]
+        self.asked += texts
+        found = [self.stores.get((store, number), {}).get(key) for number, key in zip(numbers, texts, strict=True)]
+        return pa.array(found, pa.binary())
+
+    def report(self, lane: str, run: int, branch: int, split: int, stage: str, read: Read) -> bool:
+        self.reports[stage] = read
+        return True
+
+    @property
+    def place(self) -> Place:
+        return Place(cast(Line, self), "0", 0, 1)
+
+
+class FakeReader:
+    """Gives records of (partition, offset, timestamp, key, value)."""
+
+    def __init__(self, records: Sequence[tuple[int, int, int, bytes | None, bytes | None]]) -> None:
+        self._records = records
+
+    def read_all(self, ranges: Sequence[tuple[str, int, int, int]]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        for number, (_, partition, start, end) in enumerate(ranges):
+            mine = [each for each in self._records if each[0] == partition and start <= each[1] < end]
+            for _, offset, timestamp, key, value in mine:
+                row: dict[str, Any] = {
+                    "offset": offset,
+                    "timestamp": timestamp,
+                    "key": key,
+                    "value": value,
+                    "headers": [],
+                }
+                yield number, pa.RecordBatch.from_pylist([row], schema=RECORD_SCHEMA)

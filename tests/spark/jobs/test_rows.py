@@ -1,0 +1,104 @@
+"""The stage that reads rows, and a table's last record of each key."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as T  # noqa: N812
+
+from kohort.client.config import ClientConfig
+from kohort.spark import reading
+from kohort.spark.jobs.part_jobs import last_of_each_key
+from kohort.spark.jobs.stages.rows import RowsReading, rows_stage
+from kohort.spark.jobs.work import ROWS_SCHEMA, OffsetRange
+from tests.spark.jobs.fakes import FakeLine, FakeReader
+
+SCHEMA = T.StructType([T.StructField("a", T.IntegerType()), T.StructField("at", T.TimestampType())])
+READING = RowsReading(
+    ClientConfig(bootstrap_servers="127.0.0.1:1"),
+    SCHEMA.json(),
+    "json",
+    None,
+    "at",
+    "dead",
+    timestamps=True,
+    table=False,
+)
+RECORDS: list[tuple[int, int, int, bytes | None, bytes | None]] = [
+    (0, 0, 100, b"k", b'{"a":1,"at":"1970-01-01T00:00:01.0019Z"}'),
+    (0, 1, 101, b"k", b"oops"),
+    (1, 5, 102, b"l", b'{"a":2,"at":"1970-01-01T00:00:03Z"}'),
+    (1, 6, 103, None, b'{"a":3}'),
+]
+
+
+def read(
+    line: FakeLine,
+    monkeypatch: pytest.MonkeyPatch,
+    wanted: RowsReading,
+    records: list[tuple[int, int, int, bytes | None, bytes | None]] = RECORDS,
+) -> list[dict[str, object]]:
+    monkeypatch.setattr(reading, "shared", lambda servers: FakeReader(records), raising=False)
+    line.ranges = (OffsetRange("t", 0, 0, 10), OffsetRange("t", 1, 0, 10))
+    return [row for batch in rows_stage(line.place, wanted)(iter([])) for row in batch.to_pylist()]
+
+
+def test_rows_are_read_and_counted_and_the_bad_ones_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = FakeLine()
+    rows = read(line, monkeypatch, READING)
+    assert [(row["a"], row["_partition"], row["_timestamp"]) for row in rows] == [(1, 0, 100), (2, 1, 102), (3, 1, 103)]
+    report = line.reports["rows"]
+    assert (report.records, report.dropped, report.max_times) == (4, 1, {0: 1_001, 1: 3_000})
+    assert report.bytes == sum(len(key or b"") + len(value or b"") for *_, key, value in RECORDS)
+    (dead,) = report.dead.to_pylist()
+    assert dead.pop("error")
+    assert dead == {"topic": "t", "partition": 0, "offset": 1, "timestamp": 101, "key": b"k", "value": b"oops"}
+
+
+def test_without_event_time_records_have_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = FakeLine()
+    rows = read(line, monkeypatch, replace(READING, event_time=None, timestamps=False, on_error="drop"))
+    assert list(rows[0]) == ["a", "at", "_partition"]
+    report = line.reports["rows"]
+    assert (report.dropped, report.max_times, report.dead.num_rows) == (1, {0: 100, 1: 103}, 0)
+
+
+def test_fail_stops_at_the_first_bad_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = FakeLine()
+    records = [(0, number, 1, None, b"bad") for number in range(5)]
+    assert read(line, monkeypatch, replace(READING, on_error="fail"), [*records]) == []
+    assert line.reports["rows"].dead.column("offset").to_pylist() == [0]
+
+
+def test_a_tables_tombstones_are_rows_in_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = FakeLine()
+    records: list[tuple[int, int, int, bytes | None, bytes | None]] = [
+        (0, 0, 1, b"k", b'{"a":1}'), (0, 1, 2, b"k", None), (0, 2, 3, b"k", b'{"a":2}'), (1, 0, 4, b"l", None),
+    ]  # fmt: skip
+    rows = read(line, monkeypatch, replace(READING, event_time=None, table=True), records)
+    assert [(row["a"], row["_tombstone"]) for row in rows if row["_partition"] == 0] == [
+        (1, None),
+        (None, "k"),
+        (2, None),
+    ]
+    assert [(row["a"], row["_tombstone"]) for row in rows if row["_partition"] == 1] == [(None, "l")]
+
+
+def test_the_last_record_of_a_key_counts() -> None:
+    rows = [
+        {"key": key, "value": value, "partition": partition}
+        for partition, key, value in [
+            (0, b"a", b"1"),
+            (0, b"b", b"2"),
+            (1, b"a", b"3"),
+            (0, b"a", None),
+            (0, None, b"4"),
+        ]
+    ]
+    found = last_of_each_key(pa.Table.from_pylist(rows, schema=ROWS_SCHEMA))
+    assert [(row["partition"], row["key"], row["value"]) for row in found.to_pylist()] == [
+        (0, b"b", b"2"), (1, b"a", b"3"), (0, b"a", None), (0, None, b"4"),
+    ]  # fmt: skip
+    assert last_of_each_key(ROWS_SCHEMA.empty_table()).num_rows == 0

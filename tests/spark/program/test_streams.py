@@ -1,0 +1,166 @@
+"""What is told at once, before there is a Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from kohort.client import ClientConfig
+from kohort.spark import (
+    DeadLetter,
+    Drop,
+    Fail,
+    ProgramError,
+    StreamsApp,
+    aggregation,
+    approx_distinct,
+    approx_percentile,
+    avg,
+    collect,
+    count,
+    window,
+)
+
+SCHEMA = "origin STRING, at TIMESTAMP"
+HOUR = window("at", "1 hour")
+
+
+def stream(app: StreamsApp, **more: Any) -> Any:
+    return app.stream("flights", schema=SCHEMA, **more)
+
+
+WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
+    "unknown format": (
+        lambda app: stream(app, format="csv"),
+        "stream 'flights': unknown format 'csv'; Kohort knows json, avro, string, raw",
+    ),
+    "no schema": (lambda app: app.stream("flights"), r"stream 'flights': say the columns, as schema=\"origin STRING"),
+    "a topic twice": (
+        lambda app: (stream(app), stream(app)),
+        "topic 'flights' is read twice: it is a stream already. Keep what app.stream or app.table gave",
+    ),
+    "a topic as table, too": (
+        lambda app: (app.global_table("flights", schema=SCHEMA, key="origin"), stream(app)),
+        "topic 'flights' is read twice: it is a table already",
+    ),
+    "offset reset": (lambda app: stream(app, offset_reset="none"), 'offset_reset=\'none\': "earliest" or "latest"'),
+    "a policy that isn't": (lambda app: stream(app, on_error="drop"), r"on_error='drop': give Fail\(\), Drop\(\)"),
+    "dead letters that come back": (lambda app: stream(app, on_error=DeadLetter("flights")), "they would come back"),
+    "a schema registry's": (lambda app: stream(app, avro_schema="{}"), 'avro_schema is for format="avro", not "json"'),
+    "a key twice": (lambda app: stream(app, key=("origin", "origin")), "key: 'origin' is named twice"),
+    "a name with blanks": (
+        lambda app: app.table("t", schema=SCHEMA, key="origin", name="my table"),
+        "table 't': name='my table': a name is made of letters, digits, '.', '_' and '-'",
+    ),
+    "no function": (lambda app: stream(app).transform("origin"), "transform takes a function .*, not 'origin'"),
+    "a join of streams": (
+        lambda app: stream(app).join(app.stream("other", schema=SCHEMA)),
+        "a stream can't be joined to a stream: make one of them a table",
+    ),
+    "a join with nothing": (lambda app: stream(app).join(None), r"join takes a table \(app\.table, app\.gl"),
+    "an outer join": (
+        lambda app: stream(app).join(app.table("t", schema=SCHEMA, key="origin"), how="outer"),
+        "join\\(how='outer'\\): a stream is joined to a table \"inner\" or \"left\"",
+    ),
+    "repartitioned by nothing": (lambda app: stream(app).repartition(), "repartition needs the columns to spread by"),
+    "grouped by nothing": (lambda app: stream(app).group_by(HOUR), "group_by needs a column: all rows in one group"),
+    "grouped by two windows": (lambda app: stream(app).group_by("origin", HOUR, HOUR), "group_by takes one window"),
+    "grouped by a number": (
+        lambda app: stream(app).group_by(3),
+        "group_by takes names of columns, and window.*, not 3: compute the column in a transform",
+    ),
+    "nothing aggregated": (lambda app: stream(app).group_by("origin").aggregate("n"), "'n'\\) computes nothing"),
+    "a function not called": (
+        lambda app: stream(app).group_by("origin").aggregate("n", n=count),
+        r"aggregate\('n', n=…\): count is a function; call it, as in n=count\(\)",
+    ),
+    "no aggregate": (lambda app: stream(app).group_by("origin").aggregate("n", n=3), "3 is no aggregate of kohort"),
+    "a result called state": (
+        lambda app: stream(app).group_by("origin").aggregate("n", state=count()),
+        "a column can't be called 'state': the store keeps its own state under that name",
+    ),
+    "a result called as the group": (
+        lambda app: stream(app).group_by("origin").aggregate("n", origin=count()),
+        "'origin' is grouped by; give the aggregate another name",
+    ),
+    "emitted at close, without a window": (
+        lambda app: stream(app).group_by("origin").aggregate("n", emit="close", n=count()),
+        r"emit=\"close\"\) needs a window, or a group would never be complete: group_by\(…, window\(",
+    ),
+    "emitted at close, without grace": (
+        lambda app: stream(app).group_by("origin", HOUR).aggregate("n", emit="close", n=count()),
+        r"needs a grace, .* window\(\"at\", …, grace=\"10 minutes\"\)",
+    ),
+    "emitted when": (lambda app: stream(app).group_by("origin").aggregate("n", emit="now", n=count()), "emit='now'"),
+    "an aggregate as avro": (
+        lambda app: stream(app).group_by("origin").aggregate("n", n=count()).to("out", format="avro"),
+        "an aggregate is written as JSON. For avro, string, raw read that topic with app.stream",
+    ),
+    "a JSON schema": (lambda app: stream(app).to("out", schema="{}"), 'a schema is for format="avro"'),
+    "no limit": (lambda app: collect("x", 0), r"collect\('x', limit=0\): the limit is a whole number, 1 or more"),
+    "percentages": (lambda app: approx_percentile("x", 90), r"approx_percentile\('x', 90\): .* from 0 to 1, as 0\.9"),
+    "a size of a sketch": (lambda app: approx_distinct("x", lg_k=30), "lg_k is a whole number from 4 to 21"),
+    "a merge that is no function": (
+        lambda app: aggregation(update=count, merge="sum"),  # type: ignore[arg-type]
+        r"aggregation\(merge=…\) takes a function of a Column, as F\.max, not 'sum'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_told_at_once(name: str) -> None:
+    write, message = WRONG[name]
+    with pytest.raises(ProgramError, match=message):
+        write(StreamsApp("app"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_standby_replicas": -1}, "num_standby_replicas=-1 must be a whole number, 0 or more"),
+        ({"num_standbys": 1}, "StreamsApp has no setting 'num_standbys'; settings are acceptable_recovery_lag, "),
+        ({"application_server": "here"}, "application_server='here': HOST:PORT, where other instances reach this one"),
+        ({"bootstrap_servers": "nowhere:0"}, "bootstrap_servers: "),
+        ({"on_error": "drop"}, "on_error='drop'"),
+        ({"replication_factor": 0}, "replication_factor=0: 1 or more, or -1"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ProgramError, match=message):
+        StreamsApp("app", **settings)
+
+
+@pytest.mark.parametrize("name", ["", "my app", "..", "a/b", "x" * 250])
+def test_application_ids_make_topics(name: str) -> None:
+    with pytest.raises(ProgramError, match="application_id"):
+        StreamsApp(name)
+
+
+def test_settings_are_kept_by_kafka_streams_names() -> None:
+    config = ClientConfig(bootstrap_servers="a:1,b:2")
+    app = StreamsApp("app", bootstrap_servers=config, application_server="[::1]:8080", state_dir="x", rack_id=None)
+    settings = app.settings
+    assert (settings.client, settings.endpoint) == (config, ("::1", 8080))
+    assert settings.application_dir.as_posix() == "x/app"
+    assert (settings.on_error, settings.rack_id, settings.journal) == (Fail(), None, None)
+
+
+def test_a_source_takes_the_applications_policy_unless_it_has_its_own() -> None:
+    app = StreamsApp("app", on_error=Drop())
+    app.stream("a", schema=SCHEMA)
+    app.table("b", schema=SCHEMA, key="origin", on_error=Fail())
+    stream_def, table_def = app._graph.sources
+    assert stream_def.on_error == Drop()  # type: ignore[union-attr]
+    assert table_def.source.on_error == Fail()  # type: ignore[union-attr]
+
+
+def test_a_stream_is_used_as_often_as_wanted() -> None:
+    app = StreamsApp("app")
+    flights = app.stream("flights", schema=SCHEMA)
+    assert flights.to("copy") is flights
+    flights.group_by("origin").aggregate("n", n=count(), mean=avg("x")).to("a").to("b")
+    assert [type(end).__name__ for end in app._graph.ends] == ["SinkDef", "AggregateDef"]

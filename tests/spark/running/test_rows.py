@@ -1,0 +1,136 @@
+import json
+
+import pyarrow as pa
+
+from kohort.spark.jobs.work import DEAD_SCHEMA, ROWS_SCHEMA, Emitted, Read
+from kohort.spark.running.closing import Windows, window_text
+from kohort.spark.running.duties import Duties, Kept, Output, Sent, Unreadable
+from kohort.spark.running.rounds import Inputs
+from kohort.spark.running.rows import first_unreadable, outgoing, public
+
+HOUR = 3_600_000
+
+
+def _rows(*rows: tuple[bytes, bytes | None, int | None]) -> pa.Table:
+    return pa.table(
+        {
+            "key": pa.array([row[0] for row in rows], pa.binary()),
+            "value": pa.array([row[1] for row in rows], pa.binary()),
+            "partition": pa.array([row[2] for row in rows], pa.int32()),
+            "route": pa.nulls(len(rows), pa.binary()),
+            "timestamp": pa.array([1_000] * len(rows), pa.int64()),
+        },
+        schema=ROWS_SCHEMA,
+    )
+
+
+def _key(start: int, name: str = "a") -> bytes:
+    return json.dumps({"window": window_text(start), "k": name}, separators=(",", ":")).encode()
+
+
+def _value(n: int) -> bytes:
+    return json.dumps({"n": n, "state": {"n": n}}, separators=(",", ":")).encode()
+
+
+def _nothing(store: str, partition: int, start: bytes, end: bytes) -> pa.Table:
+    return _page({}, start, end)
+
+
+def _page(content: dict[bytes, bytes], start: bytes, end: bytes) -> pa.Table:
+    pairs = sorted((key, value) for key, value in content.items() if start <= key < end)
+    return pa.table(
+        {"key": pa.array([k for k, _ in pairs], pa.binary()), "value": pa.array([v for _, v in pairs], pa.binary())}
+    )
+
+
+def test_what_the_world_sees() -> None:
+    keys = pa.array([b'{"window":"w","k":"a"}', b"{}", b'{"a":1}', b'{"a":1}', b'{"a":1}'], pa.binary())
+    values = pa.array(
+        [
+            b'{"n":1,"s":{"state":{"x":1}},"state":{"n":1,"t":"a,\\"state\\":{","u":"}{"}}',
+            b'{"n":1,"state":{"n":1}}', b'{"n":"\\u00e9","state":{}}', b'{"state":{}}', None,
+        ],
+        pa.binary(),
+    )  # fmt: skip
+    assert public(keys, values).to_pylist() == [
+        b'{"window":"w","k":"a","n":1,"s":{"state":{"x":1}}}',
+        b'{"n":1}', b'{"a":1,"n":"\\u00e9"}', b'{"a":1}', None,
+    ]  # fmt: skip
+    assert len(public(keys.slice(0, 0), values.slice(0, 0))) == 0
+
+
+def test_updates_go_to_outputs_and_the_changelogs_of_their_partitions() -> None:
+    kept = Kept("counts", "changelog", outputs=(Output("one"), Output("two")))
+    duties = Duties("0", Inputs("s", {}), {0: Sent("plain"), 1: kept})
+    rows = _rows((b'{"k":"a"}', _value(1), 0), (b'{"k":"b"}', _value(2), 1), (b'{"k":"c"}', _value(3), 0))
+    out = outgoing(duties, Emitted({0: _rows((b"x", b"y", None)), 1: rows}, Read()), None, {0: None, 1: None}, _nothing)
+    assert [topic for topic, _ in out.sent] == ["plain", "one", "two"]
+    assert out.sent[1][1]["value"].to_pylist() == [b'{"k":"a","n":1}', b'{"k":"b","n":2}', b'{"k":"c","n":3}']
+    assert {key: table["key"].to_pylist() for key, table in out.changelogs.items()} == {
+        ("counts", "changelog", 0): [b'{"k":"a"}', b'{"k":"c"}'],
+        ("counts", "changelog", 1): [b'{"k":"b"}'],
+    }
+    assert out.records == 1 + 3 + 3 + 3
+
+
+def test_routed_rows_keep_their_routes() -> None:
+    duties = Duties("0", Inputs("s", {}), {0: Sent("repartition", routed=True)})
+    rows = _rows((b"k", b"v", None)).set_column(3, ROWS_SCHEMA.field("route"), pa.array([b"r"], pa.binary()))
+    out = outgoing(duties, Emitted({0: rows}, Read()), None, {0: None}, _nothing)
+    assert out.routed[0][1].to_pylist() == [{"key": b"k", "value": b"v", "timestamp": 1_000, "route": b"r"}]
+
+
+def test_windows_are_told_once_when_they_close_and_forgotten_later() -> None:
+    kept = Kept("counts", "changelog", Windows(HOUR, 0, 2 * HOUR), (Output("out"),), on_close=True)
+    duties = Duties("0", Inputs("s", {}), {0: kept})
+    store: dict[bytes, bytes] = {}
+    told = []
+    time = None
+    for now, fresh in ((0, {_key(0): 1}), (HOUR - 1, {_key(0): 2}), (HOUR, {_key(0, "b"): 5, _key(HOUR): 1}), (
+        4 * HOUR, {_key(4 * HOUR): 7, _key(HOUR): 3}), (9 * HOUR, {})):  # fmt: skip
+        rows = _rows(*((key, _value(n), 3) for key, n in fresh.items()))
+        read = Read(max_times={3: now})
+        out = outgoing(
+            duties, Emitted({0: rows}, read), None, {3: time}, lambda _s, _p, start, end: _page(store, start, end)
+        )
+        for _, table in out.sent:
+            told.append([(json.loads(row["value"]), row["timestamp"]) for row in table.to_pylist()])
+        for table in out.changelogs.values():
+            for row in table.to_pylist():
+                if row["value"] is None:
+                    del store[row["key"]]
+                else:
+                    store[row["key"]] = row["value"]
+        time = now
+    zero, one, four = (window_text(start) for start in (0, HOUR, 4 * HOUR))
+    assert told == [
+        [({"window": zero, "k": "a", "n": 2}, HOUR - 1), ({"window": zero, "k": "b", "n": 5}, HOUR - 1)],
+        [({"window": one, "k": "a", "n": 3}, 2 * HOUR - 1)],
+        [({"window": four, "k": "a", "n": 7}, 5 * HOUR - 1)],
+    ]
+    assert store == {}
+
+
+def test_tables_are_kept_and_nothing_else() -> None:
+    duties = Duties("0", Inputs(None, {"table": "t"}), tables={"table": Kept("table", "changelog")})
+    out = outgoing(duties, Emitted({0: _rows((b"a", b"{}", 0), (b"b", None, 0))}, Read()), "table", {0: None}, _nothing)
+    assert out.sent == [] and out.changelogs["table", "changelog", 0]["value"].to_pylist() == [b"{}", None]
+
+
+def test_dead_letters() -> None:
+    dead = pa.Table.from_pylist(
+        [{"topic": "s", "partition": 2, "offset": at, "timestamp": 5, "key": None, "value": b"?", "error": "not JSON"}
+         for at in (8, 7)],
+        schema=DEAD_SCHEMA,
+    )  # fmt: skip
+    duties = Duties("0", Inputs("s", {}), unreadable={"s": Unreadable(stop=False, dead_letters="dead")})
+    out = outgoing(duties, Emitted({}, Read(dead=dead)), None, {2: None}, _nothing)
+    ((topic, table),) = out.sent
+    assert topic == "dead" and table["value"].to_pylist() == [b"?", b"?"]
+    assert table["headers"].to_pylist()[0] == [
+        {"key": "error", "value": b"not JSON"}, {"key": "topic", "value": b"s"},
+        {"key": "partition", "value": b"2"}, {"key": "offset", "value": b"8"},
+    ]  # fmt: skip
+    assert first_unreadable(duties, dead) is None
+    assert first_unreadable(Duties("0", Inputs("s", {})), dead) == "s-2, offset 7: not JSON"
+    assert first_unreadable(duties, DEAD_SCHEMA.empty_table()) is None

@@ -1,0 +1,358 @@
+from __future__ import annotations
+
+import logging
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from rocksdict import Options, Rdict
+
+from kohort.spark.state import StateError, Store, StoreClosedError, StoreCorruptError
+from kohort.spark.state.rocks import StoreMemory
+from kohort.spark.state.store import prefix_end
+
+
+def binary(*values: bytes | None) -> pa.Array:
+    return pa.array(values, pa.binary())
+
+
+def many(count: int, size: int = 20) -> tuple[pa.Array, pa.Array]:
+    numbers = random.Random(1).sample(range(count), count)
+    return binary(*(b"key %06d" % n for n in numbers)), binary(*(b"%d" % n * size for n in numbers))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "s", "s", 3)
+    yield store
+    store.close()
+
+
+def again(store: Store) -> Store:
+    store.close()
+    return Store(store.path, store.name, store.partition)
+
+
+def test_what_is_written_is_there_with_its_position_also_after_reopening(store: Store) -> None:
+    assert store.position is None and store.count() == 0 and store.scan().num_rows == 0
+    store.write(binary(b"b", b"a", b"", None), binary(b"2", b"1", b"0", b"nowhere"), 4)
+    assert store.get_many(binary(b"a", None, b"x", b"b", b"a", b"")).to_pylist() == [b"1", None, None, b"2", b"1", b"0"]
+    store = again(store)
+    assert store.position == 4 and dict(store.positions) == {3: 4}
+    assert store.scan().to_pylist() == [{"key": k, "value": v} for k, v in ((b"", b"0"), (b"a", b"1"), (b"b", b"2"))]
+    assert store.get(b"a") == b"1" and store.get(b"c") is None
+    store.close()
+
+
+def test_within_a_write_the_last_value_of_a_key_counts(store: Store) -> None:
+    store.write(binary(b"k", b"k", b"l", b"l", b"m", b"m"), binary(b"1", b"2", b"3", None, None, b"4"), 6)
+    assert store.get_many(binary(b"k", b"l", b"m")).to_pylist() == [b"2", None, b"4"]
+    store.write(binary(b"k"), binary(None), 7)
+    assert store.get(b"k") is None and store.position == 7
+
+
+def test_text_and_chunks_are_taken(store: Store) -> None:
+    store.write(pa.chunked_array([pa.array(["ä"]), pa.array(["b"])]), pa.array(["1", "2"]), 2)
+    assert store.get_many(pa.chunked_array([["ä"], ["b"]])).to_pylist() == [b"1", b"2"]
+    assert store.get_many(pa.array([], pa.binary())).to_pylist() == []
+    with pytest.raises(ValueError, match="1 keys and 2 values"):
+        store.write(pa.array(["a"]), pa.array(["1", "2"]), 3)
+
+
+def test_scans_have_bounds_limits_and_pages(store: Store) -> None:
+    keys, values = many(25_000)
+    store.write(keys, values, 25_000)
+    assert store.scan(b"key 000010", b"key 000013")["key"].to_pylist() == [b"key 00001%d" % n for n in range(3)]
+    assert store.scan(b"key 000010", None, 2)["key"].to_pylist() == [b"key 000010", b"key 000011"]
+    assert store.scan(b"x").num_rows == 0 and store.scan(b"b", b"a").num_rows == 0 and store.scan(limit=0).num_rows == 0
+    assert store.scan().num_rows == 25_000
+    pages = list(store.pages(b"key 000001", b"key 024000"))
+    assert [page.num_rows for page in pages] == [10_000, 10_000, 3_999]
+    assert pa.concat_tables(pages)["key"].to_pylist() == sorted(keys.to_pylist())[1:24_000]
+    prefix = b"key 00001"
+    assert store.scan(prefix, prefix_end(prefix)).num_rows == 10
+    assert 24_000 <= store.count() <= 26_000
+
+
+def test_the_end_of_a_prefix() -> None:
+    assert prefix_end(b"a") == b"b" and prefix_end(b"a\xff\xff") == b"b"
+    assert prefix_end(b"\xff") is None and prefix_end(b"") is None
+
+
+def test_removing_what_is_before_a_key(store: Store) -> None:
+    store.write(binary(b"a", b"b", b"c"), binary(b"1", b"2", b"3"), 3)
+    store.remove_before(b"c")
+    assert store.scan()["key"].to_pylist() == [b"c"] and store.position == 3
+    store.remove_before(b"b", 9)
+    assert store.position == 9
+    store.remove_before(b"\xff\xff\xff", 10)
+    store.write(binary(b"a"), binary(b"4"), 11)
+    store = again(store)
+    assert store.position == 11 and store.scan().to_pylist() == [{"key": b"a", "value": b"4"}]
+    store.close()
+
+
+def test_clearing_forgets_everything(store: Store) -> None:
+    store.begin("first")
+    store.write(binary(b"a"), binary(b"1"), 1)
+    assert store.origin == "first"
+    store.clear("second")
+    assert (store.position, store.origin, store.scan().num_rows) == (None, "second", 0)
+    store = again(store)
+    assert (store.position, store.origin) == (None, "second")
+    store.close()
+
+
+def test_a_store_of_a_global_table_has_a_position_for_each_partition(tmp_path: Path) -> None:
+    store = Store(tmp_path, "g", None)
+    store.write(binary(b"a"), binary(b"1"), 5, 0)
+    store.write(binary(b"b"), binary(b"2"), 7, 1)
+    with pytest.raises(ValueError, match="which one"):
+        store.write(binary(b"b"), binary(b"2"), 7)
+    store = again(store)
+    assert dict(store.positions) == {0: 5, 1: 7} and store.position is None
+    store.close()
+
+
+def test_the_record_in_which_it_notes_how_far_it_is_cannot_be_reached(store: Store) -> None:
+    store.write(binary(b"\xff\xffkohort", b"a"), binary(b"nonsense", b"1"), 2)
+    assert store.get_many(binary(b"\xff\xffkohort", b"a")).to_pylist() == [None, b"1"]
+    assert store.get(b"\xff\xffkohort") is None
+    assert store.scan()["key"].to_pylist() == [b"a"]
+    assert again(store).position == 2
+
+
+# What is found on the disk.
+
+
+def filled(path: Path, partition: int | None = 3) -> Path:
+    store = Store(path, "s", partition)
+    for number in range(3):
+        keys, _ = many(5_000)
+        store.write(keys, binary(*(b"%d" % number * 40 for _ in range(5_000))), 5_000 * (number + 1), 3)
+        store._db.flush()
+    store.write(binary(b"tail"), binary(b"2"), 15_001, 3)
+    store.close()
+    return path
+
+
+def test_a_torn_file_or_garbage_is_wiped_or_found_out_when_it_is_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    home = filled(tmp_path / "good")
+    draw = random.Random(7)
+    kinds = {"deleted": 0, "cut": 0, "garbage": 0}
+    for file in sorted(home.iterdir()):
+        if not file.is_file() or file.name == "LOCK" or file.name.startswith("LOG"):
+            continue
+        for kind in kinds:
+            copy = tmp_path / "copy"
+            shutil.copytree(home, copy)
+            victim = copy / file.name
+            data = victim.read_bytes()
+            if kind == "deleted":
+                victim.unlink()
+            elif kind == "cut":
+                victim.write_bytes(data[: len(data) // 2])
+            else:
+                at = draw.randrange(max(1, len(data) // 2))
+                victim.write_bytes(data[:at] + draw.randbytes(min(len(data) - at, 2_000)) + data[at + 2_000 :])
+            store = Store(copy, "s", 3)
+            try:
+                rows = store.scan()
+                # All of it, up to its position, which may be an earlier one; or nothing.
+                position = store.position or 0
+                assert rows.num_rows == (5_000 if position else 0) + position % 5_000, (file, kind)
+                if position:
+                    assert {value[:1] for value in rows["value"].to_pylist()} == {b"%d" % min(2, position // 5_000 - 1)}
+            except StoreCorruptError:
+                kinds[kind] += 1
+                store = again(store)
+                assert store.position is None and store.scan().num_rows == 0
+            store.write(binary(b"k"), binary(b"v"), 1)
+            assert store.get(b"k") == b"v"
+            store.close()
+            shutil.rmtree(copy)
+    assert "is wiped, to be restored from its changelog" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "standing",
+    [
+        b"nonsense",
+        b'{"format":0,"origin":"","positions":{"3":1}}',
+        b'{"format":1,"origin":"","positions":{"4":1}}',
+        None,
+    ],
+)
+def test_a_foreign_store_or_one_of_another_format_is_wiped(tmp_path: Path, standing: bytes | None) -> None:
+    db = Rdict(str(tmp_path), Options(raw_mode=True))
+    db[b"key"] = b"value"
+    if standing is not None:
+        db[b"\xff\xffkohort"] = standing
+    db.close()
+    store = Store(tmp_path, "s", 3)
+    assert store.position is None and store.get(b"key") is None
+    store.close()
+
+
+def test_something_else_in_its_place_is_wiped(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("what is this?")
+    store = Store(tmp_path / "file", "s", 3)
+    store.write(binary(b"a"), binary(b"1"), 1)
+    store.close()
+    db = Rdict(str(tmp_path / "other"))  # whose keys are encoded
+    db["key"] = 1
+    db.close()
+    store = Store(tmp_path / "other", "s", 3)
+    assert store.position is None and store.scan().num_rows == 0
+    store.close()
+
+
+def test_a_store_that_is_open_is_not_wiped(store: Store) -> None:
+    store.write(binary(b"a"), binary(b"1"), 1)
+    with pytest.raises(StateError, match="lock"):
+        Store(store.path, "s", 3)
+    assert store.get(b"a") == b"1"
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+import pyarrow as pa
+from kohort.spark.state.store import Store
+store = Store(Path(sys.argv[1]), "s", 3)
+number = store.position or 0
+while True:
+    keys = [b"key %05d" % n for n in range(3000)]
+    store.write(pa.array(keys), pa.array([b"%d" % number] * 3000), number + 1)
+    number += 1
+    print(number, flush=True)
+"""
+
+
+def test_killed_while_it_writes_a_store_has_whole_writes_only(tmp_path: Path) -> None:
+    said = 0
+    for round_number in range(3):
+        child = subprocess.Popen(
+            [sys.executable, "-c", _WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True, bufsize=1
+        )
+        assert child.stdout is not None
+        for _ in range(5 + 7 * round_number):
+            said = int(child.stdout.readline())
+        time.sleep(0.004 * round_number)
+        child.send_signal(signal.SIGKILL)
+        rest = child.stdout.read().split()
+        child.stdout.close()
+        child.wait()
+        said = int(rest[-1]) if rest and rest[-1].isdecimal() else said
+        store = Store(tmp_path, "s", 3)
+        assert store.position is not None and store.position >= said
+        assert set(store.scan()["value"].to_pylist()) == {b"%d" % (store.position - 1)}
+        store.close()
+
+
+# Threads.
+
+
+def test_readers_and_a_writer_while_it_is_closed_get_results_or_a_clean_error(tmp_path: Path) -> None:
+    keys, values = many(5_000)
+    for round_number in range(5):
+        store = Store(tmp_path, "s", 3)
+        store.write(keys, values, 1)
+        failures: list[BaseException] = []
+        done = 0
+
+        def read(store: Store = store, failures: list[BaseException] = failures) -> None:
+            nonlocal done
+            try:
+                while True:
+                    assert store.get_many(keys.slice(0, 500)).null_count == 0
+                    assert store.scan(limit=200).num_rows == 200
+                    assert sum(page.num_rows for page in store.pages()) == 5_000
+                    store.count()
+                    done += 1
+            except StoreClosedError:
+                pass
+            except BaseException as error:
+                failures.append(error)
+
+        def write(store: Store = store, failures: list[BaseException] = failures) -> None:
+            try:
+                for number in range(1_000_000):
+                    store.write(keys, values, number)
+            except StoreClosedError:
+                pass
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=work) for work in (read, read, read, write)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.05 + 0.03 * round_number)
+        store.close()
+        store.close()
+        for thread in threads:
+            thread.join(20)
+            assert not thread.is_alive()
+        assert not failures
+        calls = store.scan, store.count, store.clear, partial(store.get, b"a"), partial(store.write, keys, values, 1)
+        for call in calls:
+            with pytest.raises(StoreClosedError, match="store s is closed"):
+                call()
+    assert done
+
+
+def test_readers_wait_while_it_is_cleared(store: Store) -> None:
+    keys, values = many(2_000)
+    failures: list[BaseException] = []
+    stop = threading.Event()
+
+    def read() -> None:
+        try:
+            while not stop.is_set():
+                assert store.get_many(keys).null_count in (0, 2_000)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(5):
+        store.write(keys, values, number)
+        store.clear()
+    stop.set()
+    for thread in threads:
+        thread.join(20)
+    assert not failures
+
+
+def test_stores_share_their_memory(tmp_path: Path) -> None:
+    memory = StoreMemory(cache=8 << 20, write_buffers=2 << 20)
+    stores = [Store(tmp_path / str(number), "s", number, memory) for number in range(6)]
+    keys, values = many(3_000, 50)
+    for _ in range(4):
+        for store in stores:
+            store.write(keys, values, 1)
+    assert memory.write_buffers.get_usage() <= 12 << 20  # some of it being flushed
+    assert 0 < memory.used() <= 16 << 20
+    for store in stores:
+        assert store.get_many(keys) == values
+        store.close()
+
+
+def test_what_is_wiped_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    filled(tmp_path)
+    (tmp_path / "CURRENT").write_bytes(b"nonsense")
+    with caplog.at_level(logging.WARNING):
+        Store(tmp_path, "delays", 3).close()
+    assert f"store delays in {tmp_path} is wiped" in caplog.text
