@@ -45,8 +45,9 @@ format: $(READY) ## Format and sort imports
 
 FIRST ?= 1000
 SEEDS ?= 1000
-simulate: $(READY) ## More seeds of the simulation: make simulate FIRST=1000 SEEDS=5000
+simulate: $(READY) ## More seeds of the simulation, and a large one: make simulate FIRST=1000 SEEDS=5000
 	@$(BIN)/python -m tests.simulation --first $(FIRST) --seeds $(SEEDS)
+	@$(BIN)/python -m tests.simulation --first $(FIRST) --seeds 1 --size large
 
 availability: $(READY) ## Availability of stateful tasks over a rolling restart and a scale-out, simulated
 	@$(BIN)/python -m tests.simulation --availability

@@ -61,7 +61,7 @@ class Instance:
         tree.kill(self._process.pid)
         self._process.wait()
 
-    def started(self, patience: float = 120) -> float:
+    def started(self, patience: float = 300) -> float:
         """When its processing began, in s since 1970; waits for it."""
         deadline = time.monotonic() + patience
         while not self._ready.wait(0.2):

@@ -20,6 +20,7 @@ def main(source: str, servers: str, topic: str, rounds: str, jars: str = "") -> 
         .config("spark.jars", jars)
         .config("spark.driver.memory", "2g")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from kohort.spark import StreamsApp, approx_percentile, avg, count, max_, stddev, sum_, window
+from kohort.spark import StreamsApp, approx_percentile, avg, count, max_, sum_, window
 
 FLIGHT = "carrier STRING, origin STRING, dep_delay INT, time_hour TIMESTAMP"
 AIRLINE = "carrier STRING, name STRING"
@@ -44,9 +44,7 @@ def flight_delays(servers: str, **options: Any) -> StreamsApp:
     ).to("delays-by-hour")
 
     by_sky = flown.join(weather, ["origin", "time_hour"], how="left").transform(with_sky).group_by("name", "sky")
-    by_sky.aggregate("skies", n=count(), mean=avg("dep_delay"), spread=stddev("dep_delay"), late=sum_("late")).to(
-        "delays-by-sky"
-    )
+    by_sky.aggregate("skies", n=count(), mean=avg("dep_delay"), late=sum_("late")).to("delays-by-sky")
     return app
 
 

@@ -12,6 +12,9 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""What is run for seconds isn't worth the second compiler's time."""
+
 os.environ["PYSPARK_PYTHON"] = sys.executable
 
 
@@ -25,6 +28,7 @@ def spark() -> Iterator[SparkSession]:
         .appName("kohort-tests")
         .config("spark.ui.enabled", "false")
         .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", QUICK_JVM)
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")

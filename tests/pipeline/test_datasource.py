@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession, functions
 
 from kohort.testing.broker import Broker
 
@@ -36,6 +35,7 @@ def test_what_librdkafka_wrote_is_read(spark: SparkSession, kohort_fresh_broker:
         value = None if number == 7 else b"v%d" % number
         producer.produce("t", value, key=key, partition=number % 2, headers=headers)
     producer.flush(20)
+    del producer  # it would go on to look for the broker
 
     frame = read(spark, kohort_fresh_broker, topic="t", includeHeaders="true")
     assert frame.columns == [
@@ -64,10 +64,12 @@ def test_what_librdkafka_wrote_is_read(spark: SparkSession, kohort_fresh_broker:
 def test_what_is_written_is_read_by_librdkafka(spark: SparkSession, kohort_fresh_broker: Broker) -> None:
     made(kohort_fresh_broker, "out", 3)
     frame = spark.range(1000).select(
-        F.col("id").cast("string").alias("key"),
-        F.to_json(F.struct("id")).alias("value"),
-        F.when(F.col("id") < 10, F.lit(2)).cast("int").alias("partition"),
-        F.array(F.struct(F.lit("h").alias("key"), F.lit("x").cast("binary").alias("value"))).alias("headers"),
+        functions.col("id").cast("string").alias("key"),
+        functions.to_json(functions.struct("id")).alias("value"),
+        functions.when(functions.col("id") < 10, functions.lit(2)).cast("int").alias("partition"),
+        functions.array(
+            functions.struct(functions.lit("h").alias("key"), functions.lit("x").cast("binary").alias("value"))
+        ).alias("headers"),
     )
     options = {"servers": kohort_fresh_broker.bootstrap_servers, "topic": "out", "kafka.compression.type": "zstd"}
     frame.write.format("kohort").options(**options).mode("append").save()
@@ -96,9 +98,7 @@ def test_what_is_written_is_read_by_librdkafka(spark: SparkSession, kohort_fresh
         ({"topic": "t", "kafka.acls": "x"}, "unknown key 'acls'"),
     ],
 )
-def test_options_that_cannot_be(
-    spark: SparkSession, kohort_broker: Broker, options: dict[str, str], why: str
-) -> None:
+def test_options_that_cannot_be(spark: SparkSession, kohort_broker: Broker, options: dict[str, str], why: str) -> None:
     with pytest.raises(Exception, match=why):
         read(spark, kohort_broker, **options).collect()
 

@@ -147,9 +147,13 @@ AGGREGATES: dict[str, tuple[Any, Callable[[], Any], float]] = {
 @pytest.fixture
 def interpreted(spark: SparkSession) -> Iterator[None]:
     """Plans run as they are: to compile one of dozens of aggregates takes longer than a few hundred rows."""
-    spark.conf.set("spark.sql.codegen.wholeStage", "false")
+    off = ("spark.sql.codegen.wholeStage", "spark.sql.adaptive.enabled")
+    settings = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", **dict.fromkeys(off, "false")}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
     yield
-    spark.conf.unset("spark.sql.codegen.wholeStage")
+    for name in settings:
+        spark.conf.unset(name)
 
 
 @pytest.mark.usefixtures("interpreted")
@@ -276,12 +280,17 @@ Topologies:
 """
 
 
+def static(df: DataFrame, schema: str) -> DataFrame:
+    return df.sparkSession.createDataFrame([], schema)
+
+
 @pytest.mark.parametrize(
     ("transform", "in_place"),
     [
         (lambda df: df, True),
         (lambda df: df.where("dep_delay > 0").withColumn("late", F.lit(True)).drop("at"), True),
         (lambda df: df.select("*", F.explode(F.array("distance", F.lit(1))).alias("x")), True),
+        (lambda df: df.join(static(df, "origin STRING").groupBy("origin").count(), "origin", "left"), True),
         (lambda df: df.withColumn("carrier", F.upper("carrier")), False),
         (lambda df: df.drop("_partition"), False),
         (lambda df: df.withColumnRenamed("carrier", "c").withColumn("carrier", F.lit("x")), False),
@@ -418,6 +427,14 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
         lambda app: _flights(app).transform(lambda df: df.groupBy("origin").count()).to("x"),
         r"groupBy or an aggregate would go over those rows that happen to be in an epoch",
     ),
+    "a transform that keeps what isn't the stream's": (
+        lambda app: _flights(app).transform(lambda df: df.join(static(df, "origin STRING"), "origin", "right")).to("x"),
+        r"a join that keeps all rows of the other side would go over",
+    ),
+    "a transform that joins the stream with itself": (
+        lambda app: _flights(app).transform(lambda df: df.join(df.select("origin"), "origin")).to("x"),
+        r"a join of the stream with itself would go over",
+    ),
     "a transform that limits": (
         lambda app: _flights(app).transform(lambda df: df.limit(3)).to("x"),
         r"transform\(lambda\): limit would go over those rows",
@@ -458,6 +475,10 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "a schema that isn't": (
         lambda app: app.stream("t", schema="carrier STRIN").to("x"),
         r"stream 't': schema='carrier STRIN' can't be read as columns like \"origin STRING, dep_delay DOUBLE\"",
+    ),
+    "a column of Kohort's own": (
+        lambda app: _flights(app).transform(lambda df: df.withColumn("_window", F.lit(1))).to("x"),
+        r"transform\(lambda\): a column can't be called '_window', as one of Kohort's own",
     ),
     "text of two columns": (
         lambda app: _flights(app).to("x", format="string"),

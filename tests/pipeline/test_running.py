@@ -1,4 +1,4 @@
-"""A whole application in a Spark session: from topics over a join, a repartition topic and stores to topics, and SIGTERM."""
+"""A whole application in a Spark session: topics, a join, a repartition topic, stores, an output, and SIGTERM."""
 
 from __future__ import annotations
 
@@ -44,20 +44,25 @@ def test_flights(spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Pat
     by_hour.aggregate("delays", n=count(), mean=avg("dep_delay"), worst=max_("dep_delay")).to("delays-by-hour")
 
     expected = _produce(servers)
-    heard, found = _Heard(), {}
+    heard, over = _Heard(), threading.Event()
+    found: dict[tuple[str, str], dict[str, float]] = {}
 
     def watch() -> None:
         nonlocal found
         deadline = time.monotonic() + 120
         while found != expected and time.monotonic() < deadline and not heard.failures:
-            time.sleep(1)
+            if over.wait(0.5):
+                return
             found = _read(servers)
         os.kill(os.getpid(), signal.SIGTERM)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    app.run(spark, listeners=[heard], progress=False)
-    watcher.join()
+    try:
+        app.run(spark, listeners=[heard], progress=False)
+    finally:
+        over.set()
+        watcher.join()
     assert not heard.failures
     assert found == expected
     assert {(each.part, each.input) for each in heard.epochs} >= {("0", "airlines"), ("0", "stream"), ("1", "stream")}

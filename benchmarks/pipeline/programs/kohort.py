@@ -57,6 +57,7 @@ def main(servers: str, application: str, source: str, results: str, directory: s
         .appName(application)
         .config("spark.driver.memory", "2g")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")

@@ -20,6 +20,7 @@ def main(servers: str, source: str, results: str, directory: str, jars: str, **_
         .config("spark.jars", jars)
         .config("spark.driver.memory", "2g")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.shuffle.partitions", "2")  # as many as cores
         .getOrCreate()

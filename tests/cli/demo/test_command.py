@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from kohort.cli.demo.failures import DemoError
 from kohort.cli.demo.java import check_java, java_version
 from kohort.cli.demo.plan import Plan, program
 from kohort.cli.demo.processes import Child
+
+ROOT = Path(__file__).parents[3]
 
 
 def demo(*options: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -57,7 +60,11 @@ def test_versions_of_java(said: str, version: int | None) -> None:
 
 
 def test_the_program_is_the_one_of_the_readme() -> None:
-    assert 'StreamsApp("flight-delays"' in program().read_text()
+    readme = (ROOT / "README.md").read_text()
+    first, *lines, last = re.findall(r"```py\n(app = StreamsApp.*?)```", readme, re.DOTALL)[0].strip().splitlines()
+    assert first.startswith('app = StreamsApp("flight-delays"')
+    assert last == "app.run(spark)"
+    assert "\n".join(lines).strip() in program().read_text().replace("\n    ", "\n")
 
 
 def test_what_an_earlier_run_left_is_removed_and_nothing_else(tmp_path: Path) -> None:
@@ -66,9 +73,7 @@ def test_what_an_earlier_run_left_is_removed_and_nothing_else(tmp_path: Path) ->
     (tmp_path / "mine.txt").touch()
     plan = Plan(None, 40, tmp_path, tmp_path, 0, 2, False)
     plan.prepare()
-    assert [file.name for file in tmp_path.rglob("*")] == ["run", "mine.txt"] or sorted(
-        file.name for file in tmp_path.rglob("*")
-    ) == ["mine.txt", "run"]
+    assert {file.name for file in tmp_path.rglob("*")} == {"mine.txt", "run"}
 
 
 def test_a_directory_that_cant_be_written_is_told(tmp_path: Path) -> None:

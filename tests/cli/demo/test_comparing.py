@@ -31,6 +31,6 @@ def test_a_group_that_either_lacks_is_a_difference() -> None:
 
 def test_reads_what_the_batch_job_wrote(tmp_path: Path) -> None:
     result = tmp_path / "batch.jsonl"
-    row = {"name": "JetBlue Airways", "sky": "snow", "n": 2, "mean": 1.5, "spread": None, "late": 0}
+    row = {"name": "JetBlue Airways", "sky": "snow", "n": 2, "mean": 1.5, "late": None}
     result.write_text(json.dumps({"topic": "delays-by-sky", **row}) + "\n")
     assert batch_groups(result)["delays-by-sky"] == {("JetBlue Airways", "snow"): row}

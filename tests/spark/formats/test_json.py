@@ -11,22 +11,22 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import types as T
+from pyspark.sql import types as spark
 
 from kohort.spark.formats import FormatError, decoder, encoder
 
-FLAT = T.StructType(
+FLAT = spark.StructType(
     [
-        T.StructField("a", T.LongType()),
-        T.StructField("b", T.StringType()),
-        T.StructField("c", T.DoubleType()),
-        T.StructField("d", T.BooleanType()),
+        spark.StructField("a", spark.LongType()),
+        spark.StructField("b", spark.StringType()),
+        spark.StructField("c", spark.DoubleType()),
+        spark.StructField("d", spark.BooleanType()),
     ]
 )
 DECODER = decoder("json", FLAT)
 
 
-def decoded(schema: T.StructType, *values: bytes | None) -> tuple[list[dict[str, Any] | None], dict[int, str]]:
+def decoded(schema: spark.StructType, *values: bytes | None) -> tuple[list[dict[str, Any] | None], dict[int, str]]:
     """A row for each value, None for the bad ones; and why those are bad."""
     return rows_of(decoder("json", schema).decode(pa.array(values, pa.binary())), len(values))
 
@@ -43,9 +43,9 @@ def rows_of(result: Any, count: int) -> tuple[list[dict[str, Any] | None], dict[
     return rows, errors
 
 
-def one(name: str, kind: T.DataType, text: str) -> Any:
+def one(name: str, kind: spark.DataType, text: str) -> Any:
     """A field's value, or the error's text."""
-    rows, errors = decoded(T.StructType([T.StructField(name, kind)]), text.encode())
+    rows, errors = decoded(spark.StructType([spark.StructField(name, kind)]), text.encode())
     return errors.get(0) if rows[0] is None else rows[0][name]
 
 
@@ -59,6 +59,8 @@ def expected(value: bytes | None) -> dict[str, Any] | None:
         return None
     if not isinstance(found, dict):
         return None
+    a: Any
+    b: Any
     a, b, c, d = (found.get(name) for name in "abcd")
     if isinstance(a, float) and a.is_integer() and abs(a) < 2**53:
         a = int(a)
@@ -66,10 +68,8 @@ def expected(value: bytes | None) -> dict[str, Any] | None:
         return None
     if b is not None:
         if not isinstance(b, str):
-            return {"a": a, "b": ..., "c": c, "d": d}
-        try:
-            b.encode()
-        except UnicodeEncodeError:
+            b = ...  # some text of it
+        elif any(0xD800 <= ord(each) < 0xE000 for each in b):
             return None
     if type(c) is int:
         try:
@@ -158,7 +158,9 @@ def broken(draw: st.DrawFn) -> bytes:
     value = bytearray(draw(objects))
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, len(value)))
-        piece = draw(st.binary(max_size=3) | st.sampled_from([b"{}", b"\n", b"\0", b'"', b"\\", b"}", b"{", b",", b" "]))
+        piece = draw(
+            st.binary(max_size=3) | st.sampled_from([b"{}", b"\n", b"\0", b'"', b"\\", b"}", b"{", b",", b" "])
+        )
         value[at : at + draw(st.integers(0, 3))] = piece
     return bytes(value)
 
@@ -182,52 +184,53 @@ def test_times(time: datetime.datetime, zone: str, between: str) -> None:
         wanted = time.replace(tzinfo=datetime.UTC) - shift
     except OverflowError:
         return
-    found = one("t", T.TimestampType(), json.dumps({"t": time.isoformat(between) + zone}))
+    found = one("t", spark.TimestampType(), json.dumps({"t": time.isoformat(between) + zone}))
     assert found == wanted
     if not zone:
-        assert one("t", T.TimestampNTZType(), json.dumps({"t": time.isoformat(between)})) == time
-    assert one("t", T.DateType(), json.dumps({"t": time.date().isoformat()})) == time.date()
+        assert one("t", spark.TimestampNTZType(), json.dumps({"t": time.isoformat(between)})) == time
+    assert one("t", spark.DateType(), json.dumps({"t": time.date().isoformat()})) == time.date()
 
 
 @pytest.mark.parametrize(
     ("kind", "text", "value"),
     [
-        (T.ByteType(), "127", 127),
-        (T.ByteType(), "128", "t: a whole number of 8 bits is wanted, not 128"),
-        (T.ShortType(), "-32768", -32768),
-        (T.IntegerType(), '"5"', 't: a whole number is wanted, not "5"'),
-        (T.LongType(), "true", "t: a whole number is wanted, not true"),
-        (T.FloatType(), "0.5", 0.5),
-        (T.StringType(), "1.50", "1.50"),
-        (T.StringType(), '{"x": [1, "é"]}', '{"x":[1,"é"]}'),
-        (T.BinaryType(), '"AAE="', b"\x00\x01"),
-        (T.BinaryType(), '"A"', 't: a string in base64 is wanted, not "A"'),
-        (T.TimestampType(), '"2013-01-01"', datetime.datetime(2013, 1, 1, tzinfo=datetime.UTC)),
-        (T.TimestampType(), '"2013-02-30T00:00:00"',
+        (spark.ByteType(), "127", 127),
+        (spark.ByteType(), "128", "t: a whole number of 8 bits is wanted, not 128"),
+        (spark.ShortType(), "-32768", -32768),
+        (spark.IntegerType(), '"5"', 't: a whole number is wanted, not "5"'),
+        (spark.LongType(), "true", "t: a whole number is wanted, not true"),
+        (spark.FloatType(), "0.5", 0.5),
+        (spark.StringType(), "1.50", "1.50"),
+        (spark.StringType(), '{"x": [1, "é"]}', '{"x":[1,"é"]}'),
+        (spark.BinaryType(), '"AAE="', b"\x00\x01"),
+        (spark.BinaryType(), '"A"', 't: a string in base64 is wanted, not "A"'),
+        (spark.TimestampType(), '"2013-01-01"', datetime.datetime(2013, 1, 1, tzinfo=datetime.UTC)),
+        (spark.TimestampType(), '"2013-02-30T00:00:00"',
          't: a time such as 2013-01-31T05:00:00Z is wanted, not "2013-02-30T00:00:00"'),
-        (T.TimestampType(), "1356998400", "t: a time such as 2013-01-31T05:00:00Z is wanted, not 1356998400"),
-        (T.DateType(), '"2012-02-29"', datetime.date(2012, 2, 29)),
-        (T.DateType(), '"1900-02-29"', 't: a date such as 2013-01-31 is wanted, not "1900-02-29"'),
-        (T.ArrayType(T.LongType()), "[1, null, 3]", [1, None, 3]),
-        (T.ArrayType(T.LongType()), '[1, "x"]', 't[1]: a whole number is wanted, not "x"'),
-        (T.MapType(T.StringType(), T.DoubleType()), '{"x": 1.5}', [("x", 1.5)]),
-        (T.StructType([T.StructField("x", T.LongType())]), '{"x": 1, "y": 2}', {"x": 1}),
-        (T.StructType([T.StructField("x", T.LongType())]), '{"x": "q"}', 't.x: a whole number is wanted, not "q"'),
+        (spark.TimestampType(), "1356998400", "t: a time such as 2013-01-31T05:00:00Z is wanted, not 1356998400"),
+        (spark.DateType(), '"2012-02-29"', datetime.date(2012, 2, 29)),
+        (spark.DateType(), '"1900-02-29"', 't: a date such as 2013-01-31 is wanted, not "1900-02-29"'),
+        (spark.ArrayType(spark.LongType()), "[1, null, 3]", [1, None, 3]),
+        (spark.ArrayType(spark.LongType()), '[1, "x"]', 't[1]: a whole number is wanted, not "x"'),
+        (spark.MapType(spark.StringType(), spark.DoubleType()), '{"x": 1.5}', [("x", 1.5)]),
+        (spark.StructType([spark.StructField("x", spark.LongType())]), '{"x": 1, "y": 2}', {"x": 1}),
+        (spark.StructType([spark.StructField("x", spark.LongType())]), '{"x": "q"}',
+         't.x: a whole number is wanted, not "q"'),
     ],
 )  # fmt: skip
-def test_types(kind: T.DataType, text: str, value: Any) -> None:
+def test_types(kind: spark.DataType, text: str, value: Any) -> None:
     assert one("t", kind, f'{{"t": {text}}}') == value
 
 
 def test_decimals() -> None:
-    schema = T.StructType([T.StructField("p", T.DecimalType(5, 2))])
+    schema = spark.StructType([spark.StructField("p", spark.DecimalType(5, 2))])
     rows, errors = decoded(schema, b'{"p": 1.5}', b'{"p": "123.45"}', b'{"p": 1.555}', b'{"p": 1000}', b'{"p": null}')
     assert [None if row is None else str(row["p"]) for row in rows] == ["1.50", "123.45", None, None, "None"]
     assert errors[2] == "p: a number for decimal(5,2) is wanted, not 1.555"
 
 
 def test_columns_that_may_not_be_null() -> None:
-    schema = T.StructType([T.StructField("a", T.LongType(), nullable=False)])
+    schema = spark.StructType([spark.StructField("a", spark.LongType(), nullable=False)])
     rows, errors = decoded(schema, b'{"a": 1}', b"{}", None)
     assert rows == [{"a": 1}, None, None]
     assert errors[1] == "a: there is none, and null isn't allowed"
@@ -235,9 +238,17 @@ def test_columns_that_may_not_be_null() -> None:
 
 
 def test_structs_within_structs() -> None:
-    inner = T.StructType([T.StructField("x", T.StringType()), T.StructField("y", T.ArrayType(T.DateType()))])
-    schema = T.StructType([T.StructField("s", inner), T.StructField("n", T.LongType())])
-    values = [b'{"s":{"y":["2013-01-01"],"x":"\\u00e9"},"n":1}', b'{"s":null}', b'{"s":{}}', b'{"s":[]}', b'{"s":{"y":1}}']
+    inner = spark.StructType(
+        [spark.StructField("x", spark.StringType()), spark.StructField("y", spark.ArrayType(spark.DateType()))]
+    )
+    schema = spark.StructType([spark.StructField("s", inner), spark.StructField("n", spark.LongType())])
+    values = [
+        b'{"s":{"y":["2013-01-01"],"x":"\\u00e9"},"n":1}',
+        b'{"s":null}',
+        b'{"s":{}}',
+        b'{"s":[]}',
+        b'{"s":{"y":1}}',
+    ]
     rows, errors = decoded(schema, *values)
     assert rows[0] == {"s": {"x": "é", "y": [datetime.date(2013, 1, 1)]}, "n": 1}
     assert rows[1:3] == [{"s": None, "n": None}, {"s": {"x": None, "y": None}, "n": None}]
@@ -253,22 +264,25 @@ def test_slices_and_chunks() -> None:
 
 def test_schemas_that_cannot_be() -> None:
     with pytest.raises(FormatError, match="needs a column"):
-        decoder("json", T.StructType([]))
+        decoder("json", spark.StructType([]))
     with pytest.raises(FormatError, match="x is there twice"):
-        decoder("json", T.StructType([T.StructField("x", T.LongType()), T.StructField("x", T.LongType())]))
+        decoder(
+            "json",
+            spark.StructType([spark.StructField("x", spark.LongType()), spark.StructField("x", spark.LongType())]),
+        )
     with pytest.raises(FormatError, match="x: interval"):
-        decoder("json", T.StructType([T.StructField("x", T.DayTimeIntervalType())]))
+        decoder("json", spark.StructType([spark.StructField("x", spark.DayTimeIntervalType())]))
     with pytest.raises(FormatError, match="'xml' isn't known; there are json, avro, string, raw"):
         decoder("xml", FLAT)
 
 
 def test_the_encoder_writes_what_the_decoder_reads() -> None:
-    schema = T.StructType(
+    schema = spark.StructType(
         [
-            T.StructField("t", T.TimestampType()),
-            T.StructField("b", T.BinaryType()),
-            T.StructField("m", T.MapType(T.StringType(), T.LongType())),
-            T.StructField("s", T.StringType()),
+            spark.StructField("t", spark.TimestampType()),
+            spark.StructField("b", spark.BinaryType()),
+            spark.StructField("m", spark.MapType(spark.StringType(), spark.LongType())),
+            spark.StructField("s", spark.StringType()),
         ]
     )
     rows = pa.table(

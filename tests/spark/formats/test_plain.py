@@ -6,12 +6,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql import types as T
+from pyspark.sql import types as spark
 
 from kohort.spark.formats import FormatError, decoder, encoder
 
-TEXT = T.StructType([T.StructField("line", T.StringType())])
-BYTES = T.StructType([T.StructField("body", T.BinaryType())])
+TEXT = spark.StructType([spark.StructField("line", spark.StringType())])
+BYTES = spark.StructType([spark.StructField("body", spark.BinaryType())])
 
 
 def is_text(value: bytes | None) -> bool:
@@ -38,4 +38,6 @@ def test_any_bytes(values: list[bytes | None]) -> None:
 def test_the_schema_is_one_column() -> None:
     with pytest.raises(FormatError, match='"string" has one column of type STRING'):
         decoder("string", BYTES)
-    assert decoder("string", TEXT).decode(pa.array([b"\xff"])).errors == [(0, "not UTF-8: invalid start byte at byte 0")]
+    assert decoder("string", TEXT).decode(pa.array([b"\xff"])).errors == [
+        (0, "not UTF-8: invalid start byte at byte 0")
+    ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 
@@ -12,11 +14,11 @@ pytest.importorskip("pyspark")
 
 from kohort.client import Admin, Consumer, OffsetAndMetadata, StreamsMember, TopicPartition
 from kohort.client.streams_member import Assigned
-from kohort.spark.program.checking import check_against, committed_metadata, stream_time_of
-from kohort.spark.program.compiled import Program
+from kohort.spark.program.checking import check_against
+from kohort.spark.program.compiled import Program, RowsInput
 from kohort.spark.program.errors import ProgramError
 from kohort.testing import Broker
-from tests.spark.program.programs import program, spec
+from tests.spark.program.programs import FLIGHT, program, spec
 
 _names = (f"checked{number}" for number in itertools.count())
 
@@ -64,6 +66,10 @@ def test_topics_that_are_joined_need_equally_many_partitions(kohort_broker: Brok
         ):
             await check_against(admin, joined)
 
+        part = replace(joined.parts[0], input=RowsInput("rows", FLIGHT, ("carrier",), partitions=2))
+        with pytest.raises(ProgramError, match=r"rows has 2, .*airlines has 3: leave partitions= out of \.repartition"):
+            await check_against(admin, replace(joined, parts=(part,)))
+
     run(kohort_broker, test)
 
 
@@ -92,9 +98,9 @@ def test_offsets_that_another_program_committed(kohort_broker: Broker) -> None:
     async def test(admin: Admin, name: str) -> None:
         before = await create(admin, name)
         input_0 = TopicPartition(f"{name}.flights", 0)
-        commit = {input_0: OffsetAndMetadata(7, metadata=committed_metadata(before, 1_000))}
-        await admin.group_offsets.alter(name, commit)
-        await check_against(admin, before)
+        for metadata in ("", "somebody's", '"text"', json.dumps({"stream_time": 1, "program": before.fingerprint})):
+            await admin.group_offsets.alter(name, {input_0: OffsetAndMetadata(7, metadata=metadata)})
+            await check_against(admin, before)
         window = spec(size="2 hours", changelog=f"{name}-delays-changelog")
         with pytest.raises(
             ProgramError,
@@ -121,9 +127,3 @@ def test_a_group_of_another_kind(kohort_broker: Broker) -> None:
                 await check_against(admin, wanted)
 
     run(kohort_broker, test)
-
-
-def test_the_stream_time_comes_back_from_the_metadata() -> None:
-    assert stream_time_of(committed_metadata(program(), 1_357_034_400_000)) == 1_357_034_400_000
-    assert stream_time_of(committed_metadata(program(), None)) is None
-    assert stream_time_of("") is stream_time_of("somebody's") is stream_time_of('"text"') is None

@@ -145,7 +145,7 @@ def test_settings_are_kept_by_kafka_streams_names() -> None:
     app = StreamsApp("app", bootstrap_servers=config, application_server="[::1]:8080", state_dir="x", rack_id=None)
     settings = app.settings
     assert (settings.client, settings.endpoint) == (config, ("::1", 8080))
-    assert settings.application_dir.as_posix() == "x/app"
+    assert settings.state_dir.as_posix() == "x"
     assert (settings.on_error, settings.rack_id, settings.journal) == (Fail(), None, None)
 
 

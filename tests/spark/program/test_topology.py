@@ -10,8 +10,10 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.types import StringType
 
+from kohort.spark.program.analysis import empty
 from kohort.spark.program.compiled import Part, Program, TableStore
 from kohort.spark.program.describing import describe
+from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.program.topology import fingerprint, topology
 from kohort.spark.program.windows import window
@@ -54,6 +56,11 @@ def test_the_fingerprint_changes_with_what_stores_hold(changed: object) -> None:
 def test_the_fingerprint_leaves_out_what_may_change() -> None:
     assert program(aggregate=spec(emit="close")).fingerprint == program().fingerprint
     assert program(dead="dead").fingerprint == program().fingerprint
+
+
+def test_spark_connect_has_no_driver_here() -> None:
+    with pytest.raises(ProgramError, match=r"this is a session of Spark Connect; .* without \.remote\(…\)"):
+        empty(object(), AIRLINE)  # type: ignore[arg-type]
 
 
 def test_what_a_part_reads_and_keeps() -> None:

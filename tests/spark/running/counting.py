@@ -1,8 +1,8 @@
 """An application without Spark: counts records by key, over a repartition topic, and copies each of them.
 
-    in --(0)--> copies: the value of each record
-        \\-----> {app}-counts-repartition: how many of each key
-    {app}-counts-repartition --(1)--> {app}-counts-changelog, counts
+in --(0)--> copies: the value of each record
+    \\-----> {app}-counts-repartition: how many of each key
+{app}-counts-repartition --(1)--> {app}-counts-changelog, counts
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def blueprint(app: str) -> Blueprint:
         topology=topology,
         fingerprint="counting-1",
         parts={
-            "0": Duties(
-                "0", Inputs(f"{app}-in", {}), {0: Sent(f"{app}-copies"), 1: Sent(repartition, routed=True)}
+            "0": Duties("0", Inputs(f"{app}-in", {}), {0: Sent(f"{app}-copies"), 1: Sent(repartition, routed=True)}),
+            "1": Duties(
+                "1", Inputs(repartition, {}), {0: Kept("counts", changelog, outputs=(Output(f"{app}-counts"),))}
             ),
-            "1": Duties("1", Inputs(repartition, {}), {0: Kept("counts", changelog, outputs=(Output(f"{app}-counts"),))}),
         },
     )
 
@@ -60,11 +60,21 @@ class Counting:
     """The jobs of both parts, in plain Python."""
 
     def __init__(self, part: str, servers: str, lookup: Lookup) -> None:
-        self._part, self._lookup = part, lookup
+        self.part, self._lookup = part, lookup
+        self.failure: Exception | None = None
+        """What each epoch fails with."""
+        self.every = 0
+        """Which one of so many epochs fails."""
+        self._epochs = 0
         self._reader = RangeReader(client_config(servers))
 
     def run(self, work: Work) -> Emitted:
         """Copies and partial counts, or merged counts."""
+        self._epochs += 1
+        if self.failure is not None:
+            raise self.failure
+        if self.every and self._epochs % self.every == 0:
+            raise RuntimeError("an executor is gone")
         read = Read()
         by_partition: dict[int, list[tuple[bytes, bytes]]] = {}
         for each in work.ranges:
@@ -73,7 +83,7 @@ class Counting:
                 by_partition.setdefault(each.partition, []).extend(zip(keys, values, strict=True))
                 read.records += batch.num_rows
                 read.bytes += sum(map(len, values))
-        if self._part == "0":
+        if self.part == "0":
             rows = [pair for pairs in by_partition.values() for pair in pairs]
             counts = Counter(key for key, _ in rows)
             partials = [(key, json.dumps({"n": n}).encode()) for key, n in counts.items()]

@@ -1,4 +1,4 @@
-"""Runs instances of the counting application in processes of their own, and checks what came out with another client."""
+"""Runs instances of the counting application in processes, and checks what came out with another client."""
 
 from __future__ import annotations
 
@@ -85,6 +85,12 @@ class Instances:
                 await asyncio.sleep(0.02)
         await asyncio.sleep(0.05)
 
+    async def begun(self, name: str, timeout_s: float = 30) -> None:
+        """Wait until an instance has done something."""
+        async with asyncio.timeout(timeout_s):
+            while not any(line["what"] == "epoch" for line in self.log(name)):
+                await asyncio.sleep(0.02)
+
     async def ended(self, name: str, timeout_s: float = 30) -> None:
         """Have an instance end in peace, and wait for that."""
         self.signal(name, signal.SIGTERM)
@@ -138,7 +144,7 @@ class Instances:
             await asyncio.sleep(0.2)
 
     def read(self) -> tuple[Counter[int], dict[str, int]]:
-        """What an independent client reads that reads only what is committed: copies, and the last count of each key."""
+        """What another client reads of what is committed: copies, and the last count of each key."""
         copies = Counter(int(value) for _, value in _read(self.servers, f"{self.app}-copies"))
         counts = {key: json.loads(value)["n"] for key, value in _read(self.servers, f"{self.app}-counts")}
         return copies, counts

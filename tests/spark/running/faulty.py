@@ -42,7 +42,9 @@ class Lines(QuietListener):
         self._file.write(json.dumps({"at": time.time(), "what": what, **fields}) + "\n")
 
 
-def child(app: str, servers: str, state: str, log: str, step: str, nth: int, action: int, options: dict[str, Any]) -> None:
+def child(
+    app: str, servers: str, state: str, log: str, step: str, nth: int, action: int, options: dict[str, Any]
+) -> None:
     """Run until SIGTERM; at the `nth` time that a step is reached, the process sends itself the signal `action`."""
     import logging
 

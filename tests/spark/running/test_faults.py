@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kohort.testing.broker import Broker
+from kohort.testing.process import BrokerProcess
 from tests.spark.running.faults import Instances
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
@@ -46,7 +47,7 @@ def test_killed(kohort_broker: Broker, tmp_path: Path, step: str) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_paused(kohort_broker: Broker, tmp_path: Path, step: str) -> None:
-    """It is paused beyond its session; another one takes its tasks and goes on; then it wakes up, and must do no harm."""
+    """It is paused beyond its session; another one takes its tasks and goes on; then it wakes up."""
 
     async def scenario() -> None:
         async with Instances(kohort_broker.bootstrap_servers, f"app-{uuid.uuid4().hex[:8]}", tmp_path) as instances:
@@ -61,6 +62,35 @@ def test_paused(kohort_broker: Broker, tmp_path: Path, step: str) -> None:
             await instances.counted()
             await instances.ended("second")
             await instances.ended("first")
+            instances.check()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("how", ["killed", "restarted"])
+def test_the_broker_goes_and_comes_back(kohort_broker_process: BrokerProcess, tmp_path: Path, how: str) -> None:
+    """Twice, in the middle of whatever two instances are at; they wait, and go on by themselves."""
+
+    async def scenario() -> None:
+        broker = kohort_broker_process
+        async with Instances(broker.bootstrap_servers, f"app-{uuid.uuid4().hex[:8]}", tmp_path) as instances:
+            instances.options["session_timeout_ms"] = 5_000
+            instances.start("first")
+            instances.start("second")
+            async with instances.feeding():
+                await instances.begun("first")
+                await instances.begun("second")
+                for _ in range(2):
+                    if how == "killed":
+                        broker.kill()
+                        await asyncio.sleep(0.5)
+                        await asyncio.to_thread(broker.start)
+                    else:
+                        await asyncio.to_thread(broker.restart)
+                    await asyncio.sleep(1.5)
+            await instances.counted()
+            await instances.ended("first")
+            await instances.ended("second")
             instances.check()
 
     asyncio.run(scenario())

@@ -73,7 +73,7 @@ def aggregations(spark: SparkSession, files: Path, sky: str) -> dict[str, DataFr
         WHERE f.dep_delay IS NOT NULL
         GROUP BY 1, 2""")
     by_sky = spark.sql(f"""
-        SELECT name, sky, count(*) AS n, avg(dep_delay) AS mean, stddev(dep_delay) AS spread,
+        SELECT name, sky, count(*) AS n, avg(dep_delay) AS mean,
                sum(CAST(dep_delay > 60 AS INT)) AS late
         FROM (SELECT a.name, f.dep_delay, {sky} AS sky
               FROM flights f JOIN airlines a ON f.carrier = a.carrier

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from rich.padding import Padding
@@ -94,15 +96,18 @@ def what_next(outcome: Outcome) -> None:
     """Say what there is to try, while broker and instance go on."""
     host, port = outcome.instances[1].endpoint
     page = f"http://{host}:{port}"
-    window = max(key[0] for key in outcome.stream["delays-by-hour"])[:-5] + "Z"
+    third = outcome.plan.run / "instance-3"
+    installed = Path(sys.executable).with_name("kohort")
+    kohort = installed if installed.exists() else "kohort"
+    window = max((key[0] for key in outcome.stream["delays-by-hour"] if key[1] == "JFK"), default="")[:-5] + "Z"
     out.print("\n[bold magenta]Broker and instance-2 go on, until Ctrl+C. In another terminal:[/]")
     for what, command in (
         ("one more instance: it gets its share of the tasks, once it has their state",
-         f"python {program()} {outcome.servers} --master 'local[1]' --state-dir {outcome.plan.run / 'instance-3'}"),
-        ("the group", f"kohort groups describe flight-delays -b {outcome.servers} --watch"),
+         f"{sys.executable} {program()} {outcome.servers} --master 'local[1]' --state-dir {third}"),
+        ("the group", f"{kohort} groups describe flight-delays -b {outcome.servers} --watch"),
         ("a group's delays, out of the store of whoever has it", f"curl {page}/stores/delays/JFK@{window}"),
         ("all stores, and metrics", f"curl {page}/stores {page}/metrics"),
-        ("the result as it is written", f"kohort consume delays-by-sky -b {outcome.servers} --from-beginning"),
+        ("the result as it is written", f"{kohort} consume delays-by-sky -b {outcome.servers} --from-beginning"),
     ):  # fmt: skip
         out.print(Text.assemble(f"   # {what}\n   ", (command, "bold")), soft_wrap=True)
 
@@ -118,9 +123,7 @@ def _facts(timeline: Timeline, outcome: Outcome) -> list[tuple[str, str]]:
     if pauses:
         session = float(str(SETTINGS["group.streams.session.timeout.ms"])) / 1000
         worst = max(pauses.values())
-        facts.append(
-            (f"Pause that the kill caused (session timeout: {session:g} s)", f"{worst:.1f} s for {len(pauses)} tasks")
-        )
+        facts.append((f"Pause that the kill caused (session timeout: {session:g} s)", f"{worst:.1f} s"))
     wait = timeline.longest_wait()
     if wait is not None:
         facts.append(("Longest wait of a task that stayed", f"{wait:.1f} s"))

@@ -90,11 +90,9 @@ async def nothing_left(servers: str, view: View) -> bool:
         consumer.assign(open_ends)
         for at, each in open_ends.items():
             consumer.seek(at, each.committed or 0)
-        while any((consumer.position(at) or 0) < (each.end or 0) for at, each in open_ends.items()):
-            batch = await consumer.poll_batch(timeout_ms=1_000)
-            if batch is None or batch.num_rows:  # an open transaction, or records
-                return False
-    return True
+        batch = await consumer.poll_batch(timeout_ms=1_000)
+        there = all((consumer.position(at) or 0) >= (each.end or 0) for at, each in open_ends.items())
+    return there and (batch is None or not batch.num_rows)  # else there are records, or a transaction is open
 
 
 def _tasks(member: GroupMember) -> Iterable[str]:

@@ -19,7 +19,7 @@ PARTITIONS: Final = 4
 """Of each topic; as many tasks has each subtopology."""
 
 SETTINGS: Final[dict[str, object]] = {
-    "group.streams.session.timeout.ms": 5000,
+    "group.streams.session.timeout.ms": 6000,
     "group.streams.heartbeat.interval.ms": 1000,
 }
 """The broker's, so that it misses an instance soon: Kafka waits for 45 s."""

@@ -26,7 +26,7 @@ from kohort.testing import BrokerProcess
 
 __all__ = ["tell"]
 
-_BATCH: Final = 180.0
+_BATCH: Final = 300.0
 """Seconds that the batch job may take once the stream is done."""
 _STOP: Final = 20.0
 """Seconds that an instance has to stop in."""

@@ -92,12 +92,13 @@ class Timeline:
 
         Tasks for which nothing came afterwards are left out.
         """
-        return {
-            task: pause.resumed - killed
-            for instance, killed in self.kills.items()
-            for task, pause in self.journals.pauses_at(killed).items()
-            if pause.before == instance != pause.after
-        }
+        found: dict[str, float] = {}
+        for dead, killed in self.kills.items():
+            for instance, done in self.journals.epochs():
+                if instance != dead and done.at > killed:
+                    for task in self._held(dead, killed).intersection(done.tasks):
+                        found.setdefault(task, done.at - killed)
+        return found
 
     def longest_wait(self) -> float | None:
         """The longest time between two epochs of a task that stayed where it was, while others moved: in seconds.
@@ -107,9 +108,20 @@ class Timeline:
         moved = self.takeovers()
         if not moved:
             return None
-        killed = min(self.kills.values())
+        ((dead, killed),) = self.kills.items()
+        stayed = {task for each in self.instances if each != dead for task in self._held(each, killed)}
         pauses = self.journals.pauses(since=killed, until=killed + max(moved.values()))
-        return max((each.seconds for each in pauses if not each.moved and _part(each.task) == _FLIGHTS), default=None)
+        return max(
+            (each.seconds for each in pauses if each.task in stayed and _part(each.task) == _FLIGHTS), default=None
+        )
+
+    def _held(self, instance: str, moment: float) -> set[str]:
+        """The active tasks that an instance had at a moment."""
+        return {
+            span.task
+            for span in self.spans
+            if span.instance == instance and span.role in (ACTIVE, RESTORING) and span.begin <= moment <= span.end
+        }
 
     @property
     def _last(self) -> float:

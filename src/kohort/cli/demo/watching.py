@@ -26,7 +26,7 @@ _KILL_AT: Final = 0.42
 """How much of the year is replayed, and half of that done, when the first instance is killed."""
 _DURING: Final = 1.5
 """Seconds after the kill when the group is shown, which knows of nothing yet."""
-_START: Final = 180.0
+_START: Final = 300.0
 """Seconds that instances have to start in."""
 _STUCK: Final = 90.0
 """Seconds without any progress."""

@@ -35,7 +35,7 @@ def divided(ranges: list[Range], least: int, most_records: int | None) -> list[R
     parts = []
     for each in ranges:
         size = each.end - each.start
-        count = max(1, round(size * least / total)) if least > len(ranges) else 1
+        count = -(-size * least // total) if least > len(ranges) else 1
         if most_records is not None:
             count = max(count, -(-size // most_records))
         count = min(count, size)

@@ -186,25 +186,47 @@ class _Flat:
         if plain == "float":
             numbers = longs.astype(np.uint32).view(np.float32)
             return fixed(pa.float32(), numbers, there).cast(kind)
-        if plain == "int" and kind not in (pa.int8(), pa.int16(), pa.float32(), pa.float64()):
-            return fixed(kind, longs.astype(np.int64 if kind == pa.int64() else np.int32), there)
-        most = 2**63 // 1000 - 1 if logical.endswith("millis") else _MOSTS.get(kind)
-        if most is not None:
-            large = there & ((longs > most) | (longs < -most - 1))
+        bounds = _BOUNDS.get(logical) or _BOUNDS.get(str(kind))
+        if bounds is not None:
+            large = there & ((longs < bounds[0]) | (longs > bounds[1]))
             for row in np.flatnonzero(large).tolist():
                 errors.setdefault(row, f"{self._name(number)}: {longs[row]} doesn't fit {kind}")
             there = there & ~large
         if logical.endswith("millis"):
             longs = np.where(there, longs, 0) * 1000
-        if kind in (pa.int8(), pa.int16(), pa.float32(), pa.float64()):
-            return fixed(kind, np.where(there, longs, 0).astype(kind.to_pandas_dtype()), there)
-        return fixed(kind, longs, there)
+        width = _WIDE.get(str(kind), np.dtype(np.int64))
+        return fixed(kind, np.where(there, longs, 0).astype(width, copy=False), there)
 
     def _name(self, number: int) -> str:
         return self.names[self.columns.index(number)]
 
 
-_MOSTS: Final = {pa.int8(): 2**7 - 1, pa.int16(): 2**15 - 1}
+_FIRST_DAY: Final = -719_162
+_LAST_DAY: Final = 2_932_896
+_DAY_MS: Final = 86_400_000
+
+_BOUNDS: Final = {
+    "int8": (-(2**7), 2**7 - 1),
+    "int16": (-(2**15), 2**15 - 1),
+    "date": (_FIRST_DAY, _LAST_DAY),
+    **dict.fromkeys(
+        ("timestamp-millis", "local-timestamp-millis"), (_FIRST_DAY * _DAY_MS, (_LAST_DAY + 1) * _DAY_MS - 1)
+    ),
+    **dict.fromkeys(
+        ("timestamp-micros", "local-timestamp-micros"),
+        (_FIRST_DAY * _DAY_MS * 1000, (_LAST_DAY + 1) * _DAY_MS * 1000 - 1),
+    ),
+}
+"""What fits, by logical type or Arrow's; times are those of the years 1 to 9999, as in Python."""
+
+_WIDE: Final[dict[str, np.dtype[Any]]] = {
+    "int8": np.dtype(np.int8),
+    "int16": np.dtype(np.int16),
+    "int32": np.dtype(np.int32),
+    "date32[day]": np.dtype(np.int32),
+    "float": np.dtype(np.float32),
+    "double": np.dtype(np.float64),
+}
 
 
 def _logical(avro: Any) -> str:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
+
+_CLOCK: Final = re.compile(r"\b(current_timestamp|current_date|current_time|now|localtimestamp|localtime)\(")
+_ALL_FIELDS: Final = 100_000
 
 
 @contextmanager
@@ -41,11 +45,14 @@ def is_reusable(frame: DataFrame) -> bool:
     seeds of random numbers are chosen once a plan.
     """
     execution = frame._jdf.queryExecution()
-    jvm = frame.sparkSession._jvm
-    patterns = getattr(jvm, "org.apache.spark.sql.catalyst.trees.TreePattern")
     analyzed = execution.analyzed()
-    fixed = (patterns.CURRENT_LIKE(), patterns.EXPRESSION_WITH_RANDOM_SEED(), patterns.PLAN_EXPRESSION())
-    return not any(analyzed.containsPattern(each) for each in fixed) and _runs_anew(execution.executedPlan())
+    patterns = getattr(frame.sparkSession._jvm, "org.apache.spark.sql.catalyst.trees.TreePattern")
+    fixed = (patterns.EXPRESSION_WITH_RANDOM_SEED(), patterns.PLAN_EXPRESSION())
+    if any(analyzed.containsPattern(each) for each in fixed):
+        return False
+    if _CLOCK.search(analyzed.treeString(True, False, _ALL_FIELDS, False, False)):
+        return False
+    return _runs_anew(execution.executedPlan())
 
 
 def _runs_anew(node: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
 
+from kohort.spark.program.compiled import PARTITION
 from kohort.spark.program.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -65,28 +66,34 @@ def over_several_rows(frame: DataFrame, source: DataFrame) -> str | None:
 
     That a static DataFrame is joined is no harm, whatever it is made of.
     """
-    leaf = set(identities(source).values())
+    own = set(identities(source).values())
     found: list[str] = []
 
     def walk(node: Any) -> bool:
-        children = node.children()
-        if children.length() == 0:
-            output = node.output()
-            return any(output.apply(i).exprId().id() in leaf for i in range(output.length()))
-        within = [walk(children.apply(i)) for i in range(children.length())]
+        """Whether the rows come by here."""
+        below = node.children()
+        if below.length() == 0:
+            columns = [node.output().apply(i) for i in range(node.output().length())]
+            # In a join with itself one side has new ids; no other DataFrame has a column of that name.
+            return any(each.exprId().id() in own or each.name() == PARTITION for each in columns)
+        within = [walk(below.apply(i)) for i in range(below.length())]
         if any(within):
             name = node.nodeName()
             if name in _OVER_SEVERAL:
                 found.append(_OVER_SEVERAL[name])
             elif name == "Join":
-                kind = node.joinType().toString()
-                kept = {"FullOuter", "RightOuter" if within[0] else "LeftOuter"}
-                if kind in kept:
-                    found.append("a join that keeps all rows of the other side")
+                found.extend(_join(node.joinType().toString(), within))
         return any(within)
 
     walk(_plan(frame))
     return found[-1] if found else None
+
+
+def _join(kind: str, within: list[bool]) -> Iterator[str]:
+    if all(within):
+        yield "a join of the stream with itself"
+    elif kind in ("FullOuter", "RightOuter" if within[0] else "LeftOuter"):
+        yield "a join that keeps all rows of the other side"
 
 
 def called(where: str, function: Callable[[DataFrame], DataFrame], frame: DataFrame) -> DataFrame:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 from kohort.client.errors import PartialFailureError
 from kohort.client.types import OffsetAndMetadata, TopicInfo, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
-from kohort.spark.program.compiled import Part, Program
+from kohort.spark.program.compiled import Part, Program, RowsInput
 from kohort.spark.program.errors import ProgramError
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
     from kohort.client.administration.group_types import GroupDescription
 
-__all__ = ["check_against", "committed_metadata", "stream_time_of"]
+__all__ = ["check_against"]
 
 _NO_GROUP: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_MEMBER_ID)
 
@@ -34,28 +34,6 @@ async def check_against(admin: Admin, program: Program) -> None:
         _check_copartitioned(part, topics)
     _check_group(program, await _group(admin, program.application_id))
     _check_committed(program, await _committed(admin, program.application_id))
-
-
-# The metadata of committed offsets -----------------------------------------------------------------------------------
-
-
-def committed_metadata(program: Program, stream_time: int | None) -> str:
-    """What is committed along with an offset: the task's stream time (ms since 1970), and the program's fingerprint."""
-    return json.dumps({"stream_time": stream_time, "program": program.fingerprint}, separators=(",", ":"))
-
-
-def stream_time_of(metadata: str) -> int | None:
-    """The stream time in an offset's metadata (ms since 1970); None if there is none."""
-    found = _parsed(metadata).get("stream_time")
-    return found if isinstance(found, int) else None
-
-
-def _parsed(metadata: str) -> Mapping[str, object]:
-    try:
-        found = json.loads(metadata) if metadata else {}
-    except ValueError:
-        return {}  # another tool has set the offset
-    return found if isinstance(found, dict) else {}
 
 
 # Topics --------------------------------------------------------------------------------------------------------------
@@ -82,15 +60,20 @@ def _these(names: list[str]) -> str:
 
 def _check_copartitioned(part: Part, topics: Mapping[str, TopicInfo]) -> None:
     counts = {name: len(topics[name].partitions) for name in part.input_topics if name in topics}
+    if isinstance(part.input, RowsInput) and part.input.partitions:
+        counts = {part.input.topic: part.input.partitions, **counts}
     if len(set(counts.values())) <= 1:
         return
     first, *others = counts
     other = next(name for name in others if counts[name] != counts[first])
     listed = ", ".join(f"{name} has {number}" for name, number in counts.items())
-    remedy = (
-        f"create {other!r} with {counts[first]} partitions, or make the table an app.global_table, or put "
-        f".repartition(…) before the join: its topic gets as many partitions as the table's"
-    )
+    if isinstance(part.input, RowsInput):
+        remedy = "leave partitions= out of .repartition(…): its topic gets as many as the table's"
+    else:
+        remedy = (
+            f"create {other!r} with {counts[first]} partitions, or make the table an app.global_table, or put "
+            f".repartition(…) before the join: its topic gets as many partitions as the table's"
+        )
     raise ProgramError(f"topics that are joined need equally many partitions, but {listed}: {remedy}")
 
 
@@ -166,13 +149,23 @@ def _difference(theirs: _Parts, ours: _Parts) -> str:
 def _check_committed(program: Program, committed: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
     ours = {topic for part in program.parts for topic in part.input_topics}
     for partition, offset in committed.items():
-        other = _parsed(offset.metadata).get("program")
-        if partition.topic in ours and isinstance(other, str) and other != program.fingerprint:
+        other = _program(offset.metadata)
+        if partition.topic in ours and other is not None and other != program.fingerprint:
             raise ProgramError(
                 f"another program has committed under the application_id {program.application_id!r} (at {partition}): "
                 f"its stores and repartition topics hold other columns, groups or windows than this one's, so this one "
                 f"can't go on from there. {_remedy(program.application_id, running=False)}"
             )
+
+
+def _program(metadata: str) -> str | None:
+    """The fingerprint in an offset's metadata, `{"stream_time": …, "program": …}`; None if another tool has set it."""
+    try:
+        found = json.loads(metadata) if metadata else None
+    except ValueError:
+        return None
+    other = found.get("program") if isinstance(found, dict) else None
+    return other if isinstance(other, str) else None
 
 
 def _remedy(name: str, *, running: bool) -> str:

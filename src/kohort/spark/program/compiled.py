@@ -23,33 +23,16 @@ if TYPE_CHECKING:
     from kohort.spark.program.aggregates import Aggregation
 
 __all__ = [
-    "PARTITION",
-    "Aggregate",
-    "AggregateSpec",
-    "ArrowAggregation",
-    "Branch",
-    "Emit",
-    "Input",
-    "Join",
-    "Part",
-    "PartialsInput",
-    "Program",
-    "Route",
-    "RowsInput",
-    "SourceSpec",
-    "Step",
-    "Store",
-    "TableStore",
-    "Terminal",
-    "ToPartials",
-    "ToRows",
-    "ToTopic",
-    "TopicInput",
-    "Transform",
+    "PARTITION", "RESERVED", "Aggregate", "AggregateSpec", "ArrowAggregation", "Branch", "Emit", "Input", "Join",
+    "Part", "PartialsInput", "Program", "Route", "RowsInput", "SourceSpec", "Step", "Store", "TableStore", "Terminal",
+    "ToPartials", "ToRows", "ToTopic", "TopicInput", "Transform",
 ]  # fmt: skip
 
 PARTITION: Final = "_partition"
 """The column of a stream's DataFrame that says which partition, so which task, a row belongs to (INT)."""
+
+RESERVED: Final = frozenset({PARTITION, "_key", "_records", "_timestamp", "_window"})
+"""Columns of Kohort's own; those of users have other names."""
 
 Emit = Literal["update", "close"]
 

@@ -34,7 +34,7 @@ from kohort.spark.program.compiled import (
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.joining import joined
 from kohort.spark.program.settings import AppSettings, check_name
-from kohort.spark.program.sources import SourceDef, TableDef, one_of, resolved
+from kohort.spark.program.sources import SourceDef, TableDef, check_reserved, one_of, resolved
 from kohort.spark.program.streams import (
     AggregateDef,
     Graph,
@@ -219,6 +219,7 @@ class _Compiler:
         before, after = identities(flow.frame), identities(made)
         gone = [name for name in (*flow.key, PARTITION) if name not in before or before[name] != after.get(name)]
         schema = made.schema
+        check_reserved(where, set(after) - set(before))
         event_time = flow.event_time if flow.event_time in _times(schema) else None
         lost = flow.lost
         if flow.key and gone:

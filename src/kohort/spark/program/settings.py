@@ -134,11 +134,6 @@ class AppSettings:
             )
         return host, port
 
-    @property
-    def application_dir(self) -> Path:
-        """The folder of this application's stores."""
-        return self.state_dir / self.application_id
-
     def _at_least(self, name: str, least: int) -> None:
         value = getattr(self, name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kohort.spark.program.analysis import sentence
-from kohort.spark.program.compiled import PARTITION, SourceSpec
+from kohort.spark.program.compiled import PARTITION, RESERVED, SourceSpec
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.policies import ErrorPolicy
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 __all__ = [
-    "FORMATS", "Schema", "SourceDef", "TableDef", "column_names", "known_format", "one_of", "parsed_schema", "resolved",
+    "FORMATS", "Schema", "SourceDef", "TableDef", "check_reserved", "column_names", "known_format", "one_of",
+    "parsed_schema", "resolved",
 ]  # fmt: skip
 
 FORMATS: Final = ("json", "avro", "string", "raw")
@@ -118,9 +119,18 @@ def parsed_schema(where: str, given: Schema) -> StructType:
     times = Counter(field.name.lower() for field in schema.fields)
     if twice := [name for name, often in times.items() if often > 1]:
         raise ProgramError(f"{where}: the schema has the column {twice[0]!r} twice")
-    if PARTITION in times:
-        raise ProgramError(f"{where}: a column can't be called {PARTITION!r}: that is where Kohort keeps the partition")
+    check_reserved(where, times)
     return schema
+
+
+def check_reserved(where: str, names: Iterable[str]) -> None:
+    """Refuse columns that are called as Kohort's own.
+
+    Raises:
+        ProgramError: there is one.
+    """
+    if own := sorted(RESERVED.intersection(names)):
+        raise ProgramError(f"{where}: a column can't be called {own[0]!r}, as one of Kohort's own")
 
 
 def one_of(what: str, name: str, schema: StructType) -> DataType:

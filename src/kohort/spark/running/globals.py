@@ -62,6 +62,7 @@ class GlobalTables:
         self._jobs: Jobs | None = None
         self._loaded = asyncio.Event()
         self._number = 0
+        self._unread: list[str] = []
 
     async def loaded(self) -> None:
         """Wait until all tables were loaded to their end once."""
@@ -126,6 +127,8 @@ class GlobalTables:
             )
             self._number += 1
             await self._worker.run(self._load, table, store, Work(self._number, ranges))
+            while self._unread:
+                self._listener.failed(self._unread.pop(0))
             if not self._loaded.is_set():
                 self._tell(table, ends, places)
 
@@ -138,6 +141,13 @@ class GlobalTables:
             row = dead.slice(0, 1).to_pylist()[0]
             raise ApplicationError(
                 f"a record can't be read: {row['topic']}-{row['partition']}, offset {row['offset']}: {row['error']}"
+            )
+        if dead.num_rows:
+            # No transaction writes here, and every instance reads the same: so they are told of, whatever the policy.
+            first = dead.slice(0, 1).to_pylist()[0]
+            self._unread.append(
+                f"global table {table.name}: {dead.num_rows} records can't be read and are left out, the first at"
+                f" {first['topic']}-{first['partition']}, offset {first['offset']}: {first['error']}"
             )
         (rows,) = emitted.rows.values()
         for each in work.ranges:

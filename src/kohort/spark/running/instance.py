@@ -55,6 +55,7 @@ GLOBALS: Final = "globals"
 """What `make_jobs` is called with for the jobs that read global tables."""
 
 _PAUSE_S: Final = 0.5
+_STOP_WITHIN_S: Final = 30.0
 
 
 class Instance:
@@ -93,6 +94,7 @@ class Instance:
         self.stores = OpenStores(blueprint, self.directory)
         self.admin, self.cluster = Admin(settings.client), Cluster(settings.client)
         self.held: dict[TaskId, Held] = {}
+        self.left: dict[TaskId, int] = {}
         self.endpoints: Mapping[Endpoint, EndpointPartitions] = {}
         self._lanes: dict[str, Lane] = {}
         self._stopped: dict[str, str] = {}
@@ -161,8 +163,8 @@ class Instance:
             reporting = Reporting(self, self._ends)
             await reporting.look_at_disk()
             self._globals = await self._begin_globals(stack)
-            stack.push_async_callback(self._close_lanes)
             stack.push_async_callback(self.member.close)
+            stack.push_async_callback(self._close_lanes)
             await self.member.start()
             self._spawn(reporting.run(), "reporting")
             await self._live()
@@ -178,8 +180,12 @@ class Instance:
             if not events.done():
                 self._reasons.of("stopping")(None if self._failure is None else plain(self._failure))
                 self.member.leave()
-                await asyncio.wait([events])
-            if events.exception() is not None:
+                await asyncio.wait([events], timeout=_STOP_WITHIN_S)
+            if not events.done():
+                log.warning(
+                    "tasks can't be closed in good order; they are abandoned, and what isn't committed is aborted"
+                )
+            elif events.exception() is not None:
                 self._failure = self._failure or events.exception()
         finally:
             for task in (events, stopping):
@@ -360,7 +366,9 @@ class Instance:
     async def _leave_stores(self, task: TaskId) -> None:
         for changelog in self.blueprint.changelogs(task).values():
             await self.tailer.unfollow(changelog)
-        await self.stores.close(task)
+        stand = await self.stores.close(task)
+        if stand:
+            self.left[task] = sum(stand.values())
 
     def _reopen(self, tasks: Any) -> None:
         """A lane has stopped some of its tasks: take those on anew that are still to run."""

@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 _ATTEMPTS: Final = 3
 _PAUSES_S: Final = (0.0, 0.5, 2.0)
 _BROKER_PAUSE_S: Final = 0.5
+_CANCEL_EVERY_S: Final = 0.5
 _SHORT_S: Final = 15.0
 
 
@@ -133,9 +134,12 @@ class Lane:
         if self._busy & set(tasks):
             if self._epoch is not None:
                 self._epoch.cancel()
-            if self._jobs is not None and self._worker.busy:
-                await asyncio.get_running_loop().run_in_executor(None, self._jobs.cancel)
-            await self.drop(tasks)
+            resting = asyncio.create_task(self.drop(tasks))
+            while not resting.done():
+                # Again and again: a job that was about to begin doesn't hear of it.
+                if self._jobs is not None and self._worker.busy:
+                    await asyncio.to_thread(self._jobs.cancel)
+                await asyncio.wait([resting], timeout=_CANCEL_EVERY_S)
 
     async def close(self) -> None:
         """Let go of everything; `run` must have ended. An epoch that is under way is abandoned."""

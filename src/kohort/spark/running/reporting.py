@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _REPORT_S: Final = 0.5
+_LOOK_S: Final = 5.0
 
 
 def settings_of_group(settings: AppSettings) -> dict[str, str]:
@@ -63,13 +64,30 @@ class Reporting:
 
     async def run(self) -> None:
         """Report for ever, and purge."""
-        due = asyncio.get_running_loop().time()
+        due = look = asyncio.get_running_loop().time()
         while True:
             await asyncio.sleep(_REPORT_S)
+            if (now := asyncio.get_running_loop().time()) >= look:
+                look = now + _LOOK_S
+                await self._look_at_ends()
             self._report()
-            if (now := asyncio.get_running_loop().time()) >= due:
+            if now >= due:
                 due = now + self._instance.settings.repartition_purge_interval_ms / 1000
                 await self._purge()
+
+    async def _look_at_ends(self) -> None:
+        """See how far others have gone on with tasks whose state was left here."""
+        instance = self._instance
+        places = {task: offset for task, (offset, _) in self._disk.items()} | instance.left
+        unused = [task for task in places if task not in instance.held]
+        changelogs = {task: set(instance.blueprint.changelogs(task).values()) for task in unused}
+        try:
+            ends = await self._ends.of(set().union(*changelogs.values()))
+        except (KafkaError, ClientError) as error:
+            log.debug("changelogs of tasks that others have can't be seen: %s", error)
+            return
+        for task in unused:
+            self._disk[task] = places[task], sum(ends[changelog] for changelog in changelogs[task] if changelog in ends)
 
     def _report(self) -> None:
         instance = self._instance

@@ -124,14 +124,11 @@ class _Now(Collector):
         tasks.add_metric(["warm-up"], 0 if now is None else len(now.warmup))
         tasks.add_metric(["restoring"], 0 if now is None else len(now.restoring))
         yield tasks
-        lag = GaugeMetricFamily(
-            "kafka_streams_records_lag", "Records left to read after the last epoch.", labels=["subtopology", "input"]
-        )
+        lag = GaugeMetricFamily("kafka_streams_records_lag", "Records left to read after the last epoch.", labels=_PART)
         rate = GaugeMetricFamily("kafka_streams_process_rate", "Records a second, lately.", labels=_PART)
         for part_id, part in overview.parts.items():
             rate.add_metric([part_id], part.rate(overview.clock()))
-            for name, left in part.lag.items():
-                lag.add_metric([part_id, name], left)
+            lag.add_metric([part_id], part.lag)
         yield lag
         yield rate
         yield from self._stores()

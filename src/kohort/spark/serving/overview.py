@@ -22,7 +22,7 @@ class PartSoFar:
 
     Attributes:
         epochs, records, bytes, out_records, dropped, late: sums.
-        lag: records that are left to read, by input, as of its last epoch.
+        lag: records that are left to read, tables' too, as of its last epoch.
         positions: where its tasks read on, by "topic-partition".
         last: its last epoch.
     """
@@ -34,7 +34,7 @@ class PartSoFar:
     out_records: int = 0
     dropped: int = 0
     late: int = 0
-    lag: dict[str, int] = field(default_factory=dict)
+    lag: int = 0
     positions: dict[str, int] = field(default_factory=dict)
     _recent: deque[tuple[float, float, int]] = field(default_factory=deque)
 
@@ -47,7 +47,7 @@ class PartSoFar:
         self.out_records += done.out_records
         self.dropped += done.dropped
         self.late += done.late
-        self.lag[done.input] = done.lag
+        self.lag = done.lag
         self.positions.update(done.positions)
         self._recent.append((done.at, done.took_ms / 1000, done.records))
 
@@ -96,7 +96,7 @@ class Overview(QuietListener):
         running = {task.rpartition("_")[0] for task in now.active}
         for part_id, part in self.parts.items():
             if part_id not in running:  # what is left to read is another instance's now
-                part.lag.clear()
+                part.lag = 0
                 part.positions.clear()
         kept = {*now.restoring, "global"}
         self.restores = {key: restore for key, restore in self.restores.items() if key[0] in kept}
@@ -127,7 +127,7 @@ class Overview(QuietListener):
     @property
     def lag(self) -> int:
         """Records that are left to read."""
-        return sum(sum(part.lag.values()) for part in list(self.parts.values()))
+        return sum(part.lag for part in list(self.parts.values()))
 
     def rate(self) -> float:
         """Records a second, lately."""
@@ -186,7 +186,7 @@ class Overview(QuietListener):
                     "epochs": part.epochs,
                     "records": part.records,
                     "rate": round(part.rate(clock)),
-                    "lag": sum(part.lag.values()),
+                    "lag": part.lag,
                     "dropped": part.dropped,
                     "late": part.late,
                     "last_epoch_ms": round(part.last.took_ms),

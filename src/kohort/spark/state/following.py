@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +11,11 @@ from dataclasses import dataclass, field
 from kohort.client.types import TopicPartition
 from kohort.spark.state.store import Store
 
-__all__ = ["Followed", "RestoreProgress"]
+__all__ = ["Followed", "Restore", "RestoreProgress", "Waiting", "Waits", "unfit"]
+
+log = logging.getLogger("kohort.spark.state.tailing")
+
+Waiting = Callable[[str | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,11 @@ class Followed:
     end: int = -1
     restore: Restore | None = None
 
+    def fail(self, error: Exception) -> None:
+        """Whoever waits for it is told why it won't come."""
+        if self.restore is not None and not self.restore.done.done():
+            self.restore.done.set_exception(error)
+
 
 @dataclass(slots=True, eq=False)
 class Restore:
@@ -88,3 +98,56 @@ class Restore:
         took = max(time.monotonic() - self.since, 1e-3)
         name = followed.store.name
         return RestoreProgress(name, followed.partition, done, total, self.records, self.records / took, finished)
+
+    def tell(self, followed: Followed, *, finished: bool = False) -> None:
+        """Tell whoever wants to know."""
+        if self.on_progress is not None:
+            try:
+                self.on_progress(self.progress(followed, finished=finished))
+            except Exception:
+                log.exception("a progress callback failed")
+
+
+class Waits:
+    """Why the tailer can't read on: the first reason is told, and None when there is none any more."""
+
+    def __init__(self, waiting: Waiting | None) -> None:
+        self._waiting = waiting
+        self._reasons: dict[TopicPartition | None, str] = {}
+        self._said: str | None = None
+
+    def say(self, reason: str | None, at: TopicPartition | None) -> None:
+        """There is a reason, or none any more: with one changelog, or (None) with all of them."""
+        if reason is None:
+            self._reasons.pop(at, None)
+        else:
+            self._reasons[at] = reason
+        first = next(iter(self._reasons.values()), None)
+        if first != self._said:
+            self._said = first
+            if first is not None:
+                log.info("the tailer waits: %s", first)
+            if self._waiting is not None:
+                self._waiting(first)
+
+
+def unfit(position: int | None, copied: str, origin: str, first: int, end: int, *, rebuild: str | None) -> str | None:
+    """Why a store can't be read on from where it is; None if it can.
+
+    Args:
+        position: where the store is.
+        copied, origin: ids of the topic that it is a copy of, and of the one there is now.
+        first, end: where the changelog begins and ends.
+        rebuild: a reason that is known already.
+    """
+    if copied and copied != origin:
+        return "the topic was deleted and made anew"
+    if rebuild:
+        return rebuild
+    if position is None:
+        return None
+    if position > end:
+        return f"the store is at offset {position}, and the changelog ends at {end}"
+    if position < first:
+        return f"the store is at offset {position}, and the changelog begins at {first}"
+    return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,14 +27,13 @@ from kohort.client.lifecycle import Lifecycle
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import KafkaError
 from kohort.spark.state.errors import StateError, StoreClosedError, StoreCorruptError
-from kohort.spark.state.following import Followed, Restore, RestoreProgress
+from kohort.spark.state.following import Followed, Restore, RestoreProgress, Waiting, Waits, unfit
 from kohort.spark.state.store import Store
 
 __all__ = ["ChangelogTailer", "RestoreProgress"]
 
 log = logging.getLogger(__name__)
 
-Waiting = Callable[[str | None], None]
 OnProgress = Callable[[RestoreProgress], None]
 
 _LOOK_MS: Final = 10
@@ -67,14 +67,14 @@ class ChangelogTailer(Lifecycle):
             default_api_timeout_ms=_API_TIMEOUT_MS,
         )
         self._admin = Admin(servers, default_api_timeout_ms=_API_TIMEOUT_MS)
-        self._waiting = waiting
-        self._waits: str | None = None
+        self._waits = Waits(waiting)
         self._followed: dict[TopicPartition, Followed] = {}
         self._news = asyncio.Event()
         self._writing: asyncio.Future[None] | None = None
         self._written: Followed | None = None
         self._thread = ThreadPoolExecutor(1, "kohort-tailer")
         self._tasks: list[asyncio.Task[None]] = []
+        self._beginning: set[asyncio.Task[None]] = set()
         self._closed = False
 
     async def start(self) -> None:
@@ -98,13 +98,14 @@ class ChangelogTailer(Lifecycle):
         if self._closed:
             return
         self._closed = True
-        for task in self._tasks:
+        tasks = [*self._tasks, *self._beginning]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         with contextlib.suppress(Exception):
             await self._all_written()
         for followed in self._followed.values():
-            _fail(followed, ClosedError("the tailer is closed"))
+            followed.fail(ClosedError("the tailer is closed"))
         self._followed.clear()
         await asyncio.gather(self._consumer.close(), self._admin.close(), return_exceptions=True)
         self._thread.shutdown(wait=False)
@@ -200,9 +201,10 @@ class ChangelogTailer(Lifecycle):
         """Follow it no more; nothing is being written to it when this returns."""
         if self._followed.get(followed.partition) is followed:
             del self._followed[followed.partition]
+            self._waits.say(None, followed.partition)
             self._assign()
         if why is not None:
-            _fail(followed, why)
+            followed.fail(why)
         if self._written is followed and self._writing is not None:
             await asyncio.wait([self._writing])
 
@@ -218,7 +220,7 @@ class ChangelogTailer(Lifecycle):
             end = (await self._consumer.end_offsets(at, isolation_level="read_uncommitted"))[at]
             origin = str(topic.topic_id) if topic.topic_id.int else store.origin
             position = store.positions.get(at.partition)
-            if why := _unfit(position, store.origin, origin, first, end, rebuild=followed.rebuild):
+            if why := unfit(position, store.origin, origin, first, end, rebuild=followed.rebuild):
                 log.warning("store %s is cleared, and restored from %s: %s", store.name, at, why)
                 await self._in_thread(store.clear)
                 position = None
@@ -227,8 +229,8 @@ class ChangelogTailer(Lifecycle):
             await self._drop(followed, error)
             return
         except (KafkaError, ClientError, StateError) as error:
-            self._wait_for(f"{at}: {error}")
-            followed.retry_at = time.monotonic() + _RETRY_S
+            if self._followed.get(at) is followed:
+                self._waits.say(f"{at}: {error}", at)
             return
         if self._followed.get(at) is not followed:
             return
@@ -239,12 +241,27 @@ class ChangelogTailer(Lifecycle):
         self._consumer.seek(at, followed.position)
         if followed.restore is not None:
             self._aim_at(followed, followed.restore, end)
-        self._wait_for(None)
+        self._waits.say(None, at)
 
-    async def _begin_those_that_can(self) -> None:
+    def _begin_those_that_can(self) -> None:
+        """In tasks of their own: a changelog that isn't there keeps no other one waiting."""
+
+        async def begin(followed: Followed) -> None:
+            try:
+                await self._begin(followed)
+            except Exception:  # whatever it is, it's tried again
+                log.exception("store %s can't follow %s yet", followed.store.name, followed.partition)
+            finally:
+                followed.retry_at = time.monotonic() + _RETRY_S
+                self._news.set()
+
         now = time.monotonic()
-        ready = [each for each in self._followed.values() if not each.begun and each.retry_at <= now]
-        await asyncio.gather(*map(self._begin, ready))
+        for followed in self._followed.values():
+            if not followed.begun and followed.retry_at <= now:
+                followed.retry_at = math.inf
+                task = asyncio.create_task(begin(followed), name=f"kohort-tailer-{followed.partition}")
+                self._beginning.add(task)
+                task.add_done_callback(self._beginning.discard)
 
     def _begin_again(self, followed: Followed, *, rebuild: str | None = None, after: float = 0) -> None:
         followed.begun = False
@@ -257,7 +274,7 @@ class ChangelogTailer(Lifecycle):
     async def _tail(self) -> None:
         while True:
             try:
-                await self._begin_those_that_can()
+                self._begin_those_that_can()
                 if not self._reads():
                     await self._some_news()
                     continue
@@ -279,7 +296,7 @@ class ChangelogTailer(Lifecycle):
                     await self._drop(followed, error)
             except (KafkaError, ClientError) as error:
                 if self._reads():  # the last one may have been dropped while it waited
-                    self._wait_for(str(error))
+                    self._waits.say(str(error), None)
                     await asyncio.sleep(_RETRY_S)
             except Exception:  # whatever it is, the other stores go on
                 log.exception("the tailer failed, and goes on")
@@ -290,7 +307,7 @@ class ChangelogTailer(Lifecycle):
 
     async def _some_news(self) -> None:
         self._news.clear()
-        waits = [each.retry_at for each in self._followed.values() if not each.begun]
+        waits = [each.retry_at for each in self._followed.values() if each.retry_at < math.inf]
         pause = max(0.0, min(waits) - time.monotonic()) if waits else None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause):
@@ -315,7 +332,7 @@ class ChangelogTailer(Lifecycle):
         self._writing = asyncio.get_running_loop().run_in_executor(
             self._thread, followed.store.write, batch["key"], batch["value"], position, at.partition
         )
-        self._wait_for(None)
+        self._waits.say(None, None)
 
     async def _all_written(self) -> None:
         """Wait for the write that is under way, and see how it went."""
@@ -337,7 +354,7 @@ class ChangelogTailer(Lifecycle):
             self._begin_again(followed, rebuild=str(error))
         else:
             log.warning("%s", error, exc_info=None if isinstance(error, StateError) else error)
-            self._wait_for(str(error))
+            self._waits.say(str(error), followed.partition)
             self._begin_again(followed, after=_RETRY_S)
 
     async def _tell_restores(self) -> None:
@@ -352,10 +369,10 @@ class ChangelogTailer(Lifecycle):
                 if self._written is followed:
                     continue  # what it waits for is being written
                 restore.done.set_result(followed.position)
-                _tell(restore, followed, finished=True)
+                restore.tell(followed, finished=True)
             elif now - restore.told >= _PROGRESS_EVERY_S:
                 restore.told = now
-                _tell(restore, followed)
+                restore.tell(followed)
 
     def _all(self) -> list[Followed]:
         return list(self._followed.values())
@@ -379,9 +396,10 @@ class ChangelogTailer(Lifecycle):
             except (KafkaError, ClientError) as error:
                 if self._closed:
                     raise
-                self._wait_for(f"{at}: {error}")
+                self._waits.say(f"{at}: {error}", at)
                 await asyncio.sleep(_RETRY_S)
             else:
+                self._waits.say(None, at)
                 if followed.begun:  # otherwise `_begin` aims
                     self._aim_at(followed, restore, end)
 
@@ -411,40 +429,3 @@ class ChangelogTailer(Lifecycle):
 
     async def _in_thread(self, work: Callable[..., None], *args: object) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)
-
-    def _wait_for(self, reason: str | None) -> None:
-        if reason == self._waits:
-            return
-        if reason is not None:
-            log.info("the tailer waits: %s", reason)
-        self._waits = reason
-        if self._waiting is not None:
-            self._waiting(reason)
-
-
-def _unfit(position: int | None, copied: str, origin: str, first: int, end: int, *, rebuild: str | None) -> str | None:
-    """Why a store can't be read on from where it is; None if it can."""
-    if copied and copied != origin:
-        return "the topic was deleted and made anew"
-    if rebuild:
-        return rebuild
-    if position is None:
-        return None
-    if position > end:
-        return f"the store is at offset {position}, and the changelog ends at {end}"
-    if position < first:
-        return f"the store is at offset {position}, and the changelog begins at {first}"
-    return None
-
-
-def _fail(followed: Followed, error: Exception) -> None:
-    if followed.restore is not None and not followed.restore.done.done():
-        followed.restore.done.set_exception(error)
-
-
-def _tell(restore: Restore, followed: Followed, *, finished: bool = False) -> None:
-    if restore.on_progress is not None:
-        try:
-            restore.on_progress(restore.progress(followed, finished=finished))
-        except Exception:
-            log.exception("a progress callback failed")

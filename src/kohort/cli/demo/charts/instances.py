@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kohort.cli.demo.charts.style import COLOURS, FAINT, GRID, INK, RED, bare, new_figure, save, titled
 from kohort.cli.demo.timeline import ACTIVE, RESTORING, STANDBY, Span, Timeline
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_instances"]
 
+_BEFORE: Final = 4.0
+"""Seconds that are shown before the first flight."""
 _THICK, _THIN = 0.46, 0.17
 """Heights of bars: of active tasks, of copies. A row is 1 high."""
 
@@ -28,8 +30,9 @@ def draw_instances(timeline: Timeline, file: Path) -> Path:
     colours = {name: COLOURS[at % len(COLOURS)] for at, name in enumerate(timeline.instances)}
     _throughput(above, timeline, colours)
     _tasks(below, timeline, tasks, colours)
+    length = timeline.ended - timeline.began
+    above.set_xlim(-_BEFORE, length + 0.01 * length)
     _mark(above, below, timeline)
-    above.set_xlim(min(span.begin for span in timeline.spans) - timeline.began, timeline.ended - timeline.began + 0.5)
     return save(figure, file)
 
 
@@ -92,6 +95,10 @@ def _mark(above: Axes, below: Axes, timeline: Timeline) -> None:
         said: dict[str, Any] = {"va": "top", "fontsize": 9.5, "textcoords": "offset points"}
         above.annotate(f"kill -9, {dead}", (at, top), (-6, -3), ha="right", color=RED, fontweight="bold", **said)
         if pause is not None:
-            above.annotate(
-                f"all its tasks run again after {pause:.1f} s", (at + pause, top), (6, -3), color=FAINT, **said
+            late = at + pause > 0.7 * above.get_xlim()[1]  # no room on the right
+            where = (
+                {"xy": (at, top), "xytext": (-6, -18), "ha": "right"}
+                if late
+                else {"xy": (at + pause, top), "xytext": (6, -3)}
             )
+            above.annotate(f"all its tasks run again after {pause:.1f} s", color=FAINT, **where, **said)

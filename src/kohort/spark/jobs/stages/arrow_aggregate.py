@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.jobs.errors import AggregationError
-from kohort.spark.jobs.stages.common import KEY, PARTITION, RECORDS, TIMESTAMP, Place, on_time, split_number
+from kohort.spark.jobs.stages.common import KEY, PARTITION, RECORDS, TIMESTAMP, Place, on_time, settled, split_number
 from kohort.spark.jobs.stages.priors import Priors
 from kohort.spark.jobs.stages.rows import Stage
 from kohort.spark.jobs.wire_text import read_objects, unwire
@@ -52,7 +52,7 @@ def arrow_aggregate_stage(place: Place, aggregating: ArrowAggregating) -> Stage:
     """A stage over rows with `_partition`, `_key` and `_timestamp`, all of a partition's in one split."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _run(place, aggregating, batches)
+        return settled(_run(place, aggregating, batches))
 
     return stage
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -25,6 +26,9 @@ RECORDS: Final = "_records"
 
 _CHUNK_ROWS: Final = 65_536
 _CHUNK_BYTES: Final = 32 * 1024 * 1024
+
+_SETTLING: Final = (1, 3, 10)
+_tasks = 0
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,20 @@ def split_number() -> int:
 
     context = TaskContext.get()
     return 0 if context is None else context.partitionId()
+
+
+def settled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same batches; when they are over, this process is settled.
+
+    Spark's worker collects garbage after each task. That walks over all there is, modules and compiled code too: most
+    of what a small task costs. What is there after the first tasks is there to stay, so it's left out from then on.
+    """
+    global _tasks
+    yield from batches
+    _tasks += 1
+    if _tasks in _SETTLING:
+        gc.collect()
+        gc.freeze()
 
 
 def read_chunks(task: Task, servers: ClientConfig, read: Read) -> Iterator[Chunk]:

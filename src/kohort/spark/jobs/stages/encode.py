@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kohort.spark.jobs.stages.common import KEY, TIMESTAMP
+from kohort.spark.jobs.stages.common import KEY, TIMESTAMP, settled
 from kohort.spark.jobs.stages.rows import Stage, spark_schema
 
 
@@ -26,7 +26,7 @@ def encode_stage(encoding: Encoding) -> Stage:
     """A stage from `_key`, `_timestamp` and columns to `_key`, `value`, `_timestamp`."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return (_encode(encoding, batch) for batch in batches if batch.num_rows)
+        return settled(_encode(encoding, batch) for batch in batches if batch.num_rows)
 
     return stage
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.jobs.stages.common import KEY, PARTITION, Place
+from kohort.spark.jobs.stages.common import KEY, PARTITION, Place, settled
 from kohort.spark.jobs.stages.rows import Stage
 from kohort.spark.jobs.wire_text import read_objects
 
@@ -36,7 +36,7 @@ def join_stage(place: Place, joining: Joining) -> Stage:
     """A stage over rows with `_key` (STRING, the table's key) that gives them, without it, with the table's columns."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return (join(place, joining, batch) for batch in batches if batch.num_rows)
+        return settled(join(place, joining, batch) for batch in batches if batch.num_rows)
 
     return stage
 

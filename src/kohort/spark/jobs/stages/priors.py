@@ -19,6 +19,7 @@ from kohort.spark.jobs.stages.common import (
     note_times,
     on_time,
     read_chunks,
+    settled,
     split_number,
     window_starts,
 )
@@ -62,7 +63,7 @@ def partials_stage(place: Place, servers: ClientConfig, priors: Priors) -> Stage
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             pass
-        return _read(place, servers, priors)
+        return settled(_read(place, servers, priors))
 
     return stage
 
@@ -71,7 +72,7 @@ def priors_stage(place: Place, priors: Priors) -> Stage:
     """A stage that adds prior values to partials, of which each key has one."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _add(place, priors, batches)
+        return settled(_add(place, priors, batches))
 
     return stage
 

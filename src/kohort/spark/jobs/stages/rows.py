@@ -19,6 +19,7 @@ from kohort.spark.jobs.stages.common import (
     note_dead,
     note_times,
     read_chunks,
+    settled,
     split_number,
 )
 from kohort.spark.jobs.wire_text import read_objects
@@ -59,7 +60,7 @@ def rows_stage(place: Place, reading: RowsReading) -> Stage:
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             pass
-        return _read(place, reading)
+        return settled(_read(place, reading))
 
     return stage
 

@@ -1,0 +1,111 @@
+"""Global tables: loaded whole, followed, kept over a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from pathlib import Path
+
+import pyarrow as pa
+
+from kohort.client.admin import Admin
+from kohort.client.cluster import Cluster
+from kohort.client.config import client_config
+from kohort.client.producer import Producer
+from kohort.client.streams_member import Subtopology, Topology
+from kohort.spark.jobs.work import DEAD_SCHEMA, ROWS_SCHEMA, Emitted, Read, Work
+from kohort.spark.reading.reader import RangeReader
+from kohort.spark.running.blueprint import Blueprint, GlobalTable
+from kohort.spark.running.duties import Unreadable
+from kohort.spark.running.ends import Ends
+from kohort.spark.running.globals import GlobalTables
+from kohort.spark.running.listener import QuietListener, Restoring
+from kohort.spark.running.stores import OpenStores
+from kohort.spark.state import StateDirectory
+from kohort.testing.broker import Broker
+
+
+class _Heard(QuietListener):
+    def __init__(self) -> None:
+        self.restores: list[Restoring] = []
+        self.failures: list[str] = []
+
+    def restoring(self, progress: Restoring) -> None:
+        self.restores.append(progress)
+
+    def failed(self, text: str) -> None:
+        self.failures.append(text)
+
+
+class _Jobs:
+    """Takes records as they are; those that are "?" can't be read."""
+
+    def __init__(self, servers: str) -> None:
+        self._reader = RangeReader(client_config(servers))
+        self.read = 0
+
+    def run(self, work: Work) -> Emitted:
+        raise AssertionError("there is no stream")
+
+    def run_table(self, table: str, work: Work) -> Emitted:
+        rows, dead = [], []
+        for each in work.ranges:
+            for batch in self._reader.read(each.topic, each.partition, each.start, each.end):
+                for row in batch.select(["offset", "key", "value"]).to_pylist():
+                    self.read += 1
+                    if row["value"] == b"?":
+                        dead.append({**row, "topic": each.topic, "partition": each.partition, "error": "no JSON"})
+                    else:
+                        rows.append({"key": row["key"], "value": row["value"], "partition": each.partition})
+        table_rows = pa.Table.from_pylist(rows, schema=ROWS_SCHEMA)
+        return Emitted({0: table_rows}, Read(dead=pa.Table.from_pylist(dead, schema=DEAD_SCHEMA)))
+
+    def cancel(self) -> None:
+        """It is quick."""
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+def test_global_tables(kohort_broker: Broker, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        servers, topic = kohort_broker.bootstrap_servers, f"airlines-{uuid.uuid4().hex[:8]}"
+        blueprint = Blueprint("app", Topology({"0": Subtopology(source_topics=["s"])}), "p", {})
+        async with Admin(servers) as admin, Producer(servers) as producer, Cluster(servers) as cluster:
+            await admin.topics.create(topic, partitions=2)
+            for number in range(100):
+                await producer.send(topic, b"v%d" % number, key=b"k%d" % number, partition=number % 2)
+            await producer.send(topic, b"?", key=b"k1", partition=1)
+            await producer.flush()
+            read = []
+            for time in range(2):
+                heard, jobs = _Heard(), _Jobs(servers)
+                with StateDirectory(tmp_path, "app") as directory:
+                    stores, ends = OpenStores(blueprint, directory), Ends(cluster, pause_ms=10)
+                    tables = GlobalTables(
+                        (GlobalTable("airlines", topic, Unreadable(stop=False)),), lambda jobs=jobs: jobs,  # type: ignore[misc]
+                        stores, cluster, ends, heard, lambda reason: None,
+                    )  # fmt: skip
+                    running = asyncio.create_task(tables.run())
+                    async with asyncio.timeout(20):
+                        await tables.loaded()
+                        assert _get(stores, b"k7") == b"v7" and _get(stores, b"k1") == b"v1"
+                        await producer.send(topic, None, key=b"k8", partition=0)
+                        await producer.send(topic, b"new%d" % time, key=b"k9", partition=1)
+                        await producer.flush()
+                        while _get(stores, b"k8") is not None or _get(stores, b"k9") != b"new%d" % time:
+                            await asyncio.sleep(0.01)
+                    running.cancel()
+                    await asyncio.wait([running])
+                    await tables.close()
+                    await ends.close()
+                jobs.close()
+                read.append((jobs.read, len(heard.failures), [each.done for each in heard.restores][-1:]))
+            assert read == [(103, 1, [True]), (2, 0, [])]
+
+    asyncio.run(scenario())
+
+
+def _get(stores: OpenStores, key: bytes) -> bytes | None:
+    value: bytes | None = stores.lookup("airlines", None, pa.array([key], pa.binary())).to_pylist()[0]
+    return value

@@ -1,0 +1,386 @@
+"""A lane with jobs, stores and transactions that do as they are told."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kohort.client.errors import RequestTimeoutError
+from kohort.client.streams.tasks import TaskId
+from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.spark.jobs.work import DEAD_SCHEMA, ROWS_SCHEMA, Emitted, Read, Work
+from kohort.spark.running import lane as lanes
+from kohort.spark.running.duties import Duties, Kept, Output, Unreadable
+from kohort.spark.running.lane import Lane
+from kohort.spark.running.listener import EpochDone, QuietListener
+from kohort.spark.running.problems import ApplicationError, OpenAnewError
+from kohort.spark.running.rounds import Inputs
+from kohort.spark.running.rows import Outgoing
+from kohort.spark.running.tasks import ActiveTask
+
+S0, S1 = TopicPartition("s", 0), TopicPartition("s", 1)
+T0, T1 = TaskId("0", 0), TaskId("0", 1)
+DUTIES = Duties("0", Inputs("s", {}), {0: Kept("counts", "changelog", outputs=(Output("out"),))})
+UNREADABLE = {"topic": "s", "partition": 0, "offset": 4, "key": None, "value": b"?", "error": "no JSON"}
+
+
+class _Store:
+    def __init__(self) -> None:
+        self.content: dict[bytes, bytes] = {}
+        self.position: int | None = None
+
+    def get_many(self, keys: pa.Array) -> pa.Array:
+        return pa.array([self.content.get(key) for key in keys.to_pylist()], pa.binary())
+
+    def scan(self, start: bytes | None = None, end: bytes | None = None, limit: int | None = None) -> pa.Table:
+        raise AssertionError("no windows here")
+
+    def write(self, keys: pa.Array, values: pa.Array, position: int) -> None:
+        self.content |= dict(zip(keys.to_pylist(), values.to_pylist(), strict=True))
+        self.position = position
+
+
+class _Jobs:
+    """Makes a row for each partition; waits while `gate` is closed."""
+
+    def __init__(self) -> None:
+        self.works: list[Work] = []
+        self.failures: list[Exception] = []
+        self.dead = DEAD_SCHEMA.empty_table()
+        self.gate, self.started = threading.Event(), threading.Event()
+        self.gate.set()
+        self.cancelled = False
+        self.threads: set[int] = set()
+
+    def run(self, work: Work) -> Emitted:
+        self.threads.add(threading.get_ident())
+        self.works.append(work)
+        self.started.set()
+        assert self.gate.wait(10)
+        if self.cancelled:
+            raise RuntimeError("the job was cancelled")
+        if self.failures:
+            raise self.failures.pop(0)
+        rows = [
+            {"key": b"k%d" % each.partition, "value": b'{"n":%d,"state":{}}' % each.end, "partition": each.partition}
+            for each in work.ranges
+        ]
+        times = {each.partition: each.end for each in work.ranges}
+        read = Read(records=work.length, bytes=work.length, max_times=times, dead=self.dead)
+        return Emitted({0: pa.Table.from_pylist(rows, schema=ROWS_SCHEMA)}, read)
+
+    def run_table(self, table: str, work: Work) -> Emitted:
+        raise AssertionError("no tables here")
+
+    def cancel(self) -> None:
+        self.cancelled = True
+        self.gate.set()
+
+
+class _Committer:
+    """A log: what is committed counts."""
+
+    def __init__(self) -> None:
+        self.committed: list[Mapping[TopicPartition, OffsetAndMetadata]] = []
+        self.failures: list[BaseException] = []
+        self.closed = 0
+        self.hang: asyncio.Event | None = None
+
+    async def open(self) -> None:
+        """Nothing to do."""
+
+    async def commit(self, out: Outgoing, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[Any, int]:
+        if self.hang is not None:
+            await self.hang.wait()
+        if self.failures:
+            raise self.failures.pop(0)
+        self.committed.append(offsets)
+        return {(store, partition): 100 + len(self.committed) for store, _, partition in out.changelogs}
+
+    async def close(self, *, timeout_ms: float = 0) -> None:
+        self.closed += 1
+
+
+class _Ends:
+    def __init__(self) -> None:
+        self.now: dict[TopicPartition, int] = {}
+        self.failures: list[Exception] = []
+
+    async def of(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        if self.failures:
+            raise self.failures.pop(0)
+        return {each: self.now[each] for each in partitions if each in self.now}
+
+    async def pause(self) -> None:
+        await asyncio.sleep(0.001)
+
+
+class _World(QuietListener):
+    """A lane and all it has to do with."""
+
+    def __init__(self, duties: Duties = DUTIES, probe: Callable[[str], Awaitable[None]] | None = None) -> None:
+        self.jobs, self.committer, self.ends = _Jobs(), _Committer(), _Ends()
+        self.epochs: list[EpochDone] = []
+        self.failures: list[str] = []
+        self.reasons: list[str | None] = []
+        self.reopened: list[set[TaskId]] = []
+        self.lane = Lane(
+            duties, lambda: self.jobs, self.committer, self.ends, lambda tasks: self.reopened.append(set(tasks)),  # type: ignore[arg-type]
+            program="p", listener=self, waiting=self.reasons.append, **({} if probe is None else {"probe": probe}),  # type: ignore[arg-type]
+        )  # fmt: skip
+        self.running = asyncio.create_task(self.lane.run())
+
+    def epoch(self, done: EpochDone) -> None:
+        self.epochs.append(done)
+
+    def failed(self, text: str) -> None:
+        self.failures.append(text)
+
+    def task(self, number: int, at: int = 0) -> ActiveTask:
+        """A task that begins at an offset."""
+        return ActiveTask(TaskId("0", number), {"counts": _Store()}, {TopicPartition("s", number): at})
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait for something."""
+        async with asyncio.timeout(10):
+            while not holds():
+                await asyncio.sleep(0.001)
+
+    async def end(self) -> None:
+        """Close the lane."""
+        self.running.cancel()
+        await asyncio.wait([self.running])
+        await self.lane.close()
+
+
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(scenario())  # type: ignore[arg-type]
+
+
+def test_epochs() -> None:
+    async def scenario() -> None:
+        world = _World()
+        first, second = world.task(0), world.task(1, 3)
+        world.ends.now = {S0: 10, S1: 5}
+        world.lane.add(first)
+        world.lane.add(second)
+        await world.until(lambda: len(world.epochs) == 1)
+        (done,) = world.epochs
+        assert (done.part, done.input, done.records, done.out_records, done.lag) == ("0", "stream", 12, 4, 0)
+        assert done.positions == {"s-0": 10, "s-1": 5} and done.tasks == ("0_0", "0_1")
+        assert world.committer.committed == [
+            {S0: OffsetAndMetadata(10, metadata='{"stream_time":10,"program":"p"}'),
+             S1: OffsetAndMetadata(5, metadata='{"stream_time":5,"program":"p"}')}
+        ]  # fmt: skip
+        store = first.stores["counts"]
+        assert isinstance(store, _Store)
+        assert store.content == {b"k0": b'{"n":10,"state":{}}'} and store.position == 101
+        world.ends.now[S0] = 11
+        await world.until(lambda: len(world.epochs) == 2)
+        assert world.jobs.works[-1].stream_times == {0: 10}
+        assert len(world.jobs.threads) == 1 and threading.get_ident() not in world.jobs.threads
+        await world.end()
+
+    run(scenario)
+
+
+def test_dropped_when_the_epoch_is_done_and_others_go_on() -> None:
+    async def scenario() -> None:
+        world = _World()
+        world.jobs.gate.clear()
+        world.ends.now = {S0: 10}
+        world.lane.add(world.task(0))
+        await world.until(world.jobs.started.is_set)
+        world.lane.add(world.task(1))
+        await world.lane.drop([T1])  # it isn't in the epoch: at once
+        world.lane.add(world.task(1))
+        dropping = asyncio.create_task(world.lane.drop([T0]))
+        await asyncio.sleep(0.02)
+        assert not dropping.done()
+        world.jobs.gate.set()
+        await dropping
+        assert len(world.committer.committed) == 1
+        world.ends.now = {S0: 20, S1: 5}
+        await world.until(lambda: len(world.epochs) == 2)
+        assert world.epochs[1].tasks == ("0_1",)
+        await world.end()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("where", ["job", "commit"])
+def test_lost_at_once(where: str) -> None:
+    async def scenario() -> None:
+        world = _World()
+        if where == "job":
+            world.jobs.gate.clear()
+        else:
+            world.committer.hang = asyncio.Event()
+        world.ends.now = {S0: 10}
+        world.lane.add(world.task(0))
+        await world.until(world.jobs.started.is_set)
+        await asyncio.sleep(0.02)
+        async with asyncio.timeout(5):
+            await world.lane.lose([T0])
+        assert world.committer.committed == [] and world.committer.closed == 1
+        assert world.jobs.cancelled == (where == "job")
+        assert not world.failures
+        await world.end()
+
+    run(scenario)
+
+
+def test_begun_anew_when_nobody_knows() -> None:
+    async def scenario() -> None:
+        world = _World()
+        world.committer.failures = [OpenAnewError("fenced")]
+        world.ends.now = {S0: 10, S1: 10}
+        world.lane.add(world.task(0))
+        await world.until(lambda: bool(world.reopened))
+        assert world.reopened == [{T0}] and world.lane.tasks == () and world.committer.closed == 1
+        world.lane.add(world.task(0, 10))  # it was committed, as it turns out
+        world.ends.now[S0] = 12
+        await world.until(lambda: bool(world.epochs))
+        assert world.epochs[0].records == 2
+        await world.end()
+
+    run(scenario)
+
+
+def test_a_job_that_fails_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "_PAUSES_S", (0, 0, 0))
+
+    async def scenario() -> None:
+        world = _World()
+        world.jobs.failures = [RuntimeError("an executor is gone")]
+        world.ends.now = {S0: 10}
+        world.lane.add(world.task(0))
+        await world.until(lambda: bool(world.reopened))
+        world.lane.add(world.task(0))
+        await world.until(lambda: bool(world.epochs))
+        assert world.failures == ["part 0: an executor is gone"]
+        await world.end()
+
+    run(scenario)
+
+
+def test_one_that_always_fails_stops_the_application(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "_PAUSES_S", (0, 0, 0))
+
+    async def scenario() -> None:
+        world = _World()
+        world.jobs.failures = [RuntimeError("a bug")] * 3
+        world.ends.now = {S0: 10}
+        for times in range(2):
+            world.lane.add(world.task(0))
+            await world.until(lambda times=times: len(world.reopened) > times)  # type: ignore[misc]
+        world.lane.add(world.task(0))
+        with pytest.raises(ApplicationError, match="failed 3 times in a row at the same records, from s-0:0: a bug"):
+            await world.running
+        await world.end()
+
+    run(scenario)
+
+
+def test_a_record_that_cannot_be_read_stops_it() -> None:
+    async def scenario() -> None:
+        world = _World()
+        world.jobs.dead = pa.Table.from_pylist([UNREADABLE], schema=DEAD_SCHEMA)
+        world.ends.now = {S0: 10}
+        world.lane.add(world.task(0))
+        with pytest.raises(ApplicationError, match="s-0, offset 4: no JSON"):
+            await world.running
+        assert world.committer.committed == []
+        await world.end()
+
+    run(scenario)
+
+
+def test_dead_letters_do_not() -> None:
+    async def scenario() -> None:
+        duties = Duties(
+            "0", Inputs("s", {}), DUTIES.branches, unreadable={"s": Unreadable(stop=False, dead_letters="dead")}
+        )
+        world = _World(duties)
+        world.jobs.dead = pa.Table.from_pylist([UNREADABLE], schema=DEAD_SCHEMA)
+        world.ends.now = {S0: 10}
+        world.lane.add(world.task(0))
+        await world.until(lambda: bool(world.epochs))
+        assert world.epochs[0].out_records == 3
+        await world.end()
+
+    run(scenario)
+
+
+def test_a_broker_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "_BROKER_PAUSE_S", 0.001)
+
+    async def scenario() -> None:
+        world = _World()
+        world.ends.failures = [RequestTimeoutError("no answer")] * 5
+        world.ends.now = {S0: 10}
+        world.lane.add(world.task(0))
+        await world.until(lambda: bool(world.epochs))
+        assert any(reason and "can't see how far its topics go" in reason for reason in world.reasons)
+        assert world.reasons[-1] is None
+        await world.end()
+
+    run(scenario)
+
+
+def test_a_topic_that_was_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "_SHORT_S", 0.05)
+
+    async def scenario() -> None:
+        world = _World()
+        world.ends.now = {S0: 3}
+        world.lane.add(world.task(0, 10))
+        with pytest.raises(ApplicationError, match="s-0 ends at offset 3, but the application has read up to 10"):
+            await world.running
+        await world.end()
+
+    run(scenario)
+
+
+STEPS = ("planned", "job", "committed", "stored")
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("how", ["cancelled", "raises"])
+def test_stopped_between_any_two_steps(step: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever happens, what counts is what was committed; and the task comes back, or is let go of."""
+    monkeypatch.setattr(lanes, "_PAUSES_S", (0, 0, 0))
+
+    async def scenario() -> None:
+        reached = asyncio.Event()
+
+        async def probe(at: str) -> None:
+            if at == step and not reached.is_set():
+                reached.set()
+                if how == "raises":
+                    raise RuntimeError("injected")
+                await asyncio.sleep(10)
+
+        world = _World(probe=probe)
+        world.ends.now = {S0: 10}
+        world.lane.add(world.task(0))
+        await reached.wait()
+        if how == "cancelled":
+            await world.lane.lose([T0])
+        else:
+            await world.until(lambda: bool(world.reopened))
+        counted = [offsets[S0].offset for offsets in world.committer.committed]
+        assert counted == ([10] if step in ("committed", "stored") else [])
+        world.lane.add(world.task(0, counted[-1] if counted else 0))
+        world.ends.now = {S0: 15}
+        await world.until(lambda: bool(world.epochs))
+        assert [offsets[S0].offset for offsets in world.committer.committed] == [*counted, 15]
+        await world.end()
+        assert not world.lane._worker._thread.is_alive()
+
+    run(scenario)
