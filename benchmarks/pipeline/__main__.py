@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,7 @@ def main() -> None:
     parser.add_argument("--contenders", nargs="+", choices=names, default=names, metavar="NAME")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # as with Ctrl+C, nothing is left behind
     console = Console(width=None if Console().is_terminal else 160)
     contenders = []
     for contender in CONTENDERS:
