@@ -116,7 +116,7 @@ def _facts(timeline: Timeline, outcome: Outcome) -> list[tuple[str, str]]:
     spent = timeline.ended - timeline.began
     facts = [
         ("Flights", f"{timeline.flights:,}"),
-        ("Throughput, mean (they came at that pace)", f"{timeline.flights / spent:,.0f} flights/s"),
+        ("Throughput, mean", f"{timeline.flights / spent:,.0f} flights/s"),
         ("Throughput, best second", f"{max(timeline.throughput.total):,.0f} flights/s"),
     ]
     pauses = timeline.takeovers()
