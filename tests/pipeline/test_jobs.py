@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -45,7 +47,7 @@ from kohort.spark.program.windows import window
 from kohort.testing.broker import Broker
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 FLIGHT = "carrier string, origin string, delay int, at timestamp, unused string"
@@ -263,7 +265,8 @@ def test_rows_are_joined_and_written_to_a_topic(stage: Stage) -> None:
         names,
         [(0, b"AA", {"carrier": "AA", "name": "American", "founded": "1926-04-15", "more": [1]}), (0, b"XX", None)],
     )
-    end = ToTopic("out", ("carrier", "origin"), "json")
+    columns = ("carrier", "origin", "delay", "at", "name", "founded", "more")
+    end = ToTopic("out", ("carrier", "origin"), "json", columns)
     select = Transform(lambda df: df.where("delay = 6").drop("unused"))
     part = Part(
         "0",
@@ -341,7 +344,7 @@ def test_an_arrow_function_aggregates_repartitioned_rows(stage: Stage) -> None:
 def test_bad_records_go_where_the_program_says(stage: Stage) -> None:
     topic = stage.topic()
     stage.send(topic, [*FLIGHTS[:4], (1, b"x", b"not JSON"), *FLIGHTS[4:6]])
-    end = ToTopic("out", None, "json")
+    end = ToTopic("out", None, "json", ("carrier",))
 
     def run(policy: ErrorPolicy) -> Emitted:
         return stage.jobs(through(stage, stage.source(topic, policy), end)).run(stage.work(topic))
@@ -355,6 +358,202 @@ def test_bad_records_go_where_the_program_says(stage: Stage) -> None:
     ]
     with pytest.raises(BadRecordError, match=rf"{topic}-1 at offset 2"):
         run(Fail())
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_transforms_may_do_what_moves_rows_about(stage: Stage, parallel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each row comes once: of streams united with themselves, coalesced, with columns renamed by their places."""
+    if parallel:
+        monkeypatch.setattr("kohort.spark.jobs.part_jobs.SMALL_EPOCH", 0)
+    topic = stage.topic()
+    stage.send(topic, FLIGHTS)
+
+    def moved(rows: DataFrame) -> DataFrame:
+        both = rows.where("DELAY < 3").unionByName(rows.where("delay >= 3")).coalesce(1)
+        return both.toDF("carrier", "from", "late", "when", "nothing", "_partition")
+
+    end = ToTopic("out", ("carrier",), "json", ("from", "late"))
+    jobs = stage.jobs(through(stage, stage.source(topic), end, Transform(moved)))
+    done = jobs.run(stage.work(topic))
+    assert done.read.records == len(FLIGHTS)
+    found = sorted((row["from"], row["late"]) for row in map(json.loads, done.rows[0]["value"].to_pylist()))
+    assert found == sorted((row["origin"], row["delay"]) for _, _, row in FLIGHTS)
+
+
+def test_counts_are_those_of_a_branch_that_reads(stage: Stage) -> None:
+    topic = stage.topic()
+    stage.send(topic, [*FLIGHTS[:4], (0, b"x", b"not JSON")])
+    nothing = Transform(lambda df: df.where("false"))
+    end = ToTopic("out", None, "json", ("carrier",))
+    part = Part(
+        "0", TopicInput(stage.source(topic, DeadLetter("dead"))), (), (Branch((nothing,), end), Branch((), end))
+    )
+    done = stage.jobs(part).run(stage.work(topic))
+    assert (done.rows[0].num_rows, done.rows[1].num_rows) == (0, 4)
+    assert (done.read.records, done.read.dropped, done.read.dead.num_rows) == (5, 1, 1)
+
+
+@pytest.mark.parametrize("format", ["json", "avro"])
+def test_columns_with_dots_come_through_a_join_with_a_global_table(stage: Stage, format: str) -> None:  # noqa: A002
+    stage.stores.clear()
+    topic, names = stage.topic(), stage.topic()
+    table = TableStore("all-names", stage.source(names, ddl="carrier string, `its.name` string", event_time=None), None)
+    stage.send(names, [(1, b"AA", {"carrier": "AA", "its.name": "American"}), (0, b"UA", {"carrier": "UA"})])
+    ddl = "carrier string, `de.lay` int, `a.b` struct<`c.d`: int>, at timestamp"
+    stage.send(
+        topic,
+        [
+            (0, b"", {"carrier": "AA", "de.lay": 1, "a.b": {"c.d": 2}, "at": "1969-12-31T23:59:59.5Z"}),
+            (1, b"", {"carrier": "UA", "de.lay": 2}),
+            (1, b"", {"carrier": "XX", "de.lay": 3}),
+            (0, b"", {"de.lay": 4}),
+        ],
+    )
+    columns = ("carrier", "de.lay", "a.b", "its.name")
+    if format == "avro":  # which has no names with dots
+        columns = ("carrier", "its_name")
+    end = ToTopic("out", ("carrier",), format, columns)
+    # Without `_partition`: a global table is the same everywhere.
+    select = Transform(lambda df: df.select("carrier", "`de.lay`", "`a.b`", "at"))
+    rename = Transform(lambda df: df.withColumnRenamed("its.name", "its_name") if format == "avro" else df)
+    steps = (select, Join(table, ("carrier",), "left", True), rename)
+    jobs = stage.jobs(Part("0", TopicInput(stage.source(topic, ddl=ddl)), (), (Branch(steps, end),)))
+    for row in jobs.run_table(table, stage.work(names)).rows[0].to_pylist():
+        stage.stores[("all-names", None)][row["key"]] = row["value"]
+    done = jobs.run(stage.work(topic)).rows[0].sort_by("key").to_pylist()
+    assert [row["key"] for row in done] == [b"AA", b"UA", b"XX", None]
+    assert done[0]["timestamp"] == -500
+    if format == "json":
+        assert [json.loads(row["value"]) for row in done] == [
+            {"carrier": "AA", "de.lay": 1, "a.b": {"c.d": 2}, "its.name": "American"},
+            {"carrier": "UA", "de.lay": 2, "a.b": None, "its.name": None},
+            {"carrier": "XX", "de.lay": 3, "a.b": None, "its.name": None},
+            {"carrier": None, "de.lay": 4, "a.b": None, "its.name": None},
+        ]
+
+
+def test_text_goes_to_a_topic_beside_its_key(stage: Stage) -> None:
+    topic = stage.topic()
+    stage.send(topic, [(0, b"", {"carrier": "AA", "origin": "JFK"}), (0, b"", {"carrier": "UA"})])
+    end = ToTopic("out", ("carrier",), "string", ("origin",))
+    select = Transform(lambda df: df.select("carrier", "origin"))
+    done = stage.jobs(through(stage, stage.source(topic), end, select)).run(stage.work(topic))
+    assert [(row["key"], row["value"]) for row in done.rows[0].to_pylist()] == [(b"AA", b"JFK"), (b"UA", None)]
+
+
+def test_a_table_leaves_out_records_without_a_key(stage: Stage) -> None:
+    topic, names = stage.topic(), stage.topic()
+    table = TableStore("n", stage.source(names, ddl="carrier string, name string", event_time=None), "n-changelog")
+    stage.send(names, [(0, b"AA", {"carrier": "AA"}), (0, b"??", {"name": "nobody"}), (0, None, None)])
+    part = Part("0", TopicInput(stage.source(topic)), (table,), ())
+    loaded = stage.jobs(part).run_table(table, stage.work(names))
+    assert loaded.rows[0]["key"].to_pylist() == [b"AA"]
+    assert (loaded.read.records, loaded.read.dropped) == (3, 2)
+
+
+def test_rows_without_a_key_are_repartitioned_together(stage: Stage) -> None:
+    topic, between = stage.topic(), stage.topic()
+    stage.send(topic, [(0, b"", {"delay": 1}), (1, b"", {"delay": 2, "origin": "JFK"})])
+    schema = stage.schema("origin string, delay int, nothing void, at timestamp")
+    end = ToRows(between, ("origin",), schema, "at")
+    add = Transform(lambda df: df.selectExpr("origin", "delay", "null as nothing", "at"))
+    rows = stage.jobs(through(stage, stage.source(topic), end, add)).run(stage.work(topic)).rows[0]
+    assert sorted(rows["key"].to_pylist()) == [b"", b"JFK"]
+    stage.forward(between, rows)
+    again = Part(
+        "1", RowsInput(between, schema, ("origin",), "at"), (),
+        (Branch((), ToTopic("out", None, "json", tuple(schema.names))),),
+    )  # fmt: skip
+    done = stage.jobs(again).run(stage.work(between))
+    assert done.read.max_times == {}
+    assert sorted(map(repr, map(json.loads, done.rows[0]["value"].to_pylist()))) == [
+        "{'origin': 'JFK', 'delay': 2, 'nothing': None, 'at': None}",
+        "{'origin': None, 'delay': 1, 'nothing': None, 'at': None}",
+    ]
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_an_arrow_function_has_rows_of_large_epochs_in_order(
+    stage: Stage, moved: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for transforms that shuffle them; of those too it has all of a partition at once."""
+    monkeypatch.setattr("kohort.spark.jobs.part_jobs.SMALL_EPOCH", 0)
+    stage.stores.clear()
+    topic = stage.topic()
+    hours = [{"carrier": "AU"[number % 2], "a.b": number, "at": "0099-01-01T05:30:00Z"} for number in range(40)]
+    odd = [
+        {"carrier": "A", "a.b": -1},
+        {"carrier": "A", "a.b": -1, "at": "9999-12-31T23:59:59Z"},
+        {"carrier": "A", "a.b": -1, "at": "+12000-01-01T00:00:00Z"},
+    ]
+    schema = stage.schema("window timestamp, carrier string, `a.b` int, at timestamp")
+    state = stage.schema("`the.list` array<int>")
+
+    def listed(rows: pa.Table, prior: pa.Table) -> pa.Table:
+        found = {(row["window"], row["carrier"]): row["the.list"] for row in prior.to_pylist()}
+        for row in rows.to_pylist():
+            found[row["window"], row["carrier"]] = [*found.get((row["window"], row["carrier"]), []), row["a.b"]]
+        return pa.Table.from_pylist(
+            [{"window": at, "carrier": carrier, "the.list": some} for (at, carrier), some in found.items()]
+        )
+
+    columns = tuple((field.name, field.dataType) for field in state.fields)
+    spec = AggregateSpec(
+        "lists", (("carrier", schema["carrier"].dataType),), window("at", "1 hour", slide="30 minutes"), (), "update",
+        "lists-changelog", "at", ArrowAggregation(listed, state, schema), columns, columns, Route.TEXT, ("carrier",),
+    )  # fmt: skip
+    ddl = "carrier string, `a.b` int, at timestamp"
+    far = "case when `a.b` < 0 and at is not null then at + interval 2000 years else at end as at"
+    steps = [Transform(lambda df: df.selectExpr("carrier", "`a.b`", far, "_partition"))]
+    if moved:
+        steps.append(Transform(lambda df: df.repartition(3)))
+    jobs = stage.jobs(through(stage, stage.source(topic, Drop(), ddl=ddl), Aggregate(spec, ()), *steps))
+    shown: dict[str, Any] = {}
+    for epoch, some in enumerate((hours[:10], hours[10:] + odd, [])):
+        start = list(stage.ends[topic])
+        stage.send(topic, [("AU".index(row["carrier"]), b"", row) for row in some])
+        ranges = [OffsetRange(topic, at, start[at], end) for at, end in enumerate(stage.ends[topic])]
+        done = jobs.run(Work(epoch, tuple(ranges)))
+        assert done.read.records == len(some)
+        shown = stage.keep("lists", done.rows[0])
+    assert len(shown) == 4
+    for value in shown.values():
+        wanted = [row["a.b"] for row in hours if row["carrier"] == value["carrier"]]
+        assert value["window"] in ("0099-01-01T05:00:00.000Z", "0099-01-01T05:30:00.000Z")
+        assert (sorted(value["the.list"]) if moved else value["the.list"]) == wanted
+
+
+def test_a_job_is_cancelled_from_another_thread(stage: Stage) -> None:
+    topic = stage.topic()
+    stage.send(topic, FLIGHTS[:2])
+    begun = threading.Event()
+
+    def slow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            time.sleep(60)
+            yield batch
+
+    sleep = Transform(lambda df: df.mapInArrow(slow, df.schema))
+    end = ToTopic("out", None, "json", ("carrier",))
+    jobs = stage.jobs(through(stage, stage.source(topic), end, sleep))
+
+    def cancel() -> None:
+        tracker = stage.spark.sparkContext.statusTracker()
+        while not tracker.getActiveJobsIds():
+            time.sleep(0.02)
+        begun.set()
+        time.sleep(0.5)
+        jobs.cancel()
+
+    canceller = threading.Thread(target=cancel)
+    canceller.start()
+    started = time.monotonic()
+    with pytest.raises(Exception, match="(?i)cancel"):
+        jobs.run(stage.work(topic))
+    canceller.join()
+    assert time.monotonic() - started < 30
+    # The session goes on: with another lane's job, and with this one's next.
+    assert stage.jobs(through(stage, stage.source(topic), end)).run(stage.work(topic)).read.records == 2
 
 
 def test_only_used_columns_are_read(stage: Stage) -> None:

@@ -23,8 +23,10 @@ class FakeLine:
     stream_times: Mapping[int, int] = field(default_factory=dict)
     reports: dict[str, Read] = field(default_factory=dict)
     asked: list[bytes] = field(default_factory=list)
+    splits: list[tuple[int, bool]] = field(default_factory=list)
 
     def work(self, lane: str, split: int, splits: int, *, whole: bool = False) -> Task:
+        self.splits.append((split, whole))
         return Task(1, self.ranges, self.stream_times)
 
     def lookup(self, store: str, partitions: pa.Array | None, keys: pa.Array) -> pa.Array:
@@ -41,6 +43,11 @@ class FakeLine:
     @property
     def place(self) -> Place:
         return Place(cast(Line, self), "0", 0, 1)
+
+
+def splits(*numbers: int) -> Iterator[pa.RecordBatch]:
+    """What a reading stage is given: these splits."""
+    return (pa.RecordBatch.from_pydict({"id": [number]}) for number in numbers)
 
 
 class FakeReader:

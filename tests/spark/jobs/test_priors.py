@@ -15,7 +15,7 @@ from kohort.spark.jobs.errors import StoredValueError
 from kohort.spark.jobs.stages.common import KEY, PARTITION, RECORDS, TIMESTAMP
 from kohort.spark.jobs.stages.priors import Priors, partials_stage, priors_stage
 from kohort.spark.jobs.work import OffsetRange
-from tests.spark.jobs.fakes import FakeLine, FakeReader
+from tests.spark.jobs.fakes import FakeLine, FakeReader, splits
 
 STATE = pa.schema([pa.field("n", pa.int64()), pa.field("mean.sum", pa.string())])
 PLAIN = Priors("s", STATE, None, None)
@@ -38,7 +38,7 @@ def read(
     monkeypatch.setattr(reading, "shared", lambda servers: FakeReader(records), raising=False)
     line.ranges = tuple(OffsetRange("t", number, 0, 100) for number in range(3))
     stage = partials_stage(line.place, SERVERS, priors)
-    return [row for batch in stage(iter([])) for row in batch.to_pylist()]
+    return [row for batch in stage(splits(0)) for row in batch.to_pylist()]
 
 
 def test_each_key_gets_its_prior_value_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from kohort.spark import reading
 from kohort.spark.jobs.part_jobs import last_of_each_key
 from kohort.spark.jobs.stages.rows import RowsReading, rows_stage
 from kohort.spark.jobs.work import ROWS_SCHEMA, OffsetRange
-from tests.spark.jobs.fakes import FakeLine, FakeReader
+from tests.spark.jobs.fakes import FakeLine, FakeReader, splits
 
 SCHEMA = T.StructType([T.StructField("a", T.IntegerType()), T.StructField("at", T.TimestampType())])
 READING = RowsReading(
@@ -39,10 +39,11 @@ def read(
     monkeypatch: pytest.MonkeyPatch,
     wanted: RowsReading,
     records: list[tuple[int, int, int, bytes | None, bytes | None]] = RECORDS,
+    numbers: tuple[int, ...] = (0,),
 ) -> list[dict[str, object]]:
     monkeypatch.setattr(reading, "shared", lambda servers: FakeReader(records), raising=False)
     line.ranges = (OffsetRange("t", 0, 0, 10), OffsetRange("t", 1, 0, 10))
-    return [row for batch in rows_stage(line.place, wanted)(iter([])) for row in batch.to_pylist()]
+    return [row for batch in rows_stage(line.place, wanted)(splits(*numbers)) for row in batch.to_pylist()]
 
 
 def test_rows_are_read_and_counted_and_the_bad_ones_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,6 +85,34 @@ def test_a_tables_tombstones_are_rows_in_their_place(monkeypatch: pytest.MonkeyP
         (2, None),
     ]
     assert [(row["a"], row["_tombstone"]) for row in rows if row["_partition"] == 1] == [(None, "l")]
+
+
+def test_a_tables_tombstone_without_a_key_deletes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = FakeLine()
+    records: list[tuple[int, int, int, bytes | None, bytes | None]] = [(0, 0, 1, None, None), (0, 1, 2, b"", None)]
+    rows = read(line, monkeypatch, replace(READING, event_time=None, table=True), records)
+    assert [row["_tombstone"] for row in rows] == [""]
+    assert (line.reports["rows"].records, line.reports["rows"].dropped) == (2, 1)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_task_reads_the_splits_that_it_is_given(monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
+    line = FakeLine()
+    read(line, monkeypatch, replace(READING, whole=whole), numbers=(3, 1))
+    assert line.splits == [(3, whole), (1, whole)]
+
+
+def test_repartitioned_rows_without_event_time_dont_move_stream_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = FakeLine()
+    now = 1_800_000_000_000  # the time of sending, which such a record gets
+    records: list[tuple[int, int, int, bytes | None, bytes | None]] = [
+        (0, 0, 5, b"k", b'{"a":1,"at":-1500}'), (0, 1, now, b"k", b'{"a":2,"at":null}'),
+        (1, 0, now, b"k", b'{"a":2,"at":null}'),
+    ]  # fmt: skip
+    kinds = [T.StructField(name, T.LongType()) for name in ("a", "at")]
+    wire = replace(READING, schema=T.StructType(kinds).json(), format="wire")
+    assert len(read(line, monkeypatch, wire, records)) == 3
+    assert line.reports["rows"].max_times == {0: -2}
 
 
 def test_the_last_record_of_a_key_counts() -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from kohort.client.cluster import Cluster
+from kohort.client.config import ClientConfig
+from kohort.client.types import Broker
 from kohort.protocol.errors import ErrorCode
-from kohort.protocol.messages.fetch import FetchResponse
+from kohort.protocol.messages.fetch import FetchRequest, FetchResponse
 from kohort.spark.reading import Range, RangeError
 from kohort.spark.reading.fetching import _RangeFetch
 
@@ -44,6 +48,35 @@ async def run(answers: list[Any], patience_ms: float = 5000) -> int:
 
 def test_a_gap_that_compaction_left_at_the_end_ends_the_range() -> None:
     assert asyncio.run(run([EMPTY])) == 2
+
+
+def test_no_leader_is_asked_which_follower_is_near() -> None:
+    asked = []
+
+    class Asked(Exception):
+        pass
+
+    async def send(request: FetchRequest, *_: object, **__: object) -> None:
+        asked.append(request)
+        raise Asked
+
+    async def connection(*_: object) -> SimpleNamespace:
+        return SimpleNamespace(version=lambda _: 17, send=send)
+
+    async def ask() -> None:
+        cluster = Cluster(ClientConfig(bootstrap_servers="127.0.0.1:1", client_rack="a"))
+        info: Any = SimpleNamespace(
+            leader=lambda _: Broker(1, "h", 1, None),
+            leader_epoch=lambda _: 3,
+            topics={"t": SimpleNamespace(topic_id=UUID(int=1))},
+        )
+        fake: Any = SimpleNamespace(info=info, connection=connection, config=cluster.config)
+        await _RangeFetch(fake, Range("t", 0, 5, 10), True, 1000, asyncio.Queue())._ask()
+
+    with pytest.raises(Asked):
+        asyncio.run(ask())
+    # A leader that knows of our rack may answer without records, and name a follower to ask.
+    assert asked[0].rack_id == ""
 
 
 def test_leaders_that_move_are_followed() -> None:

@@ -21,22 +21,33 @@ def test_a_small_epoch_says_nothing_of_large_ones() -> None:
     assert limit.records == 1_000
 
 
-def test_it_shrinks_when_epochs_are_slow_or_fail() -> None:
+def test_it_shrinks_when_epochs_are_slow() -> None:
+    limit = EpochLimit(LimitSettings(first_records=60_000, target_ms=1_000))
+    limit.took(2_000, 60_000, 600_000)
+    assert limit.records == 30_000
+
+
+def test_slow_epochs_grow_to_what_costs_no_more() -> None:
+    limit = EpochLimit(LimitSettings(first_records=5_000, target_ms=1_000))
+    for _ in range(10):
+        limit.took(9_000, limit.records, limit.records * 10)
+    assert limit.records == 20_000
+
+
+def test_it_shrinks_when_epochs_fail() -> None:
     limit = EpochLimit(LimitSettings(first_records=4_000, target_ms=1_000))
-    limit.took(2_000, 4_000, 40_000)
-    assert limit.records == 2_000
     limit.failed()
-    assert limit.records == 1_000
+    assert limit.records == 2_000
     for _ in range(10):
         limit.failed()
     assert limit.records == 500
 
 
 def test_in_between_it_stays() -> None:
-    limit = EpochLimit(LimitSettings(first_records=4_000, target_ms=1_000))
-    limit.took(1_100, 4_000, 40_000)
-    limit.took(700, 4_000, 40_000)
-    assert limit.records == 4_000
+    limit = EpochLimit(LimitSettings(first_records=40_000, target_ms=1_000))
+    limit.took(1_100, 40_000, 400_000)
+    limit.took(700, 40_000, 400_000)
+    assert limit.records == 40_000
 
 
 def test_large_records_make_small_epochs() -> None:

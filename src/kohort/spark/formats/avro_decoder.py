@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 import fastavro
@@ -76,6 +77,8 @@ class AvroDecoder:
                 raise FormatError(f"the Avro schema has no field {each.name}, but {', '.join(fields) or 'none'}")
         self._required = [number for number, each in enumerate(schema.fields) if not each.nullable]
         self._flat = _flat(self._avro, schema)
+        checks = ((each.name, _nulls_within(each.dataType)) for each in schema.fields)
+        self._nulls = [(name, check) for name, check in checks if check is not None]
 
     def decode(self, values: pa.Array) -> Decoded:
         """Read a column of bytes; see `Decoder`."""
@@ -107,9 +110,13 @@ class AvroDecoder:
                     row = fastavro.schemaless_reader(source, self._avro)  # type: ignore[assignment]
                     if source.tell() != len(value):
                         raise ValueError(f"{len(value) - source.tell()} {kernels.FAULTS[-1]}")
+                    for name, forbidden in self._nulls:
+                        if row[name] is not None and forbidden(row[name]):
+                            raise ValueError(f"{name}: there is a null within, where none is allowed")
                 except Exception as error:
                     row = nothing
-                    errors[number] = f"no Avro of this schema: {error or type(error).__name__}"
+                    why = kernels.FAULTS[1] if isinstance(error, EOFError) else str(error) or type(error).__name__
+                    errors[number] = f"no Avro of this schema: {why}"
             rows.append(row)
         return [self._made(field, [row[field.name] for row in rows], errors) for field in self.schema], errors
 
@@ -231,6 +238,29 @@ _WIDE: Final[dict[str, np.dtype[Any]]] = {
 
 def _logical(avro: Any) -> str:
     return str(avro.get("logicalType", "")) if isinstance(avro, dict) else ""
+
+
+def _nulls_within(kind: spark.DataType) -> Callable[[Any], bool] | None:
+    """What says whether a value has a null within that its type doesn't allow; None if it allows all of them."""
+
+    def of(kind: spark.DataType, nullable: bool) -> Callable[[Any], bool] | None:
+        within = _nulls_within(kind)
+        if within is None:
+            return None if nullable else lambda value: value is None
+        return lambda value: not nullable if value is None else within(value)
+
+    match kind:
+        case spark.ArrayType():
+            element = of(kind.elementType, kind.containsNull)
+            return None if element is None else lambda value: any(map(element, value))
+        case spark.MapType():
+            one = of(kind.valueType, kind.valueContainsNull)
+            return None if one is None else lambda value: any(map(one, value.values()))
+        case spark.StructType():
+            fields = [(each.name, of(each.dataType, each.nullable)) for each in kind.fields]
+            checks = [(name, check) for name, check in fields if check is not None]
+            return None if not checks else lambda value: any(check(value.get(name)) for name, check in checks)
+    return None
 
 
 def _flat(avro: dict[str, Any], schema: spark.StructType) -> _Flat | None:

@@ -45,7 +45,7 @@ def parse(text: str) -> dict[str, Any]:
     try:
         schema = fastavro.parse_schema(plain, expand=True)
     except Exception as error:
-        raise FormatError(f"no Avro schema: {error or type(error).__name__}") from None
+        raise FormatError(f"no Avro schema: {str(error) or type(error).__name__}") from None
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise FormatError("the Avro schema is no record's: columns come from a record's fields")
     return schema

@@ -30,7 +30,7 @@ _KINDS: Final[dict[type[spark.DataType], int]] = {
     spark.VarcharType: kernels.TEXT,
     spark.CharType: kernels.TEXT,
     spark.BinaryType: kernels.TEXT,
-    spark.DecimalType: kernels.NUMBER_TEXT,
+    spark.DecimalType: kernels.DECIMAL,
     spark.TimestampType: kernels.TIMESTAMP,
     spark.TimestampNTZType: kernels.WALL_CLOCK,
     spark.DateType: kernels.DATE,
@@ -112,9 +112,9 @@ class _Struct:
         self._names = np.frombuffer(b"".join(names) or b"\0", np.uint8)
         self._ends = np.cumsum([0, *map(len, names)])
         self._kinds = np.array([_KINDS[type(each.dataType)] for each in schema.fields], np.int8)
-        bits = [_bits(each.dataType) for each in schema.fields]
-        self._mosts = np.array([2 ** (each - 1) - 1 for each in bits], np.int64)
-        self._leasts = -self._mosts - 1
+        ranges = [_range(each.dataType) for each in schema.fields]
+        self._leasts = np.array([least for least, _ in ranges], np.int64)
+        self._mosts = np.array([most for _, most in ranges], np.int64)
         self._required = [number for number, each in enumerate(schema.fields) if not each.nullable]
         self._fields = [_Field(each.dataType, f"{prefix}{each.name}") for each in schema.fields]
 
@@ -146,7 +146,7 @@ class _Field:
         self._inner = _Struct(kind, f"{name}.") if isinstance(kind, spark.StructType) else None
         self._width = None if self._kind not in _WIDTHS else np.dtype(_WIDTHS[self._kind])
         if self._kind == kernels.LONG:
-            self._width = np.dtype(f"int{_bits(kind)}")
+            self._width = np.dtype(f"int{BITS[type(kind)]}")
 
     def column(
         self, data: Any, found: Any, starts: Any, sizes: Any, longs: Any, doubles: Any, doubtful: Bools
@@ -158,7 +158,7 @@ class _Field:
                 text = gathered(pa.string(), data, starts[rough], sizes[rough], np.ones(len(rough), np.bool_))
                 doubles[rough] = text.cast(pa.float64()).to_numpy(zero_copy_only=False)
             single = pa.types.is_float32(self._arrow)
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):  # what isn't there may be any bits
                 return fixed(self._arrow, doubles.astype(np.float32) if single else doubles, there)
         if self._kind == kernels.BOOLEAN:
             return booleans((longs != 0) & there, there)
@@ -167,13 +167,8 @@ class _Field:
         if self._kind == kernels.TEXT:
             text = self._text(data, found, starts, sizes, there, doubtful)
             return self._bytes(text, doubtful) if pa.types.is_binary(self._arrow) else text
-        if self._kind == kernels.NUMBER_TEXT:
-            text = gathered(pa.string(), data, starts, sizes, there)
-            try:
-                return text.cast(self._arrow)
-            except pa.ArrowException:
-                doubtful |= there
-                return pa.nulls(len(there), self._arrow)
+        if self._kind == kernels.DECIMAL:
+            return fixed(self._arrow, np.stack([longs, longs >> 63], axis=1), there)  # 128 bits, the low ones first
         if self._inner is not None:
             columns = self._inner.read(data, starts, np.where(there, sizes, 0), there, doubtful)
             return pa.StructArray.from_arrays(columns, fields=list(self._arrow), mask=pa.array(~there))
@@ -213,8 +208,12 @@ class _Field:
 _WIDTHS: Final = {kernels.TIMESTAMP: "int64", kernels.WALL_CLOCK: "int64", kernels.DATE: "int32"}
 
 
-def _bits(kind: spark.DataType) -> int:
-    return BITS.get(type(kind), 64)
+def _range(kind: spark.DataType) -> tuple[int, int]:
+    """What the loops take as the least and the most: of decimals the scale, and so many digits as 64 bits hold."""
+    if isinstance(kind, spark.DecimalType):
+        return kind.scale, 10 ** min(kind.precision, 18) - 1
+    most = 2 ** (BITS.get(type(kind), 64) - 1) - 1
+    return -most - 1, most
 
 
 def _check_text(at: Places, doubtful: Bools) -> None:

@@ -14,7 +14,7 @@ from kohort.protocol.records.jit import kernel
 from kohort.spark.formats.text_kernels import read_date, read_timestamp
 
 __all__ = [
-    "BOOLEAN", "DATE", "DOUBLE", "LONG", "NUMBER_TEXT", "OBJECT", "ROUGH", "SPAN", "TEXT", "THERE", "TIMESTAMP",
+    "BOOLEAN", "DATE", "DECIMAL", "DOUBLE", "LONG", "OBJECT", "ROUGH", "SPAN", "TEXT", "THERE", "TIMESTAMP",
     "WALL_CLOCK", "read_objects",
 ]  # fmt: skip
 
@@ -23,7 +23,7 @@ LONG: Final = 0
 DOUBLE: Final = 1
 BOOLEAN: Final = 2
 TEXT: Final = 3  # a string's place
-NUMBER_TEXT: Final = 4  # the place of a number, or of a string with one
+DECIMAL: Final = 4  # a number, or a string with one, as so many units of its scale
 TIMESTAMP: Final = 5  # µs
 WALL_CLOCK: Final = 6  # µs, without a zone
 DATE: Final = 7  # days
@@ -250,6 +250,26 @@ def _field(data: Any, at: Any, size: Any, names: Any, name_ends: Any) -> Any:
 
 
 @kernel
+def _decimal(data: Any, at: Any, end: Any, scale: Any, most: Any) -> Any:
+    """(Whether these bytes are a number of at most `most` units of 10^-scale, and exactly so many; how many)."""
+    after, digits, count, power, _ = _number(data, at, end)
+    if after < 0 or after != end or count > 18:
+        return False, np.int64(0)
+    number, power = np.int64(digits), power + scale
+    while number != 0 and power > 0:
+        if number > most // 10:
+            return False, np.int64(0)
+        number *= 10
+        power -= 1
+    while number != 0 and power < 0:
+        if number % 10 != 0:
+            return False, np.int64(0)
+        number //= 10
+        power += 1
+    return number <= most, -number if data[at] == 45 else number
+
+
+@kernel
 def _value(data: Any, at: Any, end: Any, kind: Any, least: Any, most: Any, nesting: Any) -> Any:
     """A wanted value: (where it ends or -1 if it isn't what is wanted, what was found, start, size, long, double)."""
     if at >= end:
@@ -261,11 +281,13 @@ def _value(data: Any, at: Any, end: Any, kind: Any, least: Any, most: Any, nesti
         if kind < TEXT or kind >= SPAN:
             return -1, 0, 0, 0, 0, 0.0
         quote, escaped = _string(data, at + 1, end)
-        if quote < 0 or (escaped and kind == NUMBER_TEXT):
+        if quote < 0:
             return -1, 0, 0, 0, 0, 0.0
-        if kind <= NUMBER_TEXT:
+        if kind == TEXT:
             return quote + 1, ROUGH if escaped else THERE, at + 1, quote - at - 1, 0, 0.0
-        if kind == DATE:
+        if kind == DECIMAL:
+            good, number = _decimal(data, at + 1, quote, least, most)
+        elif kind == DATE:
             good, number = read_date(data, at + 1, quote)
         else:
             good, number = read_timestamp(data, at + 1, quote, kind == TIMESTAMP)
@@ -280,9 +302,12 @@ def _value(data: Any, at: Any, end: Any, kind: Any, least: Any, most: Any, nesti
         if after >= 0:
             return after, THERE, 0, 0, 1, 0.0
         return _word(data, at, end, _FALSE), THERE, 0, 0, 0, 0.0
-    if kind != LONG and kind != DOUBLE and kind != NUMBER_TEXT:
+    if kind != LONG and kind != DOUBLE and kind != DECIMAL:
         return -1, 0, 0, 0, 0, 0.0
     after, digits, count, power, whole = _number(data, at, end)
+    if kind == DECIMAL:
+        good, number = _decimal(data, at, after, least, most)
+        return after if good else -1, THERE, 0, 0, number, 0.0
     if after < 0:
         if kind != DOUBLE:
             return -1, 0, 0, 0, 0, 0.0
@@ -298,11 +323,11 @@ def _value(data: Any, at: Any, end: Any, kind: Any, least: Any, most: Any, nesti
         if first == 45:
             number = -number
         return after if least <= number <= most else -1, THERE, 0, 0, number, 0.0
-    if kind == DOUBLE and count <= 18 and digits <= np.uint64(_EXACT) and -22 <= power <= 22:
+    if count <= 18 and digits <= np.uint64(_EXACT) and -22 <= power <= 22:
         double = np.float64(digits)
         double = double / _POWERS[-power] if power < 0 else double * _POWERS[power]
         return after, THERE, 0, 0, 0, -double if first == 45 else double
-    return after, ROUGH if kind == DOUBLE else THERE, at, after - at, 0, 0.0
+    return after, ROUGH, at, after - at, 0, 0.0
 
 
 @kernel
@@ -316,7 +341,7 @@ def read_objects(
         data: bytes, in UTF-8.
         row_starts, row_sizes, wanted: where each row lies in them; bool: whether it's to be read.
         names, name_ends: the fields' names.
-        kinds, leasts, mosts: what is wanted of them; the range of a LONG.
+        kinds, leasts, mosts: what is wanted of them; the range of a LONG; of a DECIMAL the scale, and the most units.
         found, starts, sizes, longs, doubles: what is found, as [field, row]; the first of them full of zeros.
         doubtful: bool: set for rows that have to be looked at otherwise; what is found of them means nothing.
     """

@@ -7,6 +7,7 @@ import binascii
 import datetime
 import json
 import math
+import re
 from collections.abc import Callable
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any, Final
@@ -26,6 +27,7 @@ BITS: Final[dict[type[spark.DataType], int]] = {
     spark.LongType: 64,
 }
 _WIDE: Final = Context(prec=80)
+_NUMBER: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _SHOWN: Final = 60
 
 
@@ -95,7 +97,7 @@ def maker(kind: spark.DataType) -> Make:
 
 def _wrong(wanted: str, value: Any) -> BadValueError:
     try:
-        shown = json.dumps(value, ensure_ascii=False, default=str)
+        shown = value.text if isinstance(value, _Number) else json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError):
         shown = type(value).__name__
     # Half a pair of surrogates could not be written to any log.
@@ -197,10 +199,10 @@ def _decimal(precision: int, scale: int) -> Make:
 
     def make(value: Any) -> Decimal:
         text = value.text if isinstance(value, _Number) else value
-        if not isinstance(text, bool) and isinstance(text, str | int):
+        if (isinstance(text, str) and _NUMBER.fullmatch(text)) or (isinstance(text, int) and not isinstance(text, bool)):
             try:
                 number = Decimal(text)
-                if number.is_finite() and number.adjusted() < precision - scale:
+                if not number or number.adjusted() < precision - scale:
                     exact = number.quantize(unit, context=_WIDE)
                     if exact == number:
                         return exact
@@ -223,12 +225,18 @@ def _array(kind: spark.ArrayType) -> Make:
 
 
 def _map(kind: spark.MapType) -> Make:
-    key, make, null = maker(kind.keyType), maker(kind.valueType), kind.valueContainsNull
-    if not isinstance(kind.keyType, spark.StringType):
-        plain = key
+    make_key, make, null = maker(kind.keyType), maker(kind.valueType), kind.valueContainsNull
+    as_text = isinstance(kind.keyType, _TEXTS)
 
-        def key(value: Any) -> Any:
-            return plain(value if isinstance(kind.keyType, _TEXTS) else parsed(value.encode(errors="replace")))
+    def key(name: str) -> Any:
+        try:
+            value = name if as_text else parsed(name.encode(errors="replace"))
+        except BadValueError:
+            value = name  # which is told what is wanted
+        try:
+            return make_key(value)
+        except BadValueError as error:
+            raise BadValueError(f"the key {name!r}: {error}") from None
 
     def pairs(value: Any) -> list[tuple[Any, Any]]:
         if not isinstance(value, dict):
@@ -238,7 +246,11 @@ def _map(kind: spark.MapType) -> Make:
     return pairs
 
 
-_TEXTS: Final = (spark.DateType, spark.TimestampType, spark.TimestampNTZType, spark.BinaryType, spark.DecimalType)
+_TEXTS: Final = (
+    spark.StringType, spark.VarcharType, spark.CharType, spark.BinaryType, spark.DecimalType,
+    spark.DateType, spark.TimestampType, spark.TimestampNTZType,
+)  # fmt: skip
+"""Types of keys that are the name itself; others are what the name is as JSON."""
 
 
 def _struct(kind: spark.StructType) -> Make:

@@ -55,7 +55,7 @@ def places(values: pa.Array | pa.ChunkedArray) -> Places:
 
 
 def fixed(kind: pa.DataType, numbers: Ints, there: Bools) -> pa.Array:
-    """A column of numbers, whose numpy type is as wide as Arrow's."""
+    """A column of numbers (rows of `numbers`), each as wide as Arrow's."""
     return pa.Array.from_buffers(kind, len(numbers), [bitmap(there), pa.py_buffer(np.ascontiguousarray(numbers))])
 
 

@@ -15,6 +15,10 @@ from kohort.spark.program.windows import WindowSpec
 WINDOW_START: Final = "_window"
 """BIGINT: where a row's window begins, in ms since 1970."""
 
+_FIRST_MS: Final = -62_135_596_800_000
+_LAST_MS: Final = 253_402_300_799_999
+"""Years 1 to 9999."""
+
 _WINDOW_FORMAT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 
 
@@ -35,10 +39,14 @@ def store_key(spec: AggregateSpec) -> Column:
 
 
 def with_windows(rows: DataFrame, window: WindowSpec) -> DataFrame:
-    """Each row with `_window`, once for each window that it is in; those without a time are in none."""
+    """Each row with `_window`, once for each window that it is in.
+
+    Those without a time are in none, nor are those out of years 1 to 9999, whose windows wouldn't sort by time as text:
+    a time in milliseconds taken for seconds, say.
+    """
     time = F.unix_millis(column(window.column).cast("timestamp"))
     last = time - F.pmod(time, F.lit(window.slide_ms))
-    rows = rows.where(column(window.column).isNotNull())
+    rows = rows.where(time.between(_FIRST_MS + window.size_ms, _LAST_MS))
     if window.slide_ms == window.size_ms:
         return rows.withColumn(WINDOW_START, last)
     count = -(-window.size_ms // window.slide_ms)

@@ -14,7 +14,7 @@ from kohort.client.config import ClientConfig
 from kohort.spark.jobs.errors import BadRecordError
 from kohort.spark.jobs.plans import Plans
 from kohort.spark.jobs.reuse import is_reusable
-from kohort.spark.jobs.stages.common import Place
+from kohort.spark.jobs.stages.common import READING, Place
 from kohort.spark.jobs.work import DEAD_SCHEMA, ROWS_SCHEMA, Emitted, Read, Work
 from kohort.spark.line.client import Line
 from kohort.spark.line.messages import ReportRequest
@@ -74,6 +74,8 @@ class PartJobs:
     def run_table(self, table: TableStore, work: Work) -> Emitted:
         """An epoch of a table's topic: rows of its store in `rows[0]`, the last of each key.
 
+        Records without a key are left out, and counted as dropped: no store or changelog could take them.
+
         Raises:
             as `run`.
         """
@@ -81,7 +83,9 @@ class PartJobs:
         rows, reports = self._run(lane, work, 1, lambda _, place: self._plans.table(table, place))
         read = _summed(reports)
         _judge(read, table.source.on_error)
-        return Emitted({0: last_of_each_key(rows[0])}, read)
+        keyed = rows[0].filter(rows[0]["key"].is_valid())
+        read.dropped += rows[0].num_rows - keyed.num_rows
+        return Emitted({0: last_of_each_key(keyed)}, read)
 
     def cancel(self) -> None:
         """End the job that runs, if any, from another thread; `run` raises what Spark says of it."""
@@ -127,12 +131,16 @@ def last_of_each_key(rows: pa.Table) -> pa.Table:
 
 
 def _summed(reports: list[tuple[ReportRequest, pa.RecordBatch | None]]) -> Read:
-    """What all splits read. Branches read the same, so the first one's counts are it; each has late rows of its own."""
+    """What all splits read. Branches read the same, so one's counts are it; each has late rows of its own.
+
+    It isn't always the first branch's: Spark leaves out to read where it sees that nothing comes of it.
+    """
     read = Read()
     dead = []
+    readers = [report.branch for report, _ in reports if report.stage == READING]
     for report, records in reports:
         read.late += report.late
-        if report.branch:
+        if report.stage != READING or report.branch != min(readers):
             continue
         read.records += report.records
         read.bytes += report.bytes

@@ -7,13 +7,14 @@ from functools import partial
 from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kohort.client.config import ClientConfig
 from kohort.spark.jobs.keys import key_text
 from kohort.spark.jobs.pruning import used_columns
-from kohort.spark.jobs.stages.common import KEY, PARTITION, TIMESTAMP, Place
+from kohort.spark.jobs.stages.common import KEY, PARTITION, TIMESTAMP, Place, numbered
 from kohort.spark.jobs.stages.join import Joining, join_stage
 from kohort.spark.jobs.stages.priors import partials_stage
 from kohort.spark.jobs.stages.rows import TOMBSTONE, RowsReading, rows_stage
@@ -79,7 +80,8 @@ class Plans:
             stage = partials_stage(place, self._servers, priors_of(spec))
             return merged(self._source(place).mapInArrow(stage, priors_schema(spec)), spec)
         flow = self._flow(number)
-        rows = flow.rows(self._rows(place, timestamps=flow.timestamps), place)
+        whole = isinstance(branch.terminal, Aggregate) and branch.terminal.spec.arrow is not None
+        rows = flow.rows(self._rows(place, timestamps=flow.timestamps, whole=whole), place)
         event_time = read.source.event_time if isinstance(read, TopicInput) else read.event_time if read else None
         match branch.terminal:
             case ToTopic():
@@ -103,27 +105,31 @@ class Plans:
     def _source(self, place: Place) -> DataFrame:
         return self._spark.range(0, place.splits, 1, place.splits)
 
-    def _rows(self, place: Place, *, timestamps: bool) -> DataFrame:
+    def _rows(self, place: Place, *, timestamps: bool, whole: bool) -> DataFrame:
         """The input's rows: the columns that any branch uses, `_partition`, and `_timestamp` if it's wanted."""
         read = self._part.input
         own = _own(timestamps)
         if isinstance(read, TopicInput):
             needed = self._used()
             schema = T.StructType([field for field in read.source.schema.fields if field.name in needed])
-            reading = self._reading(read.source, schema, timestamps=timestamps, table=False)
+            reading = self._reading(read.source, schema, timestamps=timestamps, table=False, whole=whole)
             return self._source(place).mapInArrow(rows_stage(place, reading), _with(schema, own))
         assert isinstance(read, RowsInput)
         columns = tuple((field.name, field.dataType) for field in read.schema.fields)
         wired = wire_schema(columns)
-        reading = RowsReading(self._servers, wired.json(), "wire", None, None, "fail", timestamps, table=False)
+        reading = RowsReading(
+            self._servers, wired.json(), "wire", None, read.event_time, "fail", timestamps, table=False, whole=whole
+        )
         rows = self._source(place).mapInArrow(rows_stage(place, reading), _with(wired, own))
         plain = [from_wire(column(name), kind).alias(name) for name, kind in columns]
         return rows.select(*plain, *[name for name, _ in own])
 
-    def _reading(self, source: SourceSpec, schema: T.StructType, *, timestamps: bool, table: bool) -> RowsReading:
+    def _reading(
+        self, source: SourceSpec, schema: T.StructType, *, timestamps: bool, table: bool, whole: bool = False
+    ) -> RowsReading:
         return RowsReading(
             self._servers, schema.json(), source.format, source.avro_schema, source.event_time,
-            _policy(source.on_error), timestamps, table,
+            _policy(source.on_error), timestamps, table, whole,
         )  # fmt: skip
 
     def _flow(self, number: int) -> _Flow:
@@ -164,7 +170,7 @@ class _Flow:
         self._joins: list[Join] = []
         for step in branch.steps:
             self._add(step)
-        inputs = [_with(schema, _own(timestamps))]
+        self._inputs = inputs = [_with(schema, _own(timestamps))]
         for piece, join in zip(self._pieces, self._joins, strict=False):
             before = _transformed(_empty(spark, inputs[-1]), piece)
             inputs.append(_joined_schema(before.schema, join))
@@ -180,7 +186,7 @@ class _Flow:
     def rows(self, rows: DataFrame, place: Place) -> DataFrame:
         """What the steps make of the input's rows."""
         for number, piece in enumerate(self._pieces):
-            rows = _transformed(rows, piece)
+            rows = _transformed(_completed(rows, self._inputs[number]), piece)
             if number < len(self._joins):
                 rows = self._joined(rows, self._joins[number], self._used[number + 1], place)
         return rows
@@ -204,18 +210,24 @@ class _Flow:
     def _joined(self, rows: DataFrame, join: Join, used: frozenset[str], place: Place) -> DataFrame:
         if not join.is_global:
             _demand_partition(rows, f"the join with table {join.table.name!r}")
-        kept = [field for field in rows.schema.fields if field.name in used or field.name == PARTITION]
+        own = [field for field in rows.schema.fields if field.name == PARTITION]
+        others = [field for field in rows.schema.fields if field.name != PARTITION]
+        # Batches without any column have no rows.
+        kept = [field for field in others if field.name in used] or others[:1]
         added = [(field.name, field.dataType) for field in _added(join) if field.name in used]
         # A join that only filters still has to look up.
         wired = wire_schema(tuple(added))
-        keyed = rows.select(*[column(field.name) for field in kept], key_text(join.on, Route.TEXT).alias(KEY))
+        passed = [column(field.name).alias(numbered(at)) for at, field in enumerate(kept)]
+        keyed = rows.select(*passed, *[field.name for field in own], key_text(join.on, Route.TEXT).alias(KEY))
         joining = Joining(
             join.table.name, to_arrow_schema(wired, timezone="UTC"), _JOINED, join.how == "inner", join.is_global
         )
-        fields = [T.StructField(_JOINED + field.name, field.dataType) for field in wired.fields]
-        done = keyed.mapInArrow(join_stage(place, joining), T.StructType([*kept, *fields]))
+        given = [T.StructField(numbered(at), field.dataType) for at, field in enumerate(kept)]
+        looked_up = [T.StructField(_JOINED + field.name, field.dataType) for field in wired.fields]
+        done = keyed.mapInArrow(join_stage(place, joining), T.StructType([*given, *own, *looked_up]))
         plain = [from_wire(column(_JOINED + name), kind).alias(name) for name, kind in added]
-        return done.select(*[column(field.name) for field in kept], *plain)
+        back = [column(numbered(at)).alias(field.name) for at, field in enumerate(kept)]
+        return done.select(*back, *[field.name for field in own], *plain)
 
 
 def _used_by_end(rows: DataFrame, branch: Branch) -> DataFrame:
@@ -246,8 +258,17 @@ def _empty(spark: SparkSession, schema: T.StructType) -> DataFrame:
     return spark.createDataFrame([], schema)
 
 
+def _completed(rows: DataFrame, schema: T.StructType) -> DataFrame:
+    """All columns in the places that a transform may go by, as when the program was compiled. Unused ones are null."""
+    there = set(rows.columns)
+    unused = {each.name: F.lit(None).cast(each.dataType).alias(each.name) for each in schema if each.name not in there}
+    return rows.select(*[unused.get(name, column(name)) for name in schema.names])
+
+
 def _joined_schema(schema: T.StructType, join: Join) -> T.StructType:
-    return T.StructType([*schema.fields, *_added(join)])
+    """The columns after a join, in the order of `kohort.spark.program.joining.joined`."""
+    own = [field for field in schema.fields if field.name in (PARTITION, TIMESTAMP)]
+    return T.StructType([*(field for field in schema.fields if field not in own), *_added(join), *own])
 
 
 def _added(join: Join) -> list[T.StructField]:

@@ -55,9 +55,23 @@ def is_reusable(frame: DataFrame) -> bool:
     return _runs_anew(execution.executedPlan())
 
 
-def _runs_anew(node: Any) -> bool:
+def keeps_splits(frame: DataFrame) -> bool:
+    """Whether each split's rows stay together and in order: nothing is shuffled, joined or united."""
+    node = frame._jdf.queryExecution().executedPlan()
+    while node.children().size() == 1:
+        if _is_exchange(node):
+            return False
+        node = node.children().apply(0)
+    return bool(node.children().size() == 0)
+
+
+def _is_exchange(node: Any) -> bool:
     name = node.nodeName()
-    if "Exchange" in name or "Adaptive" in name or "Subquery" in name or "QueryStage" in name:
+    return "Exchange" in name or "Adaptive" in name or "QueryStage" in name
+
+
+def _runs_anew(node: Any) -> bool:
+    if _is_exchange(node) or "Subquery" in node.nodeName():
         return False
     children = node.children()
     return all(_runs_anew(children.apply(number)) for number in range(children.size()))

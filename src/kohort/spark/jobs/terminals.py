@@ -8,27 +8,27 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kohort.spark.jobs.keys import WINDOW_START, key_text, store_key, with_windows
+from kohort.spark.jobs.reuse import keeps_splits
 from kohort.spark.jobs.stages.arrow_aggregate import WINDOW, ArrowAggregating, arrow_aggregate_stage
-from kohort.spark.jobs.stages.common import KEY, PARTITION, RECORDS, TIMESTAMP, Place
+from kohort.spark.jobs.stages.common import KEY, PARTITION, RECORDS, TIMESTAMP, Place, numbered
 from kohort.spark.jobs.stages.encode import Encoding, encode_stage
 from kohort.spark.jobs.stages.priors import Priors, priors_stage, state_column
 from kohort.spark.jobs.wire import JSON_OPTIONS, column, from_wire, to_wire, wire_schema
 from kohort.spark.program.compiled import AggregateSpec, Route, ToPartials, ToRows, ToTopic
 
-HIDDEN = (PARTITION, TIMESTAMP)
 _LONG = T.LongType()
 
 
 def to_topic(rows: DataFrame, end: ToTopic, event_time: str | None) -> DataFrame:
     """Rows as records of a topic of the user's."""
-    names = [name for name in rows.columns if name not in HIDDEN]
+    names = list(end.columns)
     key = F.lit(None).cast("string") if end.key is None else key_text(end.key, Route.TEXT)
     if end.format == "json":
         value = F.to_json(F.struct(*[column(name).alias(name) for name in names]), JSON_OPTIONS)
         return _records(rows, key, value, F.lit(None), F.lit(None), row_time(rows, event_time))
     own = [key.alias(KEY), row_time(rows, event_time).alias(TIMESTAMP)]
-    wanted = rows.select(*own, *[column(name).alias(name) for name in names])
-    schema = T.StructType([field for field in rows.schema.fields if field.name not in HIDDEN])
+    wanted = rows.select(*own, *[column(name).alias(numbered(number)) for number, name in enumerate(names)])
+    schema = T.StructType([rows.schema[name] for name in names])
     encoding = Encoding(end.format, schema.json(), end.avro_schema)
     encoded = wanted.mapInArrow(encode_stage(encoding), f"`{KEY}` string, value binary, `{TIMESTAMP}` bigint")
     return _records(encoded, column(KEY), column("value"), F.lit(None), F.lit(None), column(TIMESTAMP))
@@ -36,7 +36,8 @@ def to_topic(rows: DataFrame, end: ToTopic, event_time: str | None) -> DataFrame
 
 def to_rows(rows: DataFrame, end: ToRows) -> DataFrame:
     """Rows as records of a repartition topic, in wire types."""
-    key = key_text(end.key, Route.TEXT)
+    # Rows without a key belong together as others do. Records without one would be dealt to any partitions.
+    key = F.coalesce(key_text(end.key, Route.TEXT), F.lit(""))
     fields = [to_wire(column(field.name), field.dataType).alias(field.name) for field in end.schema.fields]
     value = F.to_json(F.struct(*fields), JSON_OPTIONS)
     return _records(rows, key, value, F.lit(None), F.lit(None), row_time(rows, end.event_time))
@@ -104,16 +105,19 @@ def merged(wired: DataFrame, spec: AggregateSpec) -> DataFrame:
 
 
 def arrow_aggregated(rows: DataFrame, spec: AggregateSpec, place: Place) -> DataFrame:
-    """Rows of the aggregate's own tasks, given to the user's function, as records of the store."""
+    """Rows of the aggregate's own tasks, given to the user's function, as records of the store.
+
+    No partition is divided among splits (`RowsReading.whole`), so the function sees its rows in order.
+    """
     arrow = spec.arrow
     assert arrow is not None
     if spec.window is not None:
         rows = with_windows(rows, spec.window)
-    names = [name for name in arrow.rows.names if name != WINDOW or spec.window is None]
-    window = [F.timestamp_millis(WINDOW_START).alias(WINDOW)] if spec.window is not None else []
+        rows = rows.withColumn(WINDOW, F.timestamp_millis(WINDOW_START))
     own = [column(PARTITION), store_key(spec).alias(KEY), row_time(rows, spec.event_time).alias(TIMESTAMP)]
-    given = rows.select(*own, *window, *[column(name).alias(name) for name in names])
-    given = given.repartition(place.splits, PARTITION) if place.splits > 1 else given.coalesce(1)
+    given = rows.select(*own, *[column(name).alias(numbered(at)) for at, name in enumerate(arrow.rows.names)])
+    if not keeps_splits(given):  # a shuffle loses the order of rows, so there is one only if it must be
+        given = given.repartition(place.splits, PARTITION) if place.splits > 1 else given.coalesce(1)
     keys = (*([WINDOW] if spec.window is not None else []), *spec.group_names)
     aggregating = ArrowAggregating(
         spec.name,

@@ -85,6 +85,8 @@ def from_wire(column: Column, kind: T.DataType) -> Column:
         return F.unbase64(column)
     if isinstance(kind, _NESTED):
         return F.from_json(column, kind, JSON_OPTIONS)
+    if isinstance(kind, T.NullType):
+        return F.lit(None)  # nothing can be cast to it
     wire_type(kind)
     return column.cast(kind)
 

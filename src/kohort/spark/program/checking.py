@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kohort.client.errors import PartialFailureError
 from kohort.client.types import OffsetAndMetadata, TopicInfo, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.spark.program.committed import committed_by
 from kohort.spark.program.compiled import Part, Program, RowsInput
 from kohort.spark.program.errors import ProgramError
 
@@ -149,23 +149,13 @@ def _difference(theirs: _Parts, ours: _Parts) -> str:
 def _check_committed(program: Program, committed: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
     ours = {topic for part in program.parts for topic in part.input_topics}
     for partition, offset in committed.items():
-        other = _program(offset.metadata)
-        if partition.topic in ours and other is not None and other != program.fingerprint:
+        said = committed_by(offset.metadata)
+        if partition.topic in ours and said is not None and said.program != program.fingerprint:
             raise ProgramError(
                 f"another program has committed under the application_id {program.application_id!r} (at {partition}): "
                 f"its stores and repartition topics hold other columns, groups or windows than this one's, so this one "
                 f"can't go on from there. {_remedy(program.application_id, running=False)}"
             )
-
-
-def _program(metadata: str) -> str | None:
-    """The fingerprint in an offset's metadata, `{"stream_time": …, "program": …}`; None if another tool has set it."""
-    try:
-        found = json.loads(metadata) if metadata else None
-    except ValueError:
-        return None
-    other = found.get("program") if isinstance(found, dict) else None
-    return other if isinstance(other, str) else None
 
 
 def _remedy(name: str, *, running: bool) -> str:

@@ -46,7 +46,7 @@ class AppSettings:
         poll_ms: how often idle inputs are looked at.
         transaction_timeout_ms: after how long the brokers abort a transaction that an instance has left open. It must
             be longer than an epoch's writes take.
-        task_timeout_ms: how long a task may fail for a reason that may pass, before the application stops.
+        state_cleanup_delay_ms: after how long the state of a task that this instance hasn't got any more is deleted.
         repartition_purge_interval_ms: how often records that were consumed are removed from repartition topics.
         windowstore_changelog_additional_retention_ms: how much longer than a window is retained its changelog is.
         journal: a file to which everything that happens is appended, as JSON lines; None for none.
@@ -69,12 +69,12 @@ class AppSettings:
     rack_id: str | None = None
     group_instance_id: str | None = None
     on_error: ErrorPolicy = field(default_factory=Fail)
-    target_epoch_ms: int = 1_000
+    target_epoch_ms: int = 2_000
     max_epoch_records: int = 400_000
     max_epoch_bytes: int = 256 * 1024 * 1024
     poll_ms: int = 50
     transaction_timeout_ms: int = 60_000
-    task_timeout_ms: int = 300_000
+    state_cleanup_delay_ms: int = 600_000
     repartition_purge_interval_ms: int = 30_000
     windowstore_changelog_additional_retention_ms: int = 86_400_000
     journal: Path | None = None
@@ -89,8 +89,8 @@ class AppSettings:
         for name in ("num_standby_replicas", "max_warmup_replicas", "acceptable_recovery_lag"):
             self._at_least(name, 0)
         for name in ("session_timeout_ms", "heartbeat_interval_ms", "target_epoch_ms", "max_epoch_records",
-                     "max_epoch_bytes", "poll_ms", "transaction_timeout_ms", "task_timeout_ms",
-                     "repartition_purge_interval_ms"):  # fmt: skip
+                     "max_epoch_bytes", "poll_ms", "transaction_timeout_ms",
+                     "state_cleanup_delay_ms", "repartition_purge_interval_ms"):  # fmt: skip
             self._at_least(name, 1)
         self._at_least("windowstore_changelog_additional_retention_ms", 0)
         if self.replication_factor == 0 or self.replication_factor < -1:

@@ -141,7 +141,8 @@ class _RangeFetch:
             isolation_level=int(self._committed),
             session_id=0,
             session_epoch=-1,  # no session: the question is never asked again
-            rack_id=self._cluster.config.client_rack,
+            # No rack_id: with one, a leader may name a follower to read from, and gives no records. That would be taken
+            # for a gap that compaction has left.
             topics=[
                 FetchRequest.Topic(
                     topic=self._at.topic,

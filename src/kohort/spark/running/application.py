@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import signal
 import threading
@@ -119,15 +120,22 @@ class _Running:
             await check_against(admin, program)
             await service.start()
             instance.endpoint = service.endpoint
+            # A first job takes Spark seconds, with code to compile and Python workers to start: tasks that move here
+            # shouldn't stand still for that long.
+            waiting = instance.waits("Spark")
+            waiting("Spark is warming up")
+            await asyncio.gather(*(asyncio.to_thread(jobs_of(part).warm_up) for part in parts))
+            waiting(None)
 
-        def make_jobs(part: str) -> SparkJobs:
+        @functools.cache
+        def jobs_of(part: str) -> SparkJobs:
             from kohort.spark.jobs.part_jobs import PartJobs
 
             return SparkJobs(
                 PartJobs(spark, parts[part], line, servers=settings.client, parallelism=parallelism), parts[part]
             )
 
-        instance = Instance(blueprint_of(program), settings, make_jobs, before_joining=before_joining)
+        instance = Instance(blueprint_of(program), settings, jobs_of, before_joining=before_joining)
         with contextlib.ExitStack() as stack:
             stack.callback(instance.directory.close)
             service = Service(
@@ -156,6 +164,7 @@ class SparkJobs:
     def __init__(self, jobs: PartJobs, part: Part) -> None:
         self._jobs = jobs
         self._tables = {table.name: table for table in part.tables}
+        self._has_input = part.input is not None
 
     def run(self, work: Work) -> Emitted:
         """See `PartJobs.run`."""
@@ -166,6 +175,17 @@ class SparkJobs:
         """See `PartJobs.run_table`."""
         with _stopping():
             return self._jobs.run_table(self._tables[table], work)
+
+    def warm_up(self) -> None:
+        """Run all of them on nothing. What goes wrong is left for an epoch to meet, which knows what to do about it."""
+        nothing = Work(0, ())
+        try:
+            for table in self._tables.values():
+                self._jobs.run_table(table, nothing)
+            if self._has_input:
+                self._jobs.run(nothing)
+        except Exception:
+            log.info("Spark could not be warmed up", exc_info=True)
 
     def cancel(self) -> None:
         """See `PartJobs.cancel`."""

@@ -11,6 +11,9 @@ from kohort.client.types import TopicPartition
 
 _END, _BEGINNING = -1, -2
 
+_Question = tuple[frozenset[TopicPartition], asyncio.Future[dict[TopicPartition, int]]]
+"""Some partitions, and who waits for their ends."""
+
 
 class Ends:
     """Asks where partitions end, for those who read what is committed: their last stable offsets.
@@ -27,7 +30,7 @@ class Ends:
         self._cluster = cluster
         self._offsets = Offsets(cluster, committed=True)
         self._pause, self._timeout_ms = pause_ms / 1000, timeout_ms
-        self._waiting: list[tuple[frozenset[TopicPartition], asyncio.Future[dict[TopicPartition, int]]]] = []
+        self._waiting: list[_Question] = []
         self._asking: asyncio.Task[None] | None = None
 
     async def of(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
@@ -66,29 +69,26 @@ class Ends:
     async def _ask(self) -> None:
         while self._waiting:
             asked, self._waiting = self._waiting, []
-            wanted = frozenset().union(*(partitions for partitions, _ in asked))
             try:
-                found = await self._offsets.find(dict.fromkeys(sorted(wanted), _END), timeout_ms=self._timeout_ms)
-            except Exception as error:
-                for position, (_, answer) in enumerate(asked):
-                    if not answer.done():
-                        answer.set_exception(error if position == 0 else _another(error))
-                continue
+                await self._answer(asked)
             except BaseException:
                 for _, answer in asked:
                     answer.cancel()
                 raise
-            for partitions, answer in asked:
+
+    async def _answer(self, asked: list[_Question]) -> None:
+        wanted = frozenset().union(*(partitions for partitions, _ in asked))
+        try:
+            found = await self._offsets.find(dict.fromkeys(sorted(wanted), _END), timeout_ms=self._timeout_ms)
+        except Exception as error:
+            if len(asked) > 1:
+                # One by one: a topic that is gone is no news for those who don't read it.
+                await asyncio.gather(*(self._answer([each]) for each in asked))
+                return
+            for _, answer in asked:
                 if not answer.done():
-                    ends = {each: at.offset for each in partitions if (at := found[each]) is not None}
-                    answer.set_result(ends)
-
-
-def _another(error: Exception) -> Exception:
-    """One for each who asked, so that tracebacks don't pile up on one."""
-    try:
-        twin = type(error)(*error.args)
-    except Exception:
-        return error
-    twin.__cause__ = error
-    return twin
+                    answer.set_exception(error)
+            return
+        for partitions, answer in asked:
+            if not answer.done():
+                answer.set_result({each: at.offset for each in partitions if (at := found[each]) is not None})

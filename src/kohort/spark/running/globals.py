@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from kohort.client.cluster import Cluster
 from kohort.client.errors import ClientError
-from kohort.client.types import TopicPartition
+from kohort.client.types import TopicInfo, TopicPartition
 from kohort.protocol.errors import KafkaError
 from kohort.spark.jobs.work import OffsetRange, Work
 from kohort.spark.running.blueprint import GlobalTable
@@ -25,6 +25,7 @@ from kohort.spark.running.stores import OpenStores
 from kohort.spark.running.waiting import plain
 from kohort.spark.running.worker import Worker
 from kohort.spark.state import Store
+from kohort.spark.state.following import unfit
 
 log = logging.getLogger(__name__)
 
@@ -63,15 +64,20 @@ class GlobalTables:
         self._loaded = asyncio.Event()
         self._number = 0
         self._unread: list[str] = []
+        self._beginnings: dict[str, Mapping[TopicPartition, int]] = {}
 
     async def loaded(self) -> None:
         """Wait until all tables were loaded to their end once."""
         await self._loaded.wait()
 
+    @property
+    def ready(self) -> bool:
+        """Whether they were."""
+        return self._loaded.is_set()
+
     async def close(self) -> None:
         """End the thread; `run` must have ended."""
-        if self._jobs is not None and self._worker.busy:
-            self._jobs.cancel()
+        await self._worker.stopped(lambda: self._jobs.cancel() if self._jobs is not None else None)
         await self._worker.closed()
 
     async def run(self) -> None:
@@ -95,10 +101,12 @@ class GlobalTables:
             except ApplicationError:
                 raise
             except (KafkaError, ClientError) as error:
+                self._beginnings.clear()
                 self._waiting(f"global tables can't be read: {error}")
                 await asyncio.sleep(_PAUSE_S)
             except Exception as error:
                 failures += 1
+                self._beginnings.clear()  # perhaps records were gone before they were read
                 log.warning("reading a global table failed", exc_info=error)
                 self._listener.failed(f"global tables: {plain(error)}")
                 if failures >= _ATTEMPTS:
@@ -109,9 +117,10 @@ class GlobalTables:
         """Read a table up to where it ends now; whether there was anything."""
         info = await self._cluster.topic(table.topic)
         ends = await self._ends.of([TopicPartition(table.topic, number) for number in info.partitions])
-        beginnings: Mapping[TopicPartition, int] = {}
-        if len(store.positions) < len(ends):
-            beginnings = await self._ends.beginnings(ends)
+        if table.name not in self._beginnings:
+            self._beginnings[table.name] = await self._ends.beginnings(ends)
+        beginnings = self._beginnings[table.name]
+        await self._compare(table, store, info, ends)
         read = False
         while True:
             places = {each: store.positions.get(each.partition, beginnings.get(each, 0)) for each in ends}
@@ -131,6 +140,21 @@ class GlobalTables:
                 self._listener.failed(self._unread.pop(0))
             if not self._loaded.is_set():
                 self._tell(table, ends, places)
+
+    async def _compare(
+        self, table: GlobalTable, store: Store, topic: TopicInfo, ends: Mapping[TopicPartition, int]
+    ) -> None:
+        """Clear the store if it can't be read on from where it is: its topic was made anew, or has lost records."""
+        origin = str(topic.topic_id) if topic.topic_id.int else store.origin
+        beginnings = self._beginnings[table.name]
+        for each, end in ends.items():
+            at = store.positions.get(each.partition)
+            if why := unfit(at, store.origin, origin, beginnings.get(each, 0), end, rebuild=None):
+                log.warning("global table %s is cleared, and loaded anew from %s: %s", table.name, each, why)
+                await self._worker.run(store.clear, origin)
+                return
+        if store.origin != origin:
+            await self._worker.run(store.begin, origin)
 
     def _load(self, table: GlobalTable, store: Store, work: Work) -> None:
         if self._jobs is None:

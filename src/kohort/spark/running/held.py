@@ -31,13 +31,13 @@ class Held:
         id: which.
         role: as the group wants it.
         phase: how far it is.
-        work: what is being done with it.
+        works: what is being done with it; the last of these is what shall be done, once the others are over.
     """
 
     id: TaskId
     role: Role
     phase: Phase = Phase.OPENING
-    work: asyncio.Task[Any] | None = field(default=None, repr=False)
+    works: list[asyncio.Task[Any]] = field(default_factory=list, repr=False)
 
 
 def tasks_now(at: float, held: Iterable[Held], stopped: Mapping[str, str]) -> TasksNow:

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from kohort.client.admin import Admin, ConfigResource, ResourceType
 from kohort.client.cluster import Cluster
-from kohort.client.errors import ClientError
 from kohort.client.producer import Producer
 from kohort.client.streams.events import (
     Assigned,
@@ -28,16 +27,14 @@ from kohort.client.streams.events import (
     ShutdownRequested,
     StatusesChanged,
 )
-from kohort.client.streams.tasks import Role, TaskId
 from kohort.client.streams_member import StreamsMember
 from kohort.client.types import TopicInfo
-from kohort.protocol.errors import KafkaError
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.running.blueprint import Blueprint
 from kohort.spark.running.committing import Committer, Probe, unprobed
 from kohort.spark.running.ends import Ends
 from kohort.spark.running.globals import GlobalTables
-from kohort.spark.running.held import Held, Phase, tasks_now
+from kohort.spark.running.held import tasks_now
 from kohort.spark.running.lane import Jobs, Lane
 from kohort.spark.running.limits import LimitSettings
 from kohort.spark.running.listener import Listener, Listeners, TasksNow
@@ -47,7 +44,7 @@ from kohort.spark.running.reporting import Reporting, settings_of_group
 from kohort.spark.running.stores import OpenStores
 from kohort.spark.running.taking import Orphans, Taking
 from kohort.spark.running.waiting import Reasons, plain
-from kohort.spark.state import ChangelogTailer, StateDirectory, StateError
+from kohort.spark.state import ChangelogTailer, StateDirectory
 
 log = logging.getLogger(__name__)
 
@@ -93,13 +90,12 @@ class Instance:
         self.directory = StateDirectory(settings.state_dir, settings.application_id)
         self.stores = OpenStores(blueprint, self.directory)
         self.admin, self.cluster = Admin(settings.client), Cluster(settings.client)
-        self.held: dict[TaskId, Held] = {}
-        self.left: dict[TaskId, int] = {}
         self.endpoints: Mapping[Endpoint, EndpointPartitions] = {}
-        self._lanes: dict[str, Lane] = {}
+        self.lanes: dict[str, Lane] = {}
         self._stopped: dict[str, str] = {}
         self._told: TasksNow | None = None
         self._running: set[asyncio.Task[Any]] = set()
+        self._globals: GlobalTables | None = None
         self._stop, self._failure = asyncio.Event(), None
 
     _failure: BaseException | None
@@ -120,6 +116,10 @@ class Instance:
     def tell(self, *listeners: Listener) -> None:
         """Tell these, too, what happens from now on."""
         self._listener.add(*listeners)
+
+    def waits(self, source: str) -> Callable[[str | None], None]:
+        """What whoever `source` is calls with its reason to wait, and with None when it goes on."""
+        return self._reasons.of(source)
 
     # Life --------------------------------------------------------------------------------------------------------
 
@@ -157,16 +157,17 @@ class Instance:
                 user_endpoint=self.endpoint,
             )
             orphans = Orphans(self.admin, application_id, process_id)
-            self._taking = Taking(
+            taking = Taking(
                 self.blueprint, self.member, self.stores, self.tailer, self._ends, orphans, self._listener, self._probe
             )
+            self.tasks = Holding(self, self.member, self.blueprint, self.stores, self.tailer, taking, self._reasons)
             reporting = Reporting(self, self._ends)
             await reporting.look_at_disk()
             self._globals = await self._begin_globals(stack)
             stack.push_async_callback(self.member.close)
             stack.push_async_callback(self._close_lanes)
             await self.member.start()
-            self._spawn(reporting.run(), "reporting")
+            self.spawn(reporting.run(), "reporting")
             await self._live()
         if self._failure is not None:
             raise self._failure
@@ -200,7 +201,7 @@ class Instance:
             self._listener, self._reasons.of("globals"),
         )  # fmt: skip
         stack.push_async_callback(tables.close)
-        following = self._spawn(self._until_failure(tables.run()), "globals")
+        following = self.spawn(self._until_failure(tables.run()), "globals")
         stack.push_async_callback(_ended, following)
         return tables
 
@@ -209,9 +210,9 @@ class Instance:
             task.cancel()
         if self._running:
             await asyncio.wait(self._running)
-        await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
+        await asyncio.gather(*(lane.close() for lane in self.lanes.values()))
 
-    def _spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+    def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
         task = asyncio.create_task(work, name=f"kohort-{name}")
         self._running.add(task)
         task.add_done_callback(self._over)
@@ -220,9 +221,9 @@ class Instance:
     def _over(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._fail(error)
+            self.fail(error)
 
-    def _fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException) -> None:
         """The application can't go on: leave, so that `run` raises this."""
         if self._failure is None:
             self._failure = error
@@ -236,39 +237,25 @@ class Instance:
         try:
             await work
         except ApplicationError as error:
-            self._fail(error)
+            self.fail(error)
 
     # Events ------------------------------------------------------------------------------------------------------
 
     async def _follow_events(self) -> None:
         async for event in self.member:
             self._hear(event)
-            if isinstance(event, Lost):
-                log.warning("the group went on without this instance; it joins anew")
 
     def _hear(self, event: Event) -> None:
         match event:
             case Assigned(tasks):
-                for task, role in tasks.items():
-                    held = self.held[task] = Held(task, role)
-                    self._take(held) if role is Role.ACTIVE else self._copy(held)
+                self.tasks.assigned(tasks)
             case Revoked(tasks):
-                for task in tasks:
-                    self._then(self.held[task], Phase.CLOSING, self._close, lost=False)
+                self.tasks.revoked(tasks)
             case Lost(tasks):
-                for lane in self._lanes.values():
-                    mine = [task for task in tasks if task.subtopology == lane.duties.part]
-                    self._spawn(lane.lose(mine), f"lose-{lane.duties.part}")
-                for task in tasks:
-                    self._then(self.held[task], Phase.CLOSING, self._close, lost=True)
+                log.warning("the group went on without this instance; it joins anew")
+                self.tasks.lost(tasks)
             case RolesChanged(changed):
-                for task, (before, after) in changed.items():
-                    held = self.held[task]
-                    held.role = after
-                    if after is Role.ACTIVE:
-                        self._take(held)
-                    elif before is Role.ACTIVE:
-                        self._then(held, Phase.CLOSING, self._demote)
+                self.tasks.changed(changed)
             case StatusesChanged(statuses):
                 text = "; ".join(f"{_name(status.code)}: {status.detail}" for status in statuses)
                 self._reasons.of("group")(f"the group says: {text}" if text else None)
@@ -278,114 +265,10 @@ class Instance:
                 log.warning("another instance asks that all stop: %s", detail)
         self.tell_tasks()
 
-    def _then(self, held: Held, phase: Phase, work: Callable[..., Coroutine[Any, Any, None]], **options: Any) -> None:
-        """Have something done with a task when what is being done with it is over; opening it is given up for that."""
-        before = held.work
-        if before is not None and held.phase in (Phase.OPENING, Phase.COPY):
-            before.cancel()
-        held.phase = phase
-
-        async def after() -> None:
-            if before is not None:
-                await asyncio.wait([before])
-            await work(held, **options)
-
-        held.work = self._spawn(after(), f"{work.__name__.strip('_')}-{held.id}")
-
-    def _take(self, held: Held) -> None:
-        self._then(held, Phase.OPENING, self._open)
-
-    def _copy(self, held: Held) -> None:
-        self._then(held, Phase.COPY, self._begin_copy)
-
-    # Tasks -------------------------------------------------------------------------------------------------------
-
-    async def _open(self, held: Held) -> None:
-        """Take on an active task, again and again until that works."""
-        waiting = self._reasons.of(f"task {held.id}")
-        lane = self._lane(held.id.subtopology)
-        try:
-            while True:
-                try:
-                    task = await self._taking.take(held.id, lane.committer.open)
-                    break
-                except Exception as caught:
-                    error = _first(caught)
-                    if isinstance(error, ApplicationError):
-                        self._fail(error)
-                        return
-                    if not isinstance(error, KafkaError | ClientError | StateError):
-                        raise
-                    waiting(f"task {held.id} can't be opened yet: {error}")
-                await asyncio.sleep(_PAUSE_S)
-        finally:
-            waiting(None)
-        held.phase = Phase.RUNNING
-        lane.add(task)
-        self.tell_tasks()
-
-    async def _begin_copy(self, held: Held) -> None:
-        """Have the task's stores follow their changelogs."""
-        waiting = self._reasons.of(f"task {held.id}")
-        try:
-            while True:
-                try:
-                    stores = await self.stores.open(held.id)
-                    break
-                except StateError as error:
-                    waiting(f"the state of task {held.id} can't be opened: {error}")
-                    await asyncio.sleep(_PAUSE_S)
-        finally:
-            waiting(None)
-        changelogs = self.blueprint.changelogs(held.id)
-        for name, store in stores.items():
-            self.tailer.follow(store, changelogs[name])
-        self.tell_tasks()
-
-    async def _stop_running(self, held: Held, *, lost: bool) -> None:
-        lane = self._lanes.get(held.id.subtopology)
-        if lane is not None:
-            await (lane.lose([held.id]) if lost else lane.drop([held.id]))
-
-    async def _demote(self, held: Held) -> None:
-        """Run a task no more, and keep a copy of its state."""
-        await self._stop_running(held, lost=False)
-        held.phase = Phase.COPY
-        self.member.closed(held.id)
-        await self._begin_copy(held)
-
-    async def _close(self, held: Held, *, lost: bool) -> None:
-        """Give a task up."""
-        await self._stop_running(held, lost=lost)
-        await self._leave_stores(held.id)
-        if self.held.get(held.id) is held:
-            del self.held[held.id]
-        self.member.closed(held.id)
-        self.tell_tasks()
-
-    async def _leave_stores(self, task: TaskId) -> None:
-        for changelog in self.blueprint.changelogs(task).values():
-            await self.tailer.unfollow(changelog)
-        stand = await self.stores.close(task)
-        if stand:
-            self.left[task] = sum(stand.values())
-
-    def _reopen(self, tasks: Any) -> None:
-        """A lane has stopped some of its tasks: take those on anew that are still to run."""
-        for task in tasks:
-            held = self.held.get(task)
-            if held is not None and held.phase is Phase.RUNNING:
-                self._then(held, Phase.OPENING, self._open_anew)
-        self.tell_tasks()
-
-    async def _open_anew(self, held: Held) -> None:
-        await self._leave_stores(held.id)
-        await self._open(held)
-
     # Lanes -------------------------------------------------------------------------------------------------------
 
-    def _lane(self, part: str) -> Lane:
-        if part not in self._lanes:
+    def lane(self, part: str) -> Lane:
+        if part not in self.lanes:
             waiting = self._reasons.of(f"part {part}")
             settings = self.settings
             committer = Committer(
@@ -400,12 +283,12 @@ class Instance:
                 waiting,
                 self._probe,
             )
-            lane = self._lanes[part] = Lane(
+            lane = self.lanes[part] = Lane(
                 self.blueprint.parts[part],
                 lambda: self._make_jobs(part),
                 committer,
                 self._ends,
-                self._reopen,
+                self.tasks.reopen,
                 program=self.blueprint.fingerprint,
                 listener=self._listener,
                 waiting=waiting,
@@ -417,21 +300,21 @@ class Instance:
                 prepared=None if self._globals is None else self._globals.loaded,
                 probe=self._probe,
             )
-            self._spawn(self._run_lane(lane), f"lane-{part}")
-        return self._lanes[part]
+            self.spawn(self._run_lane(lane), f"lane-{part}")
+        return self.lanes[part]
 
     async def _run_lane(self, lane: Lane) -> None:
         try:
             await lane.run()
         except ApplicationError as error:
             self._stopped[lane.duties.part] = str(error)
-            self._fail(error)
+            self.fail(error)
 
     # What is known -----------------------------------------------------------------------------------------------
 
     def tell_tasks(self) -> None:
         """Tell the listener which tasks there are, if that has changed."""
-        now = tasks_now(time.time(), self.held.values(), self._stopped)
+        now = tasks_now(time.time(), self.tasks.held.values(), self._stopped)
         if self._told is None or replace(self._told, at=now.at) != now:
             self._told = now
             self._listener.tasks(now)
@@ -442,19 +325,12 @@ class Instance:
 
     def positions(self) -> dict[Any, int]:
         """Where the tasks that run read on, by partition."""
-        return {partition: at for lane in self._lanes.values() for partition, at in lane.positions().items()}
+        return {partition: at for lane in self.lanes.values() for partition, at in lane.positions().items()}
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:
     task.cancel()
     await asyncio.wait([task])
-
-
-def _first(error: BaseException) -> BaseException:
-    """What happened first, of several things at a time."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def _name(code: object) -> str:

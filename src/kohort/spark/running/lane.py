@@ -15,6 +15,7 @@ from kohort.client.streams.tasks import TaskId
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import KafkaError
 from kohort.spark.jobs.work import Emitted, Work
+from kohort.spark.program.committed import metadata
 from kohort.spark.running.closing import later
 from kohort.spark.running.committing import Committer, Probe, unprobed
 from kohort.spark.running.duties import Duties
@@ -24,7 +25,7 @@ from kohort.spark.running.listener import STREAM, EpochDone, Listener
 from kohort.spark.running.problems import ApplicationError, OpenAnewError
 from kohort.spark.running.rounds import Plan, Round, lag
 from kohort.spark.running.rows import Outgoing, first_unreadable, outgoing
-from kohort.spark.running.tasks import ActiveTask, metadata
+from kohort.spark.running.tasks import ActiveTask
 from kohort.spark.running.waiting import plain
 from kohort.spark.running.worker import Worker
 
@@ -33,7 +34,6 @@ log = logging.getLogger(__name__)
 _ATTEMPTS: Final = 3
 _PAUSES_S: Final = (0.0, 0.5, 2.0)
 _BROKER_PAUSE_S: Final = 0.5
-_CANCEL_EVERY_S: Final = 0.5
 _SHORT_S: Final = 15.0
 
 
@@ -95,7 +95,6 @@ class Lane:
         self._tasks: dict[TaskId, ActiveTask] = {}
         self._busy: frozenset[TaskId] = frozenset()
         self._epoch: asyncio.Task[None] | None = None
-        self._anew = False
         self._number = 0
         self._failures = 0
         self._short_since: float | None = None
@@ -134,12 +133,7 @@ class Lane:
         if self._busy & set(tasks):
             if self._epoch is not None:
                 self._epoch.cancel()
-            resting = asyncio.create_task(self.drop(tasks))
-            while not resting.done():
-                # Again and again: a job that was about to begin doesn't hear of it.
-                if self._jobs is not None and self._worker.busy:
-                    await asyncio.to_thread(self._jobs.cancel)
-                await asyncio.wait([resting], timeout=_CANCEL_EVERY_S)
+            await self.drop(tasks)
 
     async def close(self) -> None:
         """Let go of everything; `run` must have ended. An epoch that is under way is abandoned."""
@@ -180,7 +174,11 @@ class Lane:
         while (plan := this.next(self.positions(), self.tasks, self._limit.records)) is not None:
             read = True
             self._busy = frozenset(plan.tasks)
-            self._epoch = asyncio.create_task(self._run_epoch(plan, ends), name=f"kohort-epoch-{self.duties.part}")
+            # Those that it has now: one of them may be dropped before the epoch gets to its first step.
+            tasks = {task: self._tasks[task] for task in plan.tasks}
+            self._epoch = asyncio.create_task(
+                self._run_epoch(plan, tasks, ends), name=f"kohort-epoch-{self.duties.part}"
+            )
             try:
                 if not await self._settled(self._epoch):
                     return True
@@ -203,13 +201,13 @@ class Lane:
         except asyncio.CancelledError:
             # The lane is to end: its epoch isn't left running behind it.
             epoch.cancel()
-            if self._jobs is not None and self._worker.busy:
-                self._jobs.cancel()
             await asyncio.wait([epoch])
             await self._abandon()
             raise
         if epoch.cancelled():
             await self._abandon()
+            if self._busy & self._tasks.keys():
+                self._reopen_all()  # whether the epoch counts isn't known
             return False
         error = epoch.exception()
         if error is None:
@@ -227,11 +225,14 @@ class Lane:
 
     async def _abandon(self) -> None:
         """After an epoch was cancelled: nothing of it may go on, neither in the thread nor in a transaction."""
-        await self._worker.idle()
+        await self._worker.stopped(self._cancel_job)
         await self.committer.close(timeout_ms=1_000)
 
     async def _begin_anew(self) -> None:
         await self.committer.close(timeout_ms=0)
+        self._reopen_all()
+
+    def _reopen_all(self) -> None:
         stopped, self._tasks = set(self._tasks) | self._busy, {}
         self._reopen(stopped)
 
@@ -256,10 +257,11 @@ class Lane:
 
     # An epoch ----------------------------------------------------------------------------------------------------
 
-    async def _run_epoch(self, plan: Plan, ends: Mapping[TopicPartition, int]) -> None:
+    async def _run_epoch(
+        self, plan: Plan, tasks: Mapping[TaskId, ActiveTask], ends: Mapping[TopicPartition, int]
+    ) -> None:
         started = time.monotonic()
         self._number += 1
-        tasks = {task: self._tasks[task] for task in plan.tasks}
         table = None if plan.input == STREAM else plan.input
         before = {task.partition: tasks[task].stream_time for task in plan.tasks}
         known = {partition: at for partition, at in before.items() if at is not None}
@@ -313,6 +315,10 @@ class Lane:
         if self._jobs is None:
             self._jobs = self._make_jobs()
         return self._jobs.run(work) if table is None else self._jobs.run_table(table, work)
+
+    def _cancel_job(self) -> None:
+        if self._jobs is not None:
+            self._jobs.cancel()
 
     def _scanner(self, tasks: Mapping[TaskId, ActiveTask]) -> Callable[[str, int, bytes, bytes], pa.Table]:
         by_partition = {task.partition: each for task, each in tasks.items()}

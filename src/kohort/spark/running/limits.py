@@ -8,7 +8,10 @@ from typing import Final, TypeVar
 
 Key = TypeVar("Key")
 
-_FEWEST: Final = 500  # less than that saves no time: an epoch's fixed cost is larger
+_FEWEST: Final = 500
+_WORTHWHILE: Final = 20_000
+"""Up to here an epoch costs about the same, whatever it reads: reading less takes as long, and a backlog only grows."""
+_FULL: Final = 0.9  # of the limit: less says nothing of what more would cost
 _QUICK: Final = 0.6  # of the target: twice as much would still be about in time
 _SLOW: Final = 1.5
 
@@ -27,7 +30,7 @@ class LimitSettings:
     first_records: int = 5_000
     most_records: int = 400_000
     most_bytes: int = 256 * 1024 * 1024
-    target_ms: float = 1_000
+    target_ms: float = 2_000
 
 
 class EpochLimit:
@@ -57,12 +60,12 @@ class EpochLimit:
         if records > 0:
             # Larger records count at once, smaller ones only by and by: memory is what is at stake.
             self._record_bytes = max(size / records, 0.8 * self._record_bytes)
-        if ms > _SLOW * settings.target_ms:
-            # What the epoch read counts, not what it might have: a small one that was slow says nothing of large ones.
-            if records >= self._records / 2:
-                self._records = max(_FEWEST, self._records // 2)
-        elif ms < _QUICK * settings.target_ms and records >= 0.9 * self.records:
-            self._records = min(settings.most_records, self._records * 2)
+        if records < _FULL * self.records:
+            return
+        if ms < _QUICK * settings.target_ms or self._records < _WORTHWHILE:
+            self._records = min(settings.most_records, 2 * self._records)
+        elif ms > _SLOW * settings.target_ms:
+            self._records = max(_WORTHWHILE, self._records // 2)
 
     def failed(self) -> None:
         """An epoch failed, perhaps since it was too large."""

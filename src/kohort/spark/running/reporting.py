@@ -78,8 +78,8 @@ class Reporting:
     async def _look_at_ends(self) -> None:
         """See how far others have gone on with tasks whose state was left here."""
         instance = self._instance
-        places = {task: offset for task, (offset, _) in self._disk.items()} | instance.left
-        unused = [task for task in places if task not in instance.held]
+        places = {task: offset for task, (offset, _) in self._disk.items()} | instance.tasks.left
+        unused = [task for task in places if task not in instance.tasks.held]
         changelogs = {task: set(instance.blueprint.changelogs(task).values()) for task in unused}
         try:
             ends = await self._ends.of(set().union(*changelogs.values()))
@@ -95,9 +95,9 @@ class Reporting:
         offsets: dict[TaskId, int] = {}
         ends: dict[TaskId, int] = {}
         for task, (offset, end) in self._disk.items():
-            if task not in instance.held:
+            if task not in instance.tasks.held:
                 offsets[task], ends[task] = offset, end
-        for task, held in instance.held.items():
+        for task, held in instance.tasks.held.items():
             if held.phase in (Phase.OPENING, Phase.COPY):
                 changelogs = instance.blueprint.changelogs(task).values()
                 if changelogs and all(changelog in now for changelog in changelogs):

@@ -138,11 +138,11 @@ def _close(
 def _as_of_now(stored: pa.Table, fresh: pa.Table, size: int) -> pa.Table:
     """Rows of windows: those that the store has, and over them those that the epoch has made, in order."""
     old = stored.filter(pc.invert(pc.is_in(stored["key"], value_set=_one(fresh["key"]))))
-    keys = pa.concat_arrays([*old["key"].chunks, *fresh["key"].chunks]) if old.num_rows + fresh.num_rows else None
-    if keys is None:
+    if not old.num_rows and not fresh.num_rows:
         return ROWS_SCHEMA.empty_table()
+    keys = pa.concat_arrays([*old["key"].chunks, *fresh["key"].chunks])
     values = pa.concat_arrays([*old["value"].chunks, *fresh["value"].chunks])
-    starts = pc.binary_slice(keys, 11, 34) if hasattr(pc, "binary_slice") else keys
+    starts = pc.binary_slice(keys, 11, 34)
     times = pc.cast(
         pc.strptime(pc.cast(pc.binary_slice(starts, 0, 19), pa.string()), "%Y-%m-%dT%H:%M:%S", "s"), pa.int64()
     )

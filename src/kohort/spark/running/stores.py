@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+from collections.abc import Coroutine, Iterable
+from typing import Any
 
 import pyarrow as pa
 
@@ -48,8 +51,7 @@ class OpenStores:
                 for name in self._blueprint.changelogs(task):
                     opened[name] = await _opened(self._directory, task, name)
             except BaseException:
-                for store in opened.values():
-                    store.close()
+                _close(opened.values())
                 raise
             with self._mutex:
                 self._of_tasks[task] = opened
@@ -72,8 +74,7 @@ class OpenStores:
                 self._by_partition.pop((name, task.partition), None)
         changelogs = self._blueprint.changelogs(task)
         stand = {changelogs[name]: store.position for name, store in stores.items()}
-        for store in stores.values():
-            await asyncio.shield(asyncio.create_task(asyncio.to_thread(store.close)))
+        await _whole(asyncio.to_thread(_close, list(stores.values())))
         return {partition: at for partition, at in stand.items() if at is not None}
 
     def lookup(self, name: str, partition: int | None, keys: pa.Array) -> pa.Array:
@@ -91,11 +92,28 @@ class OpenStores:
 
 async def _opened(directory: StateDirectory, task: TaskId, name: str) -> Store:
     """Open a store in a thread; one that nobody waits for any more is closed again."""
-    opening = asyncio.create_task(asyncio.to_thread(directory.open_store, task, name))
+    opened: list[Store] = []
     try:
-        return await asyncio.shield(opening)
+        await _whole(asyncio.to_thread(lambda: opened.append(directory.open_store(task, name))))
     except asyncio.CancelledError:
-        await asyncio.wait([opening])
-        if opening.exception() is None:
-            opening.result().close()
+        _close(opened)
+        raise
+    return opened[0]
+
+
+def _close(stores: Iterable[Store]) -> None:
+    for store in stores:
+        store.close()
+
+
+async def _whole(work: Coroutine[Any, Any, None]) -> None:
+    """Have something done to its end, also if this is cancelled: whoever comes next finds it done."""
+    doing = asyncio.create_task(work)
+    try:
+        await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        while not doing.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([doing])
+        doing.exception()
         raise

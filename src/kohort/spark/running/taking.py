@@ -19,13 +19,14 @@ from kohort.client.errors import RequestTimeoutError
 from kohort.client.streams.tasks import TaskId
 from kohort.client.streams_member import StreamsMember
 from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.spark.program.committed import metadata
 from kohort.spark.running.blueprint import Blueprint
 from kohort.spark.running.committing import Probe, unprobed
 from kohort.spark.running.ends import Ends
 from kohort.spark.running.listener import Listener, Restoring
 from kohort.spark.running.orphans import end_orphans
 from kohort.spark.running.stores import OpenStores
-from kohort.spark.running.tasks import ActiveTask, later_of, metadata, stream_time_of
+from kohort.spark.running.tasks import ActiveTask, later_of, stream_time_of
 from kohort.spark.state import ChangelogTailer, RestoreProgress, Store
 
 log = logging.getLogger(__name__)

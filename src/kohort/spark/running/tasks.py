@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from kohort.client.streams.tasks import TaskId
 from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.spark.program.committed import committed_by
 from kohort.spark.running.problems import ApplicationError
 
 
@@ -48,30 +48,21 @@ class ActiveTask:
     stream_time: int | None = None
 
 
-def metadata(stream_time: int | None, program: str) -> str:
-    """What is committed beside an offset: with what the next owner of the task goes on."""
-    return json.dumps({"stream_time": stream_time, "program": program}, separators=(",", ":"))
-
-
 def stream_time_of(committed: OffsetAndMetadata | None, partition: TopicPartition, program: str) -> int | None:
     """The stream time that was committed.
 
     Raises:
         ApplicationError: another program has committed it.
     """
-    if committed is None or not committed.metadata:
+    said = None if committed is None else committed_by(committed.metadata)
+    if said is None:
         return None
-    try:
-        said = json.loads(committed.metadata)
-        stream_time, theirs = said["stream_time"], said["program"]
-    except (ValueError, KeyError, TypeError):
-        return None  # another tool has set the offset
-    if theirs != program:
+    if said.program != program:
         raise ApplicationError(
             f"{partition}: the group's offsets and stores were made by another version of the program, whose state this"
             " one can't read: choose another application id, or delete the group and its internal topics"
         )
-    return None if stream_time is None else int(stream_time)
+    return said.stream_time
 
 
 def later_of(times: Iterable[int | None]) -> int | None:

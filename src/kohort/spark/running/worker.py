@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import queue
 import threading
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
+
+log = logging.getLogger(__name__)
+
+_CANCEL_EVERY_S: Final = 0.5
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,6 +56,20 @@ class Worker:
         """Wait until the thread has done all that it was given, be it asked for any more or not."""
         if self._last is not None and not self._last.done():
             await asyncio.wait([self._last])
+
+    async def stopped(self, cancel: Callable[[], None]) -> None:
+        """Wait likewise, and have what runs end early.
+
+        Args:
+            cancel: called in another thread, again and again: a Spark job that is about to begin doesn't hear of it.
+        """
+        while self.busy:
+            try:
+                await asyncio.to_thread(cancel)
+            except Exception as error:
+                log.info("what runs can't be cancelled: %s", error)
+            if self._last is not None:
+                await asyncio.wait([self._last], timeout=_CANCEL_EVERY_S)
 
     @property
     def busy(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
@@ -64,8 +64,8 @@ class Asking:
                 continue  # a task went meanwhile: its store isn't among the open ones any more, or is opened anew
             copies = [self._copy(partition, store) for partition, store in open_stores.items()]
             lacking = [partition for partition in question.partitions if partition not in open_stores]
-            return Answer(page.rows, page.until, copies, [self._missing(question, each) for each in lacking])
-        return Answer([], None, [], [self._missing(question, partition) for partition in question.partitions])
+            return Answer(page.rows, page.until, copies, self._missing(question, lacking))
+        return Answer([], None, [], self._missing(question, question.partitions))
 
     async def anywhere(self, question: Question) -> Answer:
         """What is open anywhere of what is asked for."""
@@ -102,13 +102,16 @@ class Asking:
     async def _there(self, peer: Endpoint, question: Question, partitions: list[int]) -> Answer:
         try:
             answer = await self._peers.ask(peer, msgspec.structs.replace(question, partitions=tuple(partitions)))
+            read = {copy.partition for copy in answer.copies}
+            told = read | {lack.partition for lack in answer.missing}
+            if not told.issubset(partitions) or not read.issuperset(row.partition for row in answer.rows):
+                raise PeerError("its answer makes no sense: it is of partitions that weren't asked for")
         except PeerError as error:
             why = f"{address(peer)} should have it, but: {error}; if it is dead, others get its tasks soon"
             lost = [
                 Missing(partition, why, address(peer), self._copies(question, partition)) for partition in partitions
             ]
             return Answer([], None, [], lost)
-        told = {copy.partition for copy in answer.copies} | {lack.partition for lack in answer.missing}
         answer.missing.extend(
             Missing(partition, f"{address(peer)} doesn't know it") for partition in partitions if partition not in told
         )
@@ -127,19 +130,19 @@ class Asking:
         own = self._instance.endpoint()
         return Copy(partition, store.role.value, store.lag, None if own is None else address(own))
 
-    def _missing(self, question: Question, partition: int) -> Missing:
-        """Why a partition can't be read here."""
+    def _missing(self, question: Question, partitions: Iterable[int]) -> list[Missing]:
+        """Why partitions can't be read here."""
+        opened = self._instance.open_stores(question.store)
+        coming = {store.partition: store.lag for store in opened if store.role is StoreRole.RESTORING}
+        return [self._why(question, partition, coming) for partition in partitions]
+
+    def _why(self, question: Question, partition: int, coming: Mapping[int | None, int | None]) -> Missing:
         own = self._instance.endpoint()
         owner = self._whereabouts(question, partition).owner
         if partition == GLOBAL:
             return Missing(partition, "the table is being loaded", None if own is None else address(own))
-        coming = [
-            store
-            for store in self._instance.open_stores(question.store)
-            if store.partition == partition and store.role is StoreRole.RESTORING
-        ]
-        if coming or (owner is not None and owner == own):
-            lag = coming[0].lag if coming else None
+        if partition in coming or (owner is not None and owner == own):
+            lag = coming.get(partition)
             reason = "it moves here, and its state is being restored" + (
                 "" if lag is None else f": {lag:,} records left"
             )
@@ -172,8 +175,8 @@ def _read(question: Question, stores: Sequence[OpenStore]) -> Page:
     if question.key is None and question.end is not None and question.end <= question.start:
         return Page([], None)
     if question.key is None:
-        first = question.limit + 1
-        sources = [stored_rows(each.store, _number(each), question.start, question.end, first) for each in stores]
+        wanted = question.limit + 1
+        sources = [stored_rows(each.store, _number(each), question.start, question.end, wanted) for each in stores]
         return collect(sources, question.limit, question.suffix)
     rows = []
     for each in stores:

@@ -69,7 +69,7 @@ class Peers:
             return answers.decode(body)
         except TimeoutError:
             raise PeerError(f"no answer within {self._timeout.total:g} s") from None
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise PeerError(f"its answer makes no sense: {error}") from error
         except (ClientError, OSError, ValueError, asyncio.IncompleteReadError) as error:
             raise PeerError(str(error) or type(error).__name__) from error

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from kohort.spark.serving.rows import Row
 
-__all__ = ["Answer", "Copy", "Missing", "Question", "answers", "encode", "questions"]
+__all__ = ["MAX_LIMIT", "Answer", "Copy", "Missing", "Question", "answers", "encode", "questions"]
+
+
+MAX_LIMIT: Final = 10_000
+"""The most rows that can be asked for at once."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,13 +27,13 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     store: str
-    partitions: tuple[int, ...]
+    partitions: Annotated[tuple[int, ...], msgspec.Meta(max_length=100_000)]
     stale: bool = False
     key: bytes | None = None
     start: bytes = b""
     end: bytes | None = None
     suffix: bytes | None = None
-    limit: int = 1
+    limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)] = 1
 
 
 class Copy(msgspec.Struct, frozen=True):

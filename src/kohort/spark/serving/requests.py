@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 
 from kohort.spark.serving.keys import Key, all_windows, bound, parse_key, prefix_range
 from kohort.spark.serving.queryable import StoreInfo
+from kohort.spark.serving.questions import MAX_LIMIT
 
-__all__ = ["DEFAULT_LIMIT", "MAX_LIMIT", "BadRequestError", "KeyRequest", "RangeRequest"]
+__all__ = ["DEFAULT_LIMIT", "BadRequestError", "KeyRequest", "RangeRequest"]
 
 DEFAULT_LIMIT: Final = 100
-MAX_LIMIT: Final = 10_000
 
 _OF_KEYS: Final = frozenset({"stale", "state"})
 _OF_RANGES: Final = frozenset(

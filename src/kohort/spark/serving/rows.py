@@ -21,8 +21,9 @@ MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
 MAX_SCANNED: Final = 200_000
 """Rows that are looked at for one page, where only some are wanted."""
 
-
+_FIRST: Final = 128
 _MOST_AT_ONCE: Final = 10_000
+_BYTES_AT_ONCE: Final = 1024 * 1024
 
 
 class Row(NamedTuple):
@@ -70,16 +71,20 @@ def joined(pages: Iterable[Page], limit: int) -> Page:
     return page if page.until is not None else Page(page.rows, until)
 
 
-def stored_rows(store: ReadableStore, partition: int, start: bytes, end: bytes | None, first: int) -> Iterator[Row]:
-    """The rows of a partition of a store, read as they are asked for: `first` of them, then more at a time."""
-    size = first
+def stored_rows(store: ReadableStore, partition: int, start: bytes, end: bytes | None, wanted: int) -> Iterator[Row]:
+    """The rows of a partition of a store, read as they are asked for: few of them, then more at a time.
+
+    However large they are, about a MiB of them is in memory, once it is known how large they are.
+    """
+    size = min(wanted, _FIRST)
     while True:
         table = store.scan(start, end, size)
         keys, values = table.column("key").to_pylist(), table.column("value").to_pylist()
         yield from map(Row, keys, values, repeat(partition))
         if len(keys) < size:
             return
-        start, size = keys[-1] + b"\0", min(4 * size, _MOST_AT_ONCE)
+        start = keys[-1] + b"\0"
+        size = max(1, min(4 * size, _MOST_AT_ONCE, _BYTES_AT_ONCE * size // max(table.nbytes, 1)))
 
 
 def shown_key(key: bytes, is_json: bool) -> msgspec.Raw | str:

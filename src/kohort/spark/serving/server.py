@@ -167,7 +167,7 @@ class QueryServer:
             return _failure(415, "unsupported media type", f"instances ask in {MESSAGE_PACK}")
         try:
             question = questions.decode(await request.read())
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadRequestError(f"no question: {error}") from error
         answer = await self._asking.here(question)
         return web.Response(body=encode(answer), content_type=MESSAGE_PACK)

@@ -120,13 +120,18 @@ class StateDirectory:
                     found[task] = stores
             return found
 
-    def remove(self, task: TaskId) -> None:
-        """Delete a task's stores, which are closed first if need be."""
+    def remove(self, task: TaskId) -> bool:
+        """Delete a task's stores, unless one of them is open; whether they are gone.
+
+        Raises:
+            StateError: the directory is closed.
+        """
         with self._mutex:
             self._check_open()
-            for key in [key for key in self._open if key[0] == str(task)]:
-                self._open.pop(key).close()
+            if any(owner == str(task) and not store.closed for (owner, _), store in self._open.items()):
+                return False
             shutil.rmtree(self.path / _file_name(str(task)), ignore_errors=True)
+            return True
 
     def close(self) -> None:
         """Close all stores, and let other processes have the directory. May be called twice."""

@@ -11,7 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.jobs.errors import AggregationError
-from kohort.spark.jobs.stages.common import KEY, PARTITION, RECORDS, TIMESTAMP, Place, on_time, settled, split_number
+from kohort.spark.jobs.stages.common import (
+    KEY,
+    MERGING,
+    PARTITION,
+    RECORDS,
+    TIMESTAMP,
+    Place,
+    on_time,
+    settled,
+    task_number,
+)
 from kohort.spark.jobs.stages.priors import Priors
 from kohort.spark.jobs.stages.rows import Stage
 from kohort.spark.jobs.wire_text import read_objects, unwire
@@ -49,7 +59,7 @@ class ArrowAggregating:
 
 
 def arrow_aggregate_stage(place: Place, aggregating: ArrowAggregating) -> Stage:
-    """A stage over rows with `_partition`, `_key` and `_timestamp`, all of a partition's in one split."""
+    """A stage over `_partition`, `_key`, `_timestamp`, then the columns, in order. A partition is all in one task."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return settled(_run(place, aggregating, batches))
@@ -58,18 +68,18 @@ def arrow_aggregate_stage(place: Place, aggregating: ArrowAggregating) -> Stage:
 
 
 def _run(place: Place, what: ArrowAggregating, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    split = split_number()
     task = place.line.work(place.lane, 0, 1)
     read = Read()
     given = [batch for batch in batches if batch.num_rows]
     if given:
         rows = pa.Table.from_batches(given).combine_chunks()
+        rows = rows.rename_columns([PARTITION, KEY, TIMESTAMP, *what.rows.names])
         rows = _drop_late(rows, what, task, read)
         for partition in pc.unique(rows.column(PARTITION)).to_pylist():
             mine = rows.filter(pc.equal(rows.column(PARTITION), partition)).combine_chunks()
             yield from aggregate(place, what, partition, mine)
     if read.late:
-        place.line.report(place.lane, task.run, place.branch, split, "priors", read)
+        place.line.report(place.lane, task.run, place.branch, task_number(), MERGING, read)
 
 
 def aggregate(place: Place, what: ArrowAggregating, partition: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:

@@ -24,6 +24,10 @@ KEY: Final = "_key"
 RECORDS: Final = "_records"
 """BIGINT: how many rows went into a partial; 0 for prior values."""
 
+READING: Final = "rows"
+MERGING: Final = "priors"
+"""What stages are called in reports: those that read records, and those that bring in what the store has."""
+
 _CHUNK_ROWS: Final = 65_536
 _CHUNK_BYTES: Final = 32 * 1024 * 1024
 
@@ -55,8 +59,22 @@ class Chunk:
         return self.records.column("timestamp").cast(pa.int64())
 
 
-def split_number() -> int:
-    """Which of the job's tasks this is."""
+def numbered(number: int) -> str:
+    """What a column of the user's is called on its way into a stage: `mapInArrow` can't take names with dots."""
+    return f"_{number}"
+
+
+def splits_of(batches: Iterator[pa.RecordBatch]) -> list[int]:
+    """The splits that a reading stage is given: rows of `Plans.source`, which say it themselves.
+
+    Spark's task number isn't it: a transform may unite a stream with itself, or coalesce it, so that a task has another
+    number, or several splits.
+    """
+    return [split for batch in batches for split in batch.column(0).to_pylist()]
+
+
+def task_number() -> int:
+    """Which of the Spark stage's tasks this is."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

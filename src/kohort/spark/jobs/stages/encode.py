@@ -23,7 +23,7 @@ class Encoding:
 
 
 def encode_stage(encoding: Encoding) -> Stage:
-    """A stage from `_key`, `_timestamp` and columns to `_key`, `value`, `_timestamp`."""
+    """A stage from `_key`, `_timestamp` and then the columns, in order, to `_key`, `value`, `_timestamp`."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return settled(_encode(encoding, batch) for batch in batches if batch.num_rows)
@@ -32,8 +32,8 @@ def encode_stage(encoding: Encoding) -> Stage:
 
 
 def _encode(encoding: Encoding, batch: pa.RecordBatch) -> pa.RecordBatch:
-    names = [name for name in batch.schema.names if name not in (KEY, TIMESTAMP)]
-    values = _encoder(encoding).encode(batch.select(names))
+    names = spark_schema(encoding.schema).names
+    values = _encoder(encoding).encode(pa.RecordBatch.from_arrays(batch.columns[2:], names=names))
     return pa.RecordBatch.from_arrays(
         [batch.column(KEY), values, batch.column(TIMESTAMP)], names=[KEY, "value", TIMESTAMP]
     )

@@ -12,7 +12,9 @@ from kohort.client.config import ClientConfig
 from kohort.spark.jobs.errors import StoredValueError
 from kohort.spark.jobs.stages.common import (
     KEY,
+    MERGING,
     PARTITION,
+    READING,
     RECORDS,
     TIMESTAMP,
     Place,
@@ -20,7 +22,8 @@ from kohort.spark.jobs.stages.common import (
     on_time,
     read_chunks,
     settled,
-    split_number,
+    splits_of,
+    task_number,
     window_starts,
 )
 from kohort.spark.jobs.stages.rows import Stage
@@ -61,9 +64,7 @@ def partials_stage(place: Place, servers: ClientConfig, priors: Priors) -> Stage
     """A stage that reads partials of whole partitions, and adds the prior values of their keys."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in batches:
-            pass
-        return settled(_read(place, servers, priors))
+        return settled(batch for split in splits_of(batches) for batch in _read(place, split, servers, priors))
 
     return stage
 
@@ -77,8 +78,7 @@ def priors_stage(place: Place, priors: Priors) -> Stage:
     return stage
 
 
-def _read(place: Place, servers: ClientConfig, priors: Priors) -> Iterator[pa.RecordBatch]:
-    split = split_number()
+def _read(place: Place, split: int, servers: ClientConfig, priors: Priors) -> Iterator[pa.RecordBatch]:
     # No partition is divided: the prior value of a key must be added once.
     task = place.line.work(place.lane, split, place.splits, whole=True)
     read = Read()
@@ -97,11 +97,10 @@ def _read(place: Place, servers: ClientConfig, priors: Priors) -> Iterator[pa.Re
             yield batch
             keys = pa.table(batch.select([PARTITION, KEY])).group_by([PARTITION, KEY]).aggregate([]).combine_chunks()
             yield from _found(place, priors, keys.column(PARTITION), keys.column(KEY))
-    place.line.report(place.lane, task.run, place.branch, split, "rows", read)
+    place.line.report(place.lane, task.run, place.branch, split, READING, read)
 
 
 def _add(place: Place, priors: Priors, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    split = split_number()
     task = place.line.work(place.lane, 0, 1)
     read = Read()
     for given in batches:
@@ -110,7 +109,7 @@ def _add(place: Place, priors: Priors, batches: Iterator[pa.RecordBatch]) -> Ite
             yield batch
             yield from _found(place, priors, batch.column(PARTITION), batch.column(KEY))
     if read.late:
-        place.line.report(place.lane, task.run, place.branch, split, "priors", read)
+        place.line.report(place.lane, task.run, place.branch, task_number(), MERGING, read)
 
 
 def _drop_late(batch: pa.RecordBatch, priors: Priors, task: Task, read: Read) -> pa.RecordBatch:

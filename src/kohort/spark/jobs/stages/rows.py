@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from kohort.client.config import ClientConfig
 from kohort.spark.jobs.stages.common import (
     PARTITION,
+    READING,
     TIMESTAMP,
     Chunk,
     Place,
@@ -20,7 +21,7 @@ from kohort.spark.jobs.stages.common import (
     note_times,
     read_chunks,
     settled,
-    split_number,
+    splits_of,
 )
 from kohort.spark.jobs.wire_text import read_objects
 from kohort.spark.jobs.work import Read
@@ -42,6 +43,7 @@ class RowsReading:
         on_error: whether unreadable records end the job, are counted, or are reported with their content.
         timestamps: whether `_timestamp` is wanted.
         table: whether records without a value are rows too, with their keys in `_tombstone`.
+        whole: whether all of a partition is read in one split.
     """
 
     servers: ClientConfig
@@ -52,22 +54,20 @@ class RowsReading:
     on_error: Literal["fail", "drop", "dead"]
     timestamps: bool
     table: bool
+    whole: bool = False
 
 
 def rows_stage(place: Place, reading: RowsReading) -> Stage:
     """A stage that reads its split of the lane's work: the columns, then `_partition`, and what else is wanted."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in batches:
-            pass
-        return settled(_read(place, reading))
+        return settled(batch for split in splits_of(batches) for batch in _read(place, split, reading))
 
     return stage
 
 
-def _read(place: Place, reading: RowsReading) -> Iterator[pa.RecordBatch]:
-    split = split_number()
-    task = place.line.work(place.lane, split, place.splits)
+def _read(place: Place, split: int, reading: RowsReading) -> Iterator[pa.RecordBatch]:
+    task = place.line.work(place.lane, split, place.splits, whole=reading.whole)
     read = Read()
     for chunk in read_chunks(task, reading.servers, read):
         batch = _decode(chunk, reading, read)
@@ -75,7 +75,7 @@ def _read(place: Place, reading: RowsReading) -> Iterator[pa.RecordBatch]:
             yield batch
         if read.dead.num_rows and reading.on_error == "fail":
             break
-    place.line.report(place.lane, task.run, place.branch, split, "rows", read)
+    place.line.report(place.lane, task.run, place.branch, split, READING, read)
 
 
 def _decode(chunk: Chunk, reading: RowsReading, read: Read) -> pa.RecordBatch:
@@ -84,6 +84,9 @@ def _decode(chunk: Chunk, reading: RowsReading, read: Read) -> pa.RecordBatch:
     if reading.table and values.null_count:
         empty = values.is_null()
         gone = _only(chunk, empty)
+        keyed = gone.records.column("key").is_valid()
+        read.dropped += len(keyed) - keyed.true_count
+        gone = _only(gone, keyed)
         chunk = _only(chunk, pc.invert(empty))
         values = chunk.records.column("value")
     columns, kept = _columns(chunk, values, reading, read)
@@ -133,7 +136,7 @@ def _tombstones(gone: Chunk, reading: RowsReading) -> pa.RecordBatch:
     columns[PARTITION] = gone.partitions
     if reading.timestamps:
         columns[TIMESTAMP] = gone.times
-    columns[TOMBSTONE] = pc.fill_null(gone.records.column("key"), b"").cast(pa.string(), safe=False)
+    columns[TOMBSTONE] = gone.records.column("key").cast(pa.string(), safe=False)
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
@@ -142,8 +145,10 @@ def _only(chunk: Chunk, mask: pa.Array) -> Chunk:
 
 
 def _millis(times: pa.Array) -> pa.Array:
-    """Timestamps as ms since 1970, rounded down."""
-    if times.type.tz is None:
+    """Timestamps, or their wire type, as ms since 1970, rounded down."""
+    if pa.types.is_integer(times.type):
+        times = times.cast(pa.timestamp("us", "UTC"))
+    elif times.type.tz is None:
         times = times.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
     return pc.floor_temporal(times, unit="millisecond").cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
 
