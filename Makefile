@@ -77,6 +77,7 @@ bench-pipeline: $(READY) ## The pipeline beside Structured Streaming, Kafka Stre
 
 ROUNDS ?= 20
 chaos: $(READY) ## The pipeline under fire: instances killed and paused, the broker restarted: make chaos ROUNDS=20
+	@KOHORT_ALL_FAULTS=1 $(BIN)/pytest -n $(WORKERS) tests/spark/running/test_faults.py tests/spark/state
 	@$(BIN)/python -m tests.chaos --rounds $(ROUNDS)
 
 scale: $(READY) ## The pipeline scaled from one instance to three and back, with warm-ups

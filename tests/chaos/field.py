@@ -83,6 +83,7 @@ class Field:
         self.directory = directory
         self.flights: list[Flight] = []
         self._stack = ExitStack()
+        self._instances: list[Instance] = []
         self._failed: list[KafkaError] = []
         servers = server.bootstrap_servers
         admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
@@ -106,7 +107,8 @@ class Field:
     def instance(self, name: str, *options: str) -> Instance:
         """Start an instance; it's killed in the end, if it still runs."""
         made = Instance(self.directory / name, self.server.bootstrap_servers, "--application-id", APPLICATION, *options)
-        return self._stack.enter_context(made)
+        self._instances.append(self._stack.enter_context(made))
+        return made
 
     def send(self, flights: Sequence[Flight], seconds: float) -> Iterator[float]:
         """Send flights evenly over some time, and give the seconds that have passed, a few times a second."""
@@ -130,7 +132,7 @@ class Field:
         if self._failed:
             return [f"{len(self._failed)} flights couldn't be sent: {self._failed[0]}"]
         deadline = time.monotonic() + patience
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and any(instance.runs for instance in self._instances):
             self.results.read()
             if not self.results.differences(self.flights):
                 self.results.read(2)  # and nothing follows that changes it

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 pytest.importorskip("pyspark")
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from kohort.spark import (
     DeadLetter,
@@ -34,6 +39,7 @@ from kohort.spark import (
     variance,
     window,
 )
+from kohort.spark.formats import decoder, encoder
 from kohort.spark.program.compiled import (
     Aggregate,
     AggregateSpec,
@@ -88,7 +94,13 @@ def rows(spark: SparkSession) -> DataFrame:
             values = [None] * 5
         values[3] = None if values[3] is None else Decimal(str(values[3]))
         made.append((key, *values, some(at)))
-    return spark.createDataFrame(made, ROWS).cache()
+    return frame(spark, made)
+
+
+def frame(spark: SparkSession, made: list[tuple[Any, ...]]) -> DataFrame:
+    """Rows of ROWS. By way of Arrow, which takes no Python worker: those need seconds to start."""
+    schema = to_arrow_schema(StructType.fromDDL(ROWS), timezone="UTC")
+    return spark.createDataFrame(pa.table([list(column) for column in zip(*made, strict=True)], schema=schema))
 
 
 def longest() -> Any:
@@ -165,13 +177,12 @@ def test_partials_of_any_split_merge_to_the_aggregate_of_all_rows(spark: SparkSe
     data = rows(spark)
     # Three rounds, as three epochs: partials of a few rows each, merged with what was merged before.
     split = data.withColumn("split", F.abs(F.hash("b", "at", "d")) % 7)
-    partials = split.groupBy("k", "split").agg(*spec.partial_columns()).cache()
-    early = partials.where("split < 4").groupBy("k").agg(*spec.merge_columns())
-    prior = early.unionByName(
-        spark.createDataFrame([("b",), ("new",)], "k STRING"), allowMissingColumns=True
-    )  # nulls: no prior state
-    late = partials.where("split >= 4").drop("split")
-    merged = prior.unionByName(late).groupBy("k").agg(*spec.merge_columns())
+    partials = split.groupBy("k", "split").agg(*spec.partial_columns()).toArrow()
+    partials = partials.cast(pa.schema([each.with_nullable(True) for each in partials.schema]))
+    without = pa.Table.from_pylist([{"k": "b"}, {"k": "new"}], partials.schema)  # nulls: no prior state
+    early = spark.createDataFrame(partials.filter(pc.field("split") < 4)).groupBy("k").agg(*spec.merge_columns())
+    late = spark.createDataFrame(pa.concat_tables([partials.filter(pc.field("split") >= 4), without])).drop("split")
+    merged = early.union(late).groupBy("k").agg(*spec.merge_columns())
     assert [(each.name, each.dataType.simpleString()) for each in merged.schema.fields[1:]] == [
         (name, kind.simpleString()) for name, kind in spec.state_columns
     ]
@@ -193,7 +204,7 @@ def test_a_single_partial_is_the_aggregate_already(spark: SparkSession) -> None:
     stream = app.stream("t", schema=ROWS, event_time="at")
     stream.group_by("k").aggregate("all", n=count(), sd=stddev("i"), p=approx_percentile("i", 0.5), l=collect("i", 2))
     spec = spec_of(app, spark, "all")
-    one = spark.createDataFrame([("a", 4, 1, 1.0, None, "x", START)], ROWS)
+    one = frame(spark, [("a", 4, 1, 1.0, None, "x", START)])
     row = one.groupBy("k").agg(*spec.partial_columns()).select(*spec.finish_columns()).first()
     assert row is not None
     assert row.asDict() == {"n": 1, "sd": None, "p": 4, "l": [4]}
@@ -257,7 +268,7 @@ Topologies:
     Processor: KSTREAM-TRANSFORM-0000000003 (stores: [])
       --> KSTREAM-JOIN-0000000004
       <-- KSTREAM-SOURCE-0000000002
-    Processor: KSTREAM-JOIN-0000000004 (stores: [])
+    Processor: KSTREAM-JOIN-0000000004 (stores: [airlines])
       --> KSTREAM-SINK-0000000005, KSTREAM-COMBINE-0000000006
       <-- KSTREAM-TRANSFORM-0000000003
     Sink: KSTREAM-SINK-0000000005 (topic: late)
@@ -307,6 +318,35 @@ def test_the_key_is_known_as_long_as_its_columns_pass_through(
     assert len(program.parts) == (1 if in_place else 2)
     spec = program.parts[-1].aggregates[0]
     assert spec.route is (Route.TEXT if in_place else Route.JSON)
+
+
+def test_avro_is_read_with_all_that_was_written(spark: SparkSession) -> None:
+    app = an_app()
+    app.stream("t", schema="a INT, b STRING, c DOUBLE", format="avro").group_by("b").aggregate("n", n=count())
+    source = app.compile(spark).sources[0]
+    whole = pa.table({"a": pa.array([1], pa.int32()), "b": ["x"], "c": [2.0]})
+    values = encoder("avro", source.schema).encode(whole)
+    used = StructType([source.schema["b"]])  # as the plan has it
+    assert decoder("avro", used, source.avro_schema).decode(values).columns.to_pylist() == [{"b": "x"}]
+
+
+def test_joins_are_described_as_kafka_streams_does(spark: SparkSession) -> None:
+    app = an_app()
+    flights = app.stream("flights", schema=FLIGHT, key="carrier")
+    airlines = app.table("airlines", schema=AIRLINE, key="carrier")
+    airports = app.global_table("airports", schema="origin STRING, city STRING", key="origin")
+    flights.join(airlines, how="left").join(airports).to("x")
+    described = app.describe(spark)
+    assert "Processor: KSTREAM-LEFTJOIN-0000000003 (stores: [airlines])" in described
+    assert "Processor: KSTREAM-JOIN-0000000004 (stores: [])" in described
+    assert described.endswith(
+        "  Sub-topology: 1 for global store (will not generate tasks)\n"
+        "    Source: KSTREAM-SOURCE-0000000006 (topics: [airports])\n"
+        "      --> KTABLE-SOURCE-0000000007\n"
+        "    Processor: KTABLE-SOURCE-0000000007 (stores: [airports])\n"
+        "      --> none\n"
+        "      <-- KSTREAM-SOURCE-0000000006\n"
+    )
 
 
 def test_repartitioned_rows_are_keyed_anew_and_joined(spark: SparkSession) -> None:
@@ -376,6 +416,10 @@ def _flights(app: StreamsApp, **more: Any) -> Any:
 
 def _own(app: StreamsApp, own: Any) -> Any:
     return _flights(app).group_by("origin").aggregate("d", x=own)
+
+
+def _avro(field: str) -> str:
+    return json.dumps({"type": "record", "name": "r", "fields": [{"name": field, "type": "int"}]})
 
 
 WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
@@ -479,6 +523,56 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "a column of Kohort's own": (
         lambda app: _flights(app).transform(lambda df: df.withColumn("_window", F.lit(1))).to("x"),
         r"transform\(lambda\): a column can't be called '_window', as one of Kohort's own",
+    ),
+    "a column of Kohort's own, but for its case": (
+        lambda app: _flights(app).transform(lambda df: df.withColumn("_Window", F.lit(1))).to("x"),
+        r"a column can't be called '_Window', as one of Kohort's own",
+    ),
+    "a transform that makes a column twice": (
+        lambda app: _flights(app).transform(lambda df: df.select("*", F.lit(1).alias("Origin"))).to("x"),
+        r"transform\(lambda\): the column 'origin' is there twice",
+    ),
+    "a transform that leaves nothing": (
+        lambda app: _flights(app).transform(lambda df: df.select("_partition")).to("x"),
+        r"to\('x'\): there is no column left to write",
+    ),
+    "a type that no format has": (
+        lambda app: app.stream("t", schema="a INT, v VARIANT").to("x"),
+        r"^stream 't': v: variant can't be read or written$",
+    ),
+    "a type of tables": (
+        lambda app: app.stream("t", schema="a STRUCT<b: VARCHAR(3)>").to("x"),
+        r"^stream 't': a is STRUCT<B:VARCHAR\(3\)>, which only tables have: write STRING",
+    ),
+    "a type that can't be repartitioned": (
+        lambda app: (
+            _flights(app)
+            .transform(lambda df: df.withColumn("v", F.parse_json("carrier")))
+            .repartition("origin")
+            .to("x")
+        ),
+        r"^stream 'flights', to a repartition topic: v: variant can't be",
+    ),
+    "a state that can't be kept": (
+        lambda app: (
+            _flights(app)
+            .transform(lambda df: df.withColumn("v", F.expr("interval 1 day")))
+            .group_by("origin")
+            .aggregate("d", x=max_("v"))
+        ),
+        r"aggregate\('d'\): x: interval day can't be read or written",
+    ),
+    "a key of structs": (
+        lambda app: app.table("t", schema="a STRUCT<b: INT>", key="a"),
+        r"^table 't': key 'a' is STRUCT<B:INT>, which no record's key holds",
+    ),
+    "Avro of other columns": (
+        lambda app: app.stream("t", schema="a INT", format="avro", avro_schema=_avro("b")).to("x"),
+        r"^stream 't': format=\"avro\": the Avro schema has no field a, but b$",
+    ),
+    "Avro of columns that aren't there": (
+        lambda app: app.stream("t", schema="a INT").to("x", format="avro", schema=_avro("b")),
+        r"^stream 't': to\('x'\): the Avro schema has fields that the columns lack: b$",
     ),
     "text of two columns": (
         lambda app: _flights(app).to("x", format="string"),

@@ -7,6 +7,7 @@ import asyncio
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StringType, StructField, StructType
 
 from kohort.client import Producer
 from kohort.spark.datasource import KohortDataSource
@@ -57,6 +58,19 @@ def test_offsets_that_are_not_there(kohort_fresh_broker: Broker) -> None:
     with pytest.raises(ValueError, match="topic t has no partition 3, only 0 to 0"):
         made = source(kohort_fresh_broker, assign='{"t": [3]}')
         made.reader(made.schema()).partitions()
+
+
+def test_a_partition_that_is_named_twice_is_read_once(kohort_fresh_broker: Broker) -> None:
+    asyncio.run(write(kohort_fresh_broker, "t", pa.table({"value": [b"x"] * 5})))
+    for options in ({"subscribe": "t, t"}, {"assign": '{"t": [0, 0]}'}):
+        made = source(kohort_fresh_broker, **options)
+        assert len(made.reader(made.schema()).partitions()) == 1
+
+
+def test_a_producer_setting_that_is_no_number() -> None:
+    made = KohortDataSource({"servers": "localhost:9092", "topic": "t", "kafka.batch.size": "16k"})
+    with pytest.raises(ValueError, match=r"option kafka\.batch\.size='16k' should be a number"):
+        made.writer(StructType([StructField("value", StringType())]), overwrite=False)
 
 
 def test_ranges_are_divided_evenly_and_wholly() -> None:

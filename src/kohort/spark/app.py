@@ -79,7 +79,13 @@ class StreamsApp:
             ProgramError: arguments that can't be, or a topic that is read already.
         """
         source = self._source(
-            "stream", topic, schema, format, () if key is None else column_names("key", key), on_error, avro_schema
+            "stream",
+            topic,
+            schema,
+            format,
+            () if key is None else column_names(f"stream {topic!r}: key", key),
+            on_error,
+            avro_schema,
         )
         if offset_reset not in ("earliest", "latest"):
             raise ProgramError(f'stream {topic!r}: offset_reset={offset_reset!r}: "earliest" or "latest"')
@@ -219,8 +225,10 @@ class StreamsApp:
         policy = self.settings.on_error if on_error is None else on_error
         if not isinstance(policy, ErrorPolicy):
             raise ProgramError(f'{where}: on_error={on_error!r}: give Fail(), Drop() or DeadLetter("a topic")')
-        if isinstance(policy, DeadLetter) and policy.topic == topic:
-            raise ProgramError(f"{where}: its dead letters can't go to the topic itself: they would come back")
+        if isinstance(policy, DeadLetter):
+            check_name(f"{where}: DeadLetter(topic)", policy.topic)
+            if policy.topic == topic:
+                raise ProgramError(f"{where}: its dead letters can't go to the topic itself: they would come back")
         for each in self._graph.sources:
             source = each.source if isinstance(each, TableDef) else each
             if source.topic == topic:

@@ -138,6 +138,23 @@ def test_faults_are_named() -> None:
     assert result.good.to_pylist() == [5]
 
 
+def test_faults_of_nested_records_are_named() -> None:
+    avro = {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": "a", "type": {"type": "array", "items": ["null", "int"]}}],
+    }
+    kind = spark.ArrayType(spark.IntegerType(), containsNull=False)
+    made = decoder("avro", spark.StructType([spark.StructField("a", kind)]), json.dumps(avro))
+    found = made.decode(pa.array([b"\x02\x02\x06\x00", b"\x02\x00\x00", b"", b"\x02\x02"], pa.binary()))
+    assert found.columns.to_pylist() == [{"a": [3]}]
+    assert dict(found.errors) == {
+        1: "no Avro of this schema: a: there is a null within, where none is allowed",
+        2: "no Avro of this schema: the value ends within it",
+        3: "no Avro of this schema: the value ends within it",
+    }
+
+
 def test_by_default_it_reads_what_spark_writes_and_nested_columns() -> None:
     inner = spark.StructType([spark.StructField("q", spark.StringType())])
     schema = spark.StructType(

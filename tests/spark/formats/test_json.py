@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import re
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -227,6 +229,40 @@ def test_decimals() -> None:
     rows, errors = decoded(schema, b'{"p": 1.5}', b'{"p": "123.45"}', b'{"p": 1.555}', b'{"p": 1000}', b'{"p": null}')
     assert [None if row is None else str(row["p"]) for row in rows] == ["1.50", "123.45", None, None, "None"]
     assert errors[2] == "p: a number for decimal(5,2) is wanted, not 1.555"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1e-999999999", "1e999999999", "1e-77", "1e-39", "0e-99", "0e99", "-0.0", "1.230", "12e1", '"12.5"', '"1e2"',
+        '"1_0"', '" 1"', '"１"', '""', '"."', '"1\\u0030"', "11140929885803050796750890380090991969",
+        "785098694901509990303000.0641999900919e+5", "99999999999999999999.999999999999999999", "-" + "9" * 38,
+        "0." + "0" * 37 + "1", "9" * 39, "123456789012345678", "1234567890123456789",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(("precision", "scale"), [(5, 2), (18, 0), (19, 1), (38, 0), (38, 18), (38, 38)])
+def test_decimals_are_exact_or_refused(text: str, precision: int, scale: int) -> None:
+    plain = json.loads(text, parse_float=str, parse_int=str)
+    expected = None
+    if re.fullmatch("[-+]?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?", plain, re.ASCII):
+        sign, digits, power = Decimal(plain).as_tuple()
+        shift = int(power) + scale
+        if not any(digits):
+            expected = Decimal(0)
+        elif abs(shift) < 100:
+            units = int("".join(map(str, digits))) * 10 ** max(shift, 0)
+            whole, rest = divmod(units, 10 ** max(-shift, 0))
+            if not rest and whole < 10**precision:
+                expected = Decimal((sign, tuple(map(int, str(whole))), -scale))
+    found = one("p", spark.DecimalType(precision, scale), f'{{"p":{text}}}')
+    assert found == expected if expected is not None else str(found).startswith("p: a number for decimal(")
+
+
+def test_keys_of_maps() -> None:
+    numbers = spark.MapType(spark.IntegerType(), spark.IntegerType())
+    assert one("m", numbers, '{"m":{"1":2}}') == [(1, 2)]
+    assert one("m", numbers, '{"m":{"a":2}}') == "m: the key 'a': a whole number is wanted, not \"a\""
+    assert one("m", spark.MapType(spark.VarcharType(3), spark.IntegerType()), '{"m":{"a":2}}') == [("a", 2)]
 
 
 def test_columns_that_may_not_be_null() -> None:

@@ -51,6 +51,11 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "a policy that isn't": (lambda app: stream(app, on_error="drop"), r"on_error='drop': give Fail\(\), Drop\(\)"),
     "dead letters that come back": (lambda app: stream(app, on_error=DeadLetter("flights")), "they would come back"),
     "a schema registry's": (lambda app: stream(app, avro_schema="{}"), 'avro_schema is for format="avro", not "json"'),
+    "a key that is no name": (lambda app: stream(app, key=5), "stream 'flights': key: takes names of columns, not 5"),
+    "dead letters nowhere": (
+        lambda app: stream(app, on_error=DeadLetter("a/b")),
+        r"stream 'flights': DeadLetter\(topic\)='a/b': a name is made of letters",
+    ),
     "a key twice": (lambda app: stream(app, key=("origin", "origin")), "key: 'origin' is named twice"),
     "a name with blanks": (
         lambda app: app.table("t", schema=SCHEMA, key="origin", name="my table"),
@@ -85,7 +90,15 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     ),
     "a result called as the group": (
         lambda app: stream(app).group_by("origin").aggregate("n", origin=count()),
-        "'origin' is grouped by; give the aggregate another name",
+        "'origin' is grouped by; give 'origin' another name",
+    ),
+    "a result called as the group, but for its case": (
+        lambda app: stream(app).group_by("origin").aggregate("n", Origin=count()),
+        "'origin' is grouped by; give 'Origin' another name",
+    ),
+    "results that differ by their case": (
+        lambda app: stream(app).group_by("origin").aggregate("a", n=count(), N=count()),
+        "'n' and 'N' are one name for Spark",
     ),
     "emitted at close, without a window": (
         lambda app: stream(app).group_by("origin").aggregate("n", emit="close", n=count()),
@@ -126,7 +139,12 @@ def test_what_is_told_at_once(name: str) -> None:
         ({"application_server": "here"}, "application_server='here': HOST:PORT, where other instances reach this one"),
         ({"bootstrap_servers": "nowhere:0"}, "bootstrap_servers: "),
         ({"on_error": "drop"}, "on_error='drop'"),
-        ({"replication_factor": 0}, "replication_factor=0: 1 or more, or -1"),
+        ({"replication_factor": 0}, "replication_factor=0 must be a whole number, 1 or more; or -1"),
+        ({"replication_factor": "3"}, "replication_factor='3' must be a whole number"),
+        ({"state_dir": 5}, "state_dir=5 must be a path"),
+        ({"client_tags": {"zone": 1}}, "client_tags={'zone': 1}: names and values"),
+        ({"application_server": 8080}, "application_server=8080 must be a text"),
+        ({"bootstrap_servers": 9092}, 'bootstrap_servers=9092: "HOST:PORT'),
     ],
 )
 def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import uuid
@@ -23,12 +24,18 @@ STEPS = (
 )  # fmt: skip
 """Those of taking a task on, and those of an epoch, in their order."""
 
+# The usual run has those where most can go wrong: between the members' offsets, the commit and the stores.
+ALL = os.environ.get("KOHORT_ALL_FAULTS") == "1"
+KILLED = STEPS if ALL else ("known", "sent {app}-counts-changelog", "committed")
+PAUSED = STEPS if ALL else ("restored", "offsets")
+BROKER = ("killed", "restarted") if ALL else ("killed",)
+
 
 def _times(step: str) -> int:
     return 2 if step in ("taking", "known", "restored") else 3
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", KILLED)
 def test_killed(kohort_broker: Broker, tmp_path: Path, step: str) -> None:
     """It dies, and another one takes over; with its state for every other step."""
 
@@ -45,7 +52,7 @@ def test_killed(kohort_broker: Broker, tmp_path: Path, step: str) -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", PAUSED)
 def test_paused(kohort_broker: Broker, tmp_path: Path, step: str) -> None:
     """It is paused beyond its session; another one takes its tasks and goes on; then it wakes up."""
 
@@ -67,7 +74,7 @@ def test_paused(kohort_broker: Broker, tmp_path: Path, step: str) -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("how", ["killed", "restarted"])
+@pytest.mark.parametrize("how", BROKER)
 def test_the_broker_goes_and_comes_back(kohort_broker_process: BrokerProcess, tmp_path: Path, how: str) -> None:
     """Twice, in the middle of whatever two instances are at; they wait, and go on by themselves."""
 

@@ -13,6 +13,7 @@ from kohort.client.cluster import Cluster
 from kohort.client.config import client_config
 from kohort.client.producer import Producer
 from kohort.client.streams_member import Subtopology, Topology
+from kohort.client.types import TopicPartition
 from kohort.spark.jobs.work import DEAD_SCHEMA, ROWS_SCHEMA, Emitted, Read, Work
 from kohort.spark.reading.reader import RangeReader
 from kohort.spark.running.blueprint import Blueprint, GlobalTable
@@ -102,6 +103,52 @@ def test_global_tables(kohort_broker: Broker, tmp_path: Path) -> None:
                 jobs.close()
                 read.append((jobs.read, len(heard.failures), [each.done for each in heard.restores][-1:]))
             assert read == [(103, 1, [True]), (2, 0, [])]
+
+    asyncio.run(scenario())
+
+
+def test_a_topic_that_was_made_anew_or_has_lost_records(kohort_broker: Broker, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        servers, topic = kohort_broker.bootstrap_servers, f"airlines-{uuid.uuid4().hex[:8]}"
+        blueprint = Blueprint("app", Topology({"0": Subtopology(source_topics=["s"])}), "p", {})
+
+        async def loaded(expected: dict[bytes, bytes | None]) -> None:
+            jobs = _Jobs(servers)
+            async with Cluster(servers) as cluster:
+                with StateDirectory(tmp_path, "app") as directory:
+                    stores, ends = OpenStores(blueprint, directory), Ends(cluster, pause_ms=10)
+                    tables = GlobalTables(
+                        (GlobalTable("airlines", topic, Unreadable()),), lambda: jobs, stores, cluster, ends, _Heard(),
+                        lambda reason: None,
+                    )  # fmt: skip
+                    running = asyncio.create_task(tables.run())
+                    async with asyncio.timeout(20):
+                        assert not tables.ready
+                        await tables.loaded()
+                        assert tables.ready
+                        assert {key: _get(stores, key) for key in expected} == expected
+                    running.cancel()
+                    await asyncio.wait([running])
+                    await tables.close()
+                    await ends.close()
+            jobs.close()
+
+        async with Admin(servers) as admin:
+            await admin.topics.create(topic, partitions=1)
+            async with Producer(servers) as producer:
+                for number in range(5):
+                    await producer.send(topic, b"old", key=b"k%d" % number)
+            await loaded({b"k0": b"old", b"k4": b"old"})
+            await admin.topics.delete(topic)
+            await admin.topics.create(topic, partitions=1)
+            async with Producer(servers) as producer:
+                await producer.send(topic, b"new", key=b"k0")
+            await loaded({b"k0": b"new", b"k4": None})
+            async with Producer(servers) as producer:
+                for number in range(1, 4):
+                    await producer.send(topic, b"newer", key=b"k%d" % number)
+            await admin.topics.delete_records({TopicPartition(topic, 0): 2})
+            await loaded({b"k0": None, b"k1": None, b"k2": b"newer", b"k3": b"newer"})
 
     asyncio.run(scenario())
 

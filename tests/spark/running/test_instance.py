@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kohort.client.streams.tasks import TaskId
+from kohort.spark.running import reporting
 from kohort.spark.running.instance import Instance
 from kohort.spark.running.listener import EpochDone, QuietListener, Restoring, TasksNow
 from kohort.spark.running.problems import ApplicationError
@@ -192,6 +193,31 @@ def test_cancelled_at_any_moment(kohort_broker: Broker, tmp_path: Path) -> None:
                     task.cancel()
                     await asyncio.wait([task])
         async with running(world, "one") as (_, heard, _):
+            await world.counted()
+        world.check()
+
+    run(kohort_broker, tmp_path, scenario)
+
+
+def test_the_state_of_tasks_that_others_have_is_deleted_after_a_while(
+    kohort_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reporting, "_LOOK_S", 0.1)
+
+    async def scenario(world: Instances) -> None:
+        async with world.feeding(), running(world, "one", state_cleanup_delay_ms=1_500) as (first, heard, _):
+            await until(lambda: heard.runs(4) and len(heard.epochs) > 3)
+            async with running(world, "two") as (_, other, _):
+                await until(lambda: heard.runs(2) and other.runs(2))
+                mine = {task for task in first.held if task.subtopology == "1"}
+                both = set(await asyncio.to_thread(first.directory.tasks_on_disk))
+                gone = both - mine
+                assert both > mine and set(first.tasks.left) == gone
+                await until(lambda: {TaskId.parse(each.name) for each in first.directory.path.glob("1_*")} == mine)
+                await asyncio.sleep(0.3)
+                assert not first.tasks.left
+            await until(lambda: heard.runs(4))
+        async with running(world, "one") as _:
             await world.counted()
         world.check()
 

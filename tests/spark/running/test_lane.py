@@ -384,3 +384,37 @@ def test_stopped_between_any_two_steps(step: str, how: str, monkeypatch: pytest.
         assert not world.lane._worker._thread.is_alive()
 
     run(scenario)
+
+
+def test_a_task_may_be_dropped_before_its_epoch_takes_its_first_step() -> None:
+    async def scenario() -> None:
+        world = _World()
+        world.ends.now = {S0: 5}
+        begin = world.lane._run_epoch
+
+        def dropped(*args: Any) -> Any:
+            world.lane._tasks.pop(T0)
+            return begin(*args)
+
+        world.lane._run_epoch = dropped  # type: ignore[assignment, method-assign]
+        world.lane.add(world.task(0))
+        await world.until(lambda: len(world.epochs) == 1)
+        assert not world.failures and not world.reopened
+        await world.end()
+
+    asyncio.run(scenario())
+
+
+def test_those_that_shared_an_epoch_with_one_that_was_lost_begin_from_what_is_committed() -> None:
+    async def scenario() -> None:
+        world = _World()
+        world.ends.now = {S0: 5, S1: 5}
+        world.jobs.gate.clear()
+        world.lane.add(world.task(0))
+        world.lane.add(world.task(1))
+        await world.until(lambda: world.jobs.started.is_set())
+        await world.lane.lose([T0])
+        assert world.jobs.cancelled and world.reopened == [{T0, T1}] and world.lane.tasks == ()
+        await world.end()
+
+    asyncio.run(scenario())

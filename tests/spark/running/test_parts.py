@@ -8,11 +8,12 @@ import threading
 import pytest
 
 from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.spark.program.committed import metadata
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.running.orphans import orphans, transactional_id
 from kohort.spark.running.problems import ApplicationError
 from kohort.spark.running.reporting import settings_of_group
-from kohort.spark.running.tasks import later_of, metadata, stream_time_of
+from kohort.spark.running.tasks import later_of, stream_time_of
 from kohort.spark.running.waiting import Reasons, plain
 from kohort.spark.running.worker import Worker
 

@@ -15,11 +15,17 @@ import pytest
 from kohort.client.streams.events import Endpoint, EndpointPartitions
 from kohort.client.types import TopicPartition
 from kohort.spark.serving.queryable import StoreRole
-from tests.spark.serving.fakes import PARTITIONS, Instances, partition_of, window_key
+from kohort.spark.serving.questions import Answer, Copy, Missing, encode
+from kohort.spark.serving.rows import Row, collect, stored_rows
+from tests.spark.serving.fakes import PARTITIONS, Instances, MemoryStore, partition_of, window_key
 
 JFK = partition_of("JFK")
 VALUE = b'{"n":12,"mean":3.5,"state":{"n":12,"mean.sum":"42.0"}}'
 PATH = "/stores/delays/JFK@2013-01-01T05"
+
+
+def answered(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/msgpack\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
 
 def run(test: Callable[[Instances], Awaitable[None]], count: int = 2, timeout_ms: int = 1_000) -> None:
@@ -228,6 +234,10 @@ def test_the_owner_hangs_and_somebody_else_has_a_copy() -> None:
         b"HTTP/1.1 200 OK\r\nContent-Type: application/msgpack\r\nContent-Length: 3\r\n\r\nxyz",
         b"HTTP/1.1 200 OK\r\nContent-Type: application/msgpack\r\nContent-Length: 30\r\n\r\nxyz",
         b"\x00\x00\x00\x04nonsense\r\n\r\n",
+        answered(b"\x81\xa1x" + b"\x91" * 100_000),
+        answered(encode(Answer([Row(window_key("JFK"), VALUE, JFK)], None, [], []))),
+        answered(encode(Answer([Row(window_key("JFK"), VALUE, 99)], None, [Copy(99, "active", 0, None)], []))),
+        answered(encode(Answer([], None, [], [Missing(99, "whose?")]))),
     ],
 )
 def test_the_owner_talks_nonsense(answer: bytes) -> None:
@@ -322,6 +332,23 @@ def test_thousands_of_keys_page_by_page() -> None:
     run(test)
 
 
+def test_large_values_are_read_a_few_at_a_time() -> None:
+    store, sizes = MemoryStore({b"%04d" % number: b"x" * 100_000 for number in range(1_000)}), []
+    scan = store.scan
+
+    def counting(start: bytes | None = None, end: bytes | None = None, limit: int | None = None) -> Any:
+        table = scan(start, end, limit)
+        sizes.append(table.nbytes)
+        return table
+
+    store.scan = counting  # type: ignore[method-assign]
+    page = collect([stored_rows(store, 0, b"", None, 10_001)], 10_000)
+    assert page.until is not None
+    assert max(sizes) < 13_000_000  # the first rows; how large they are isn't known before
+    assert sum(sizes) < 15_000_000
+    assert [row.key for row in stored_rows(store, 0, b"", None, 10_001)] == sorted(store.rows)
+
+
 def test_equal_keys_in_several_partitions_stay_on_one_page() -> None:
     async def test(two: Instances) -> None:
         two.own("airlines", {0: 0, 1: 1, 2: 0, 3: 1})
@@ -402,6 +429,11 @@ def test_hostile_requests() -> None:
         for body, kind, status in (
             (b"\xc1", "application/msgpack", 400),
             (b"\xdd\xff\xff\xff\xff", "application/msgpack", 400),
+            (b"\x81\xa1x" + b"\x91" * 100_000, "application/msgpack", 400),  # nested deep, in a field nobody knows
+            (encode({"store": "delays", "partitions": [0], "limit": 10_001}), "application/msgpack", 400),
+            (encode({"store": "delays", "partitions": [0], "limit": 0}), "application/msgpack", 400),
+            (encode({"store": "delays", "partitions": [0] * 10_001}), "application/msgpack", 400),
+            (encode({"store": "nobody's", "partitions": [0]}), "application/msgpack", 200),
             (b"{}", "application/json", 415),
             (b"x" * 2_000_000, "application/msgpack", 413),
         ):

@@ -10,6 +10,7 @@ from aiohttp import ClientSession
 
 from kohort.client.streams.events import Endpoint
 from kohort.spark.running.listener import Listeners
+from kohort.spark.running.problems import ApplicationError
 from kohort.spark.serving.service import Service
 from tests.spark.serving.events import epoch, tasks
 from tests.spark.serving.fakes import FakeInstance
@@ -67,7 +68,9 @@ def test_an_address_of_another_machine_and_a_port_in_use() -> None:
         await service.close()
         with socket.create_server(("127.0.0.1", 0)) as taken:
             other = Service("app", FakeInstance(), application_server=taken.getsockname(), progress=False)
-            with pytest.raises(OSError, match="in use"):
+            with pytest.raises(
+                ApplicationError, match=r'application_server="127.0.0.1:\d+": .* port is in use: give each'
+            ):
                 await other.start()
             await other.close()
 

@@ -30,8 +30,11 @@ def test_it_knows_its_tasks_and_keeps_its_process_id(tmp_path: Path) -> None:
     with StateDirectory(tmp_path, "app") as directory:
         assert uuid.UUID(directory.process_id) == first
         assert directory.tasks_on_disk() == {A: {"delays": 17}, B: {"odd/.. name": None}}
-        assert directory.open_store(A, "delays").get(b"k") == b"v"
-        directory.remove(A)
+        delays = directory.open_store(A, "delays")
+        assert delays.get(b"k") == b"v"
+        assert not directory.remove(A)
+        delays.close()
+        assert directory.remove(A)
         assert directory.tasks_on_disk() == {B: {"odd/.. name": None}}
         assert dict(directory.open_global("airlines").positions) == {0: 1}
     with StateDirectory(tmp_path, "other") as directory:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import random
 import shutil
 import signal
@@ -18,7 +19,8 @@ from rocksdict import Options, Rdict
 
 from kohort.spark.state import StateError, Store, StoreClosedError, StoreCorruptError
 from kohort.spark.state.rocks import StoreMemory
-from kohort.spark.state.store import prefix_end
+
+ALL = os.environ.get("KOHORT_ALL_FAULTS") == "1"
 
 
 def binary(*values: bytes | None) -> pa.Array:
@@ -78,27 +80,7 @@ def test_scans_have_bounds_limits_and_pages(store: Store) -> None:
     pages = list(store.pages(b"key 000001", b"key 024000"))
     assert [page.num_rows for page in pages] == [10_000, 10_000, 3_999]
     assert pa.concat_tables(pages)["key"].to_pylist() == sorted(keys.to_pylist())[1:24_000]
-    prefix = b"key 00001"
-    assert store.scan(prefix, prefix_end(prefix)).num_rows == 10
     assert 24_000 <= store.count() <= 26_000
-
-
-def test_the_end_of_a_prefix() -> None:
-    assert prefix_end(b"a") == b"b" and prefix_end(b"a\xff\xff") == b"b"
-    assert prefix_end(b"\xff") is None and prefix_end(b"") is None
-
-
-def test_removing_what_is_before_a_key(store: Store) -> None:
-    store.write(binary(b"a", b"b", b"c"), binary(b"1", b"2", b"3"), 3)
-    store.remove_before(b"c")
-    assert store.scan()["key"].to_pylist() == [b"c"] and store.position == 3
-    store.remove_before(b"b", 9)
-    assert store.position == 9
-    store.remove_before(b"\xff\xff\xff", 10)
-    store.write(binary(b"a"), binary(b"4"), 11)
-    store = again(store)
-    assert store.position == 11 and store.scan().to_pylist() == [{"key": b"a", "value": b"4"}]
-    store.close()
 
 
 def test_clearing_forgets_everything(store: Store) -> None:
@@ -154,7 +136,8 @@ def test_a_torn_file_or_garbage_is_wiped_or_found_out_when_it_is_read(
     for file in sorted(home.iterdir()):
         if not file.is_file() or file.name == "LOCK" or file.name.startswith("LOG"):
             continue
-        for kind in kinds:
+        # In the usual run each file in one way, drawn by lot.
+        for kind in kinds if ALL else [draw.choice(list(kinds))]:
             copy = tmp_path / "copy"
             shutil.copytree(home, copy)
             victim = copy / file.name
@@ -242,7 +225,7 @@ while True:
 
 def test_killed_while_it_writes_a_store_has_whole_writes_only(tmp_path: Path) -> None:
     said = 0
-    for round_number in range(3):
+    for round_number in range(3 if ALL else 2):
         child = subprocess.Popen(
             [sys.executable, "-c", _WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True, bufsize=1
         )

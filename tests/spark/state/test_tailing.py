@@ -297,8 +297,8 @@ def test_a_store_that_is_closed_or_left_or_a_tailer_that_is_closed_end_a_restore
             with pytest.raises(StoreClosedError):
                 await tailer.restore(store, log.at)
             store = log.store()
-            assert await tailer.restore(store, log.at, keep_following=True) == 2
-            assert tailer.positions() == {log.at: (2, 2)}
+            assert await tailer.restore(store, log.at) == 2
+            assert tailer.positions() == {}
             await producer.begin_transaction()
             await log._send(producer, {"a": "open"}, 0)
             await producer.flush()

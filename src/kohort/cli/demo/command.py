@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 from contextlib import suppress
@@ -34,7 +35,9 @@ def command(
         Path | None, typer.Option(metavar="DIR", help="Keeps the download. [default: ~/.cache/kohort]")
     ] = None,
     port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="The broker's; 0 for a free one.")] = 0,
-    cores: Annotated[int, typer.Option(metavar="N", min=1, help="Of Spark, for each instance.")] = 2,
+    cores: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Of Spark, for each instance. [default: half of them]")
+    ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave broker and application running, until Ctrl+C.")] = False,
 ) -> None:
     """A streams application in PySpark on a year of real flights: through a crash, to the right result.
@@ -64,7 +67,15 @@ def command(
 
     if port and not _is_free(port):
         fail(f"port {port} is taken: stop what listens there, or choose another --port", _FAILED)
-    plan = Plan(records, seconds, directory.absolute(), cache or default_cache(), port, cores, keep)
+    plan = Plan(
+        records,
+        seconds,
+        directory.absolute(),
+        cache or default_cache(),
+        port,
+        cores or max(1, (os.cpu_count() or 1) // 2),
+        keep,
+    )
     signal.signal(signal.SIGHUP, _hang_up)
     try:
         check_java()

@@ -79,7 +79,7 @@ class ReadOptions:
         options = {name.lower(): value for name, value in given.items()}
         config, others = _config(options, _READ)
         names = options.get("topic") or options.get("subscribe") or options.get("path") or ""
-        topics = tuple(each.strip() for each in names.split(",") if each.strip())
+        topics = tuple(dict.fromkeys(each.strip() for each in names.split(",") if each.strip()))
         assigned = options.get("assign")
         pattern = options.get("subscribepattern")
         if sum(bool(each) for each in (topics, assigned, pattern)) != 1:
@@ -126,7 +126,7 @@ class WriteOptions:
         if unknown:
             names = ", ".join(f"kafka.{each}" for each in _PRODUCER)
             raise ValueError(f"option kafka.{min(unknown)} means nothing to a writer; there are {names}")
-        producer = {key.replace(".", "_"): _PRODUCER[key](value) for key, value in others.items()}
+        producer = {key.replace(".", "_"): _producer_setting(key, value) for key, value in others.items()}
         return cls(config, options.get("topic") or options.get("path"), producer)
 
 
@@ -140,6 +140,13 @@ _PRODUCER: Final[dict[str, Callable[[str], Any]]] = {
     "max.block.ms": int,
     "max.request.size": int,
 }
+
+
+def _producer_setting(key: str, value: str) -> Any:
+    try:
+        return _PRODUCER[key](value)
+    except ValueError:
+        raise ValueError(f"option kafka.{key}={value!r} should be a number") from None
 
 
 def _config(options: Mapping[str, str], known: set[str]) -> tuple[ClientConfig, dict[str, str]]:
@@ -188,7 +195,7 @@ def _by_partition(name: str, text: str, least: int) -> dict[str, dict[int, int]]
 
 def _assigned(text: str) -> dict[str, tuple[int, ...]]:
     try:
-        return {str(topic): tuple(map(int, numbers)) for topic, numbers in json.loads(text).items()}
+        return {str(topic): tuple(dict.fromkeys(map(int, numbers))) for topic, numbers in json.loads(text).items()}
     except (ValueError, TypeError, AttributeError):
         raise ValueError(f'assign={text!r} should be JSON such as {{"flights": [0, 1]}}') from None
 

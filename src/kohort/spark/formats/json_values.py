@@ -199,7 +199,9 @@ def _decimal(precision: int, scale: int) -> Make:
 
     def make(value: Any) -> Decimal:
         text = value.text if isinstance(value, _Number) else value
-        if (isinstance(text, str) and _NUMBER.fullmatch(text)) or (isinstance(text, int) and not isinstance(text, bool)):
+        if (isinstance(text, str) and _NUMBER.fullmatch(text)) or (
+            isinstance(text, int) and not isinstance(text, bool)
+        ):
             try:
                 number = Decimal(text)
                 if not number or number.adjusted() < precision - scale:

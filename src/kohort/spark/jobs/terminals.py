@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
@@ -13,7 +15,7 @@ from kohort.spark.jobs.stages.arrow_aggregate import WINDOW, ArrowAggregating, a
 from kohort.spark.jobs.stages.common import KEY, PARTITION, RECORDS, TIMESTAMP, Place, numbered
 from kohort.spark.jobs.stages.encode import Encoding, encode_stage
 from kohort.spark.jobs.stages.priors import Priors, priors_stage, state_column
-from kohort.spark.jobs.wire import JSON_OPTIONS, column, from_wire, to_wire, wire_schema
+from kohort.spark.jobs.wire import JSON_OPTIONS, column, from_wire, nullable, to_wire, wire_schema
 from kohort.spark.program.compiled import AggregateSpec, Route, ToPartials, ToRows, ToTopic
 
 _LONG = T.LongType()
@@ -96,6 +98,8 @@ def aggregated_rows(rows: DataFrame, spec: AggregateSpec, place: Place) -> DataF
 
 def merged(wired: DataFrame, spec: AggregateSpec) -> DataFrame:
     """Partials and prior values in wire types (`Priors.schema`) as records of the store."""
+    # What was read can't be cast to types without nulls, which the state and results of plain rows may have.
+    spec = replace(spec, state_columns=_nullable(spec.state_columns), output_columns=_nullable(spec.output_columns))
     columns = enumerate(spec.state_columns)
     state = [from_wire(column(state_column(number)), kind).alias(name) for number, (name, kind) in columns]
     plain = wired.select(PARTITION, KEY, TIMESTAMP, *state)
@@ -155,6 +159,10 @@ def row_time(rows: DataFrame, event_time: str | None) -> Column:
     if TIMESTAMP in rows.columns:
         return column(TIMESTAMP)
     return F.lit(None).cast("bigint")
+
+
+def _nullable(columns: tuple[tuple[str, T.DataType], ...]) -> tuple[tuple[str, T.DataType], ...]:
+    return tuple((name, nullable(kind)) for name, kind in columns)
 
 
 def _state(spec: AggregateSpec) -> Column:

@@ -91,6 +91,11 @@ def from_wire(column: Column, kind: T.DataType) -> Column:
     return column.cast(kind)
 
 
+def nullable(kind: T.DataType) -> T.DataType:
+    """The type that `from_wire` gives: whatever is in it may be null, for all that Spark knows."""
+    return kind.toNullable() if isinstance(kind, _NESTED) else kind
+
+
 def wire_schema(columns: tuple[tuple[str, T.DataType], ...]) -> T.StructType:
     """The wire types of columns, as a schema."""
     return T.StructType([T.StructField(name, wire_type(kind)) for name, kind in columns])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kohort.spark.program.analysis import explained
 from kohort.spark.program.compiled import PARTITION, AggregateSpec, ArrowAggregation, Route
 from kohort.spark.program.errors import ProgramError
-from kohort.spark.program.sources import one_of, parsed_schema
+from kohort.spark.program.sources import check_types, one_of, parsed_schema
 from kohort.spark.program.streams import AggregateDef
 from kohort.spark.program.windows import WindowSpec
 
@@ -125,6 +125,8 @@ def _columns(
     where: str, definition: AggregateDef, rows: DataFrame, event_time: str | None
 ) -> tuple[tuple[tuple[str, Aggregation], ...], _Columns, _Columns]:
     """The aggregations, bound to their types, the state columns and the output columns."""
+    from pyspark.sql.types import StructField, StructType
+
     bound = []
     for name, given in definition.aggregations.items():
         there = f"{where[:-1]}, {name}=…)"
@@ -135,12 +137,14 @@ def _columns(
                 raise ProgramError(f"{there}: {error}") from None
     try:
         with explained(where):
-            return (tuple(bound), *_kinds(bound, rows))
+            state, output = _kinds(bound, rows)
     except ProgramError:
         for name, aggregation in bound:  # which one is it?
             with explained(f"{where[:-1]}, {name}=…)"):
                 _kinds([(name, aggregation)], rows)
         raise
+    check_types(where, StructType([StructField(name, kind) for name, kind in state]))
+    return tuple(bound), state, output
 
 
 def _kinds(bound: list[tuple[str, Aggregation]], rows: DataFrame) -> tuple[_Columns, _Columns]:
@@ -161,8 +165,8 @@ def _arrow(where: str, definition: AggregateDef, rows: DataFrame) -> ArrowAggreg
     assert definition.state is not None
     state = parsed_schema(f"{where}: state", definition.state)
     columns, window = definition.grouped._columns, definition.grouped._window
-    taken = {*columns, "state"} | ({"window"} if window is not None else set())
-    if clash := [name for name in state.names if name in taken]:
+    taken = {name.lower() for name in columns} | {"state"} | ({"window"} if window is not None else set())
+    if clash := [name for name in state.names if name.lower() in taken]:
         raise ProgramError(f"{where}: a state column can't be called {clash[0]!r}: the key or the store has that name")
     fields = [each for each in rows.schema.fields if each.name != PARTITION]
     if window is not None:

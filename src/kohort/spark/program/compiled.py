@@ -59,7 +59,8 @@ class SourceSpec:
         key: columns by which the topic is partitioned (`Route.TEXT`); () for not known.
         event_time: a TIMESTAMP column of the schema; None for the record's own timestamp.
         offset_reset: where to begin without a committed offset: "earliest" or "latest".
-        avro_schema: the writer's, as JSON; None for the one that follows from `schema`.
+        avro_schema: the writer's, as JSON, of all that is in a value, however little of it is read; None if the format
+            isn't Avro.
     """
 
     topic: str

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kohort.spark.program.aggregating import Keyed, aggregate_spec, group_types
-from kohort.spark.program.analysis import called, empty, identities, over_several_rows
+from kohort.spark.program.analysis import called, empty, explained, identities, over_several_rows
 from kohort.spark.program.compiled import (
     PARTITION,
     Aggregate,
@@ -34,7 +34,7 @@ from kohort.spark.program.compiled import (
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.joining import joined
 from kohort.spark.program.settings import AppSettings, check_name
-from kohort.spark.program.sources import SourceDef, TableDef, check_reserved, one_of, resolved
+from kohort.spark.program.sources import SourceDef, TableDef, check_names, check_types, one_of, resolved
 from kohort.spark.program.streams import (
     AggregateDef,
     Graph,
@@ -219,7 +219,7 @@ class _Compiler:
         before, after = identities(flow.frame), identities(made)
         gone = [name for name in (*flow.key, PARTITION) if name not in before or before[name] != after.get(name)]
         schema = made.schema
-        check_reserved(where, set(after) - set(before))
+        check_names(where, [name for name in schema.names if name != PARTITION])
         event_time = flow.event_time if flow.event_time in _times(schema) else None
         lost = flow.lost
         if flow.key and gone:
@@ -261,6 +261,7 @@ class _Compiler:
         return self._move(parent, topic, step.columns, schema, step.partitions)
 
     def _move(self, parent: _Flow, topic: str, key: tuple[str, ...], schema: StructType, partitions: int = 0) -> _Flow:
+        check_types(f"{parent.where}, to a repartition topic", schema)
         terminal = ToRows(topic, key, schema, parent.event_time)
         parent.draft.branches.append(Branch(parent.steps, terminal))
         draft = _Draft(RowsInput(topic, schema, key, parent.event_time, partitions))
@@ -281,6 +282,9 @@ class _Compiler:
         for name in output.key or ():
             one_of(f"{where}: key {name!r}", name, schema)
         columns = tuple(schema.names)
+        if not columns:
+            raise ProgramError(f"{where}: there is no column left to write")
+        _check_written(where, output, flow.frame, schema)
         if output.format in ("string", "raw"):
             columns = (_lone_column(where, output, schema),)
         self._end(flow, ToTopic(output.topic, output.key, output.format, columns, output.avro_schema))
@@ -319,6 +323,21 @@ def _without_partition(schema: StructType) -> StructType:
     from pyspark.sql.types import StructType
 
     return StructType([each for each in schema.fields if each.name != PARTITION])
+
+
+def _check_written(where: str, output: OutputDef, frame: DataFrame, schema: StructType) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from kohort.spark.formats import FormatError, encoder
+
+    if output.format == "json":
+        with explained(where):
+            frame.drop(PARTITION).select(F.to_json(F.struct("*")))
+    elif output.format == "avro":
+        try:
+            encoder("avro", schema, output.avro_schema)
+        except FormatError as error:
+            raise ProgramError(f"{where}: {error}") from None
 
 
 def _lone_column(where: str, output: OutputDef, schema: StructType) -> str:

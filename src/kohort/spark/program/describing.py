@@ -107,7 +107,10 @@ def _walk(root: _Node, branches: tuple[Branch, ...], names: _Names) -> list[_Nod
 
 
 def _step(step: Step, names: _Names) -> _Node:
-    return names.processor("KSTREAM-JOIN" if isinstance(step, Join) else "KSTREAM-TRANSFORM")
+    if not isinstance(step, Join):
+        return names.processor("KSTREAM-TRANSFORM")
+    stores = () if step.is_global else (step.table.name,)  # Kafka Streams names no global stores here
+    return names.processor("KSTREAM-LEFTJOIN" if step.how == "left" else "KSTREAM-JOIN", *stores)
 
 
 def _end(at: _Node, terminal: Terminal, names: _Names) -> Iterator[_Node]:

@@ -82,10 +82,15 @@ class AppSettings:
     def __post_init__(self) -> None:
         """Check and normalise."""
         check_name("application_id", self.application_id)
-        object.__setattr__(self, "state_dir", Path(self.state_dir))
-        object.__setattr__(self, "client_tags", dict(self.client_tags))
-        if self.journal is not None:
-            object.__setattr__(self, "journal", Path(self.journal))
+        self._path("state_dir")
+        self._path("journal")
+        tags = self.client_tags
+        if not isinstance(tags, Mapping) or not all(isinstance(each, str) for pair in tags.items() for each in pair):
+            raise ProgramError(f'client_tags={tags!r}: names and values, as {{"zone": "eu-1a"}}')
+        object.__setattr__(self, "client_tags", dict(tags))
+        for name in ("application_server", "rack_id", "group_instance_id"):
+            if not isinstance(getattr(self, name), str | None):
+                raise ProgramError(f"{name}={getattr(self, name)!r} must be a text")
         for name in ("num_standby_replicas", "max_warmup_replicas", "acceptable_recovery_lag"):
             self._at_least(name, 0)
         for name in ("session_timeout_ms", "heartbeat_interval_ms", "target_epoch_ms", "max_epoch_records",
@@ -93,10 +98,8 @@ class AppSettings:
                      "state_cleanup_delay_ms", "repartition_purge_interval_ms"):  # fmt: skip
             self._at_least(name, 1)
         self._at_least("windowstore_changelog_additional_retention_ms", 0)
-        if self.replication_factor == 0 or self.replication_factor < -1:
-            raise ProgramError(
-                f"replication_factor={self.replication_factor}: 1 or more, or -1 for the brokers' default"
-            )
+        if self.replication_factor != -1:
+            self._at_least("replication_factor", 1, "; or -1, which is the brokers' default")
         if not isinstance(self.on_error, ErrorPolicy):
             raise ProgramError(f'on_error={self.on_error!r}: give Fail(), Drop() or DeadLetter("a topic")')
         _ = self.endpoint
@@ -114,6 +117,8 @@ class AppSettings:
             raise ProgramError(f"StreamsApp has no setting {strange[0]!r}; settings are {names}")
         try:
             client = client_config(servers)
+        except TypeError:
+            raise ProgramError(f'bootstrap_servers={servers!r}: "HOST:PORT,…", or a ClientConfig') from None
         except ConfigError as error:
             raise ProgramError(f"bootstrap_servers: {error}") from None
         given = {name: value for name, value in settings.items() if value is not None}
@@ -134,10 +139,17 @@ class AppSettings:
             )
         return host, port
 
-    def _at_least(self, name: str, least: int) -> None:
+    def _path(self, name: str) -> None:
+        value = getattr(self, name)
+        try:
+            object.__setattr__(self, name, None if value is None else Path(value))
+        except TypeError:
+            raise ProgramError(f"{name}={value!r} must be a path") from None
+
+    def _at_least(self, name: str, least: int, otherwise: str = "") -> None:
         value = getattr(self, name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-            raise ProgramError(f"{name}={value!r} must be a whole number, {least} or more")
+            raise ProgramError(f"{name}={value!r} must be a whole number, {least} or more{otherwise}")
 
 
 def check_name(what: str, name: object) -> str:

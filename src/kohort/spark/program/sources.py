@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,11 +18,12 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 __all__ = [
-    "FORMATS", "Schema", "SourceDef", "TableDef", "check_reserved", "column_names", "known_format", "one_of",
-    "parsed_schema", "resolved",
+    "FORMATS", "Schema", "SourceDef", "TableDef", "check_names", "check_types", "column_names", "known_format",
+    "one_of", "parsed_schema", "resolved",
 ]  # fmt: skip
 
 FORMATS: Final = ("json", "avro", "string", "raw")
+_OF_TABLES: Final = re.compile(r"\b(var)?char\([0-9]+\)")
 _ALONE: Final = {"string": "STRING", "raw": "BINARY"}  # formats of one column, and its type
 
 if TYPE_CHECKING:
@@ -62,6 +65,8 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
     Raises:
         ProgramError: the schema can't be, or it lacks a column that is named elsewhere.
     """
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
     where = f"{what} {definition.topic!r}"
     given = definition.schema
     alone = _ALONE.get(definition.format)
@@ -74,7 +79,12 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
             f"the schema is {_ddl(schema)}"
         )
     for name in definition.key:
-        one_of(f"{where}: key {name!r}", name, schema)
+        if isinstance(kind := one_of(f"{where}: key {name!r}", name, schema), (ArrayType, MapType, StructType)):
+            raise ProgramError(f"{where}: key {name!r} is {kind.simpleString().upper()}, which no record's key holds")
+    avro_schema = definition.avro_schema
+    if definition.format == "avro" and avro_schema is None:
+        avro_schema = _avro_schema(where, schema)
+    _check_format(where, definition.format, schema, avro_schema)
     if definition.event_time is not None:
         _check_event_time(where, definition.event_time, schema)
     return SourceSpec(
@@ -85,7 +95,7 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
         event_time=definition.event_time,
         offset_reset=definition.offset_reset,
         on_error=definition.on_error,
-        avro_schema=definition.avro_schema,
+        avro_schema=avro_schema,
     )
 
 
@@ -116,21 +126,41 @@ def parsed_schema(where: str, given: Schema) -> StructType:
         )
     if not schema.fields:
         raise ProgramError(f"{where}: the schema has no columns")
-    times = Counter(field.name.lower() for field in schema.fields)
-    if twice := [name for name, often in times.items() if often > 1]:
-        raise ProgramError(f"{where}: the schema has the column {twice[0]!r} twice")
-    check_reserved(where, times)
+    check_names(where, schema.names)
+    check_types(where, schema)
     return schema
 
 
-def check_reserved(where: str, names: Iterable[str]) -> None:
-    """Refuse columns that are called as Kohort's own.
+def check_names(where: str, names: Sequence[str]) -> None:
+    """Refuse columns that are there twice, or are called as Kohort's own. As for Spark, case makes no difference.
 
     Raises:
         ProgramError: there is one.
     """
-    if own := sorted(RESERVED.intersection(names)):
+    times = Counter(name.lower() for name in names)
+    if twice := [name for name in names if times[name.lower()] > 1]:
+        raise ProgramError(f"{where}: the column {twice[0]!r} is there twice")
+    if own := [name for name in names if name.lower() in RESERVED]:
         raise ProgramError(f"{where}: a column can't be called {own[0]!r}, as one of Kohort's own")
+
+
+def check_types(where: str, schema: StructType) -> None:
+    """Refuse columns of types that can't be moved or kept.
+
+    Raises:
+        ProgramError: there is one.
+    """
+    from kohort.spark.formats.codec import FormatError
+    from kohort.spark.formats.types import arrow_schema
+
+    try:
+        arrow_schema(schema)
+    except FormatError as error:
+        raise ProgramError(f"{where}: {error}") from None
+    for field in schema.fields:
+        kind = field.dataType.simpleString()
+        if _OF_TABLES.search(kind):
+            raise ProgramError(f"{where}: {field.name} is {kind.upper()}, which only tables have: write STRING")
 
 
 def one_of(what: str, name: str, schema: StructType) -> DataType:
@@ -165,6 +195,8 @@ def column_names(what: str, given: str | Sequence[str]) -> tuple[str, ...]:
     Raises:
         ProgramError: there are none, they aren't names, or one comes twice.
     """
+    if not isinstance(given, Iterable):
+        raise ProgramError(f"{what}: takes names of columns, not {given!r}")
     names = (given,) if isinstance(given, str) else tuple(given)
     if not names:
         raise ProgramError(f"{what}: give a column's name at least")
@@ -173,6 +205,26 @@ def column_names(what: str, given: str | Sequence[str]) -> tuple[str, ...]:
     if twice := [name for name, often in Counter(names).items() if often > 1]:
         raise ProgramError(f"{what}: {twice[0]!r} is named twice")
     return names
+
+
+def _avro_schema(where: str, schema: StructType) -> str:
+    """What Spark writes all the columns with: of those that are read, which may be fewer, it couldn't be told."""
+    from kohort.spark.formats import FormatError
+    from kohort.spark.formats.avro_schema import spark_schema
+
+    try:
+        return json.dumps(spark_schema(schema))
+    except FormatError as error:
+        raise ProgramError(f'{where}: format="avro": {error}') from None
+
+
+def _check_format(where: str, format: str, schema: StructType, avro_schema: str | None) -> None:  # noqa: A002
+    from kohort.spark.formats import FormatError, decoder
+
+    try:
+        decoder(format, schema, avro_schema)
+    except FormatError as error:
+        raise ProgramError(f'{where}: format="{format}": {error}') from None
 
 
 def _check_event_time(where: str, name: str, schema: StructType) -> None:

@@ -5,7 +5,7 @@ They only note what was said; `compiling` makes a program of it. Mistakes that s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -279,7 +279,7 @@ class GroupedStream:
         for result, each in aggregations.items():
             if not isinstance(each, Aggregation):
                 raise ProgramError(_not_mergeable(name, result, each))
-            self._check_result(name, result)
+            self._check_result(name, result, aggregations)
         return self._add(AggregateDef(self, name, self._emit(name, emit), dict(aggregations)))
 
     def aggregate_arrow(
@@ -310,12 +310,15 @@ class GroupedStream:
         self._stream._graph.ends.append(definition)
         return Aggregated(definition)
 
-    def _check_result(self, name: str, result: str) -> None:
+    def _check_result(self, name: str, result: str, results: Iterable[str]) -> None:
+        # Spark tells columns apart without their case.
         reserved = {"state": "the store keeps its own state under that name", "window": "that is the window's start"}
-        if result in reserved:
-            raise ProgramError(f"aggregate({name!r}): a column can't be called {result!r}: {reserved[result]}")
-        if result in self._columns:
-            raise ProgramError(f"aggregate({name!r}): {result!r} is grouped by; give the aggregate another name")
+        if why := reserved.get(result.lower()):
+            raise ProgramError(f"aggregate({name!r}): a column can't be called {result!r}: {why}")
+        if grouped := [column for column in self._columns if column.lower() == result.lower()]:
+            raise ProgramError(f"aggregate({name!r}): {grouped[0]!r} is grouped by; give {result!r} another name")
+        if len(alike := [each for each in results if each.lower() == result.lower()]) > 1:
+            raise ProgramError(f"aggregate({name!r}): {alike[0]!r} and {alike[1]!r} are one name for Spark")
 
     def _emit(self, name: str, emit: Emit) -> Emit:
         if emit not in ("update", "close"):

@@ -59,7 +59,7 @@ def run_application(
         KafkaError, ClientError: the group won't have it, or there was no broker at the start.
         StateDirectoryError: another process uses the state directory, or it can't be written.
     """
-    run = _running(spark, program, settings, listeners, progress)
+    run = _Running(spark, program, settings, listeners, progress)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -136,7 +136,7 @@ class _Running:
             )
 
         instance = Instance(blueprint_of(program), settings, jobs_of, before_joining=before_joining)
-        with contextlib.ExitStack() as stack:
+        async with contextlib.AsyncExitStack() as stack:
             stack.callback(instance.directory.close)
             service = Service(
                 settings.application_id,
@@ -145,17 +145,14 @@ class _Running:
                 journal=settings.journal,
                 progress=self._progress,
             )
+            stack.push_async_callback(service.close)
             instance.tell(*self._listeners, *service.listeners)
+            if self._progress:
+                _stop_progress_bar(spark)
             stack.enter_context(session_settings(spark, parallelism))
             line = stack.enter_context(LineServer(instance.lookup, *_addresses(spark)))
             stack.enter_context(_signals(instance))
-            try:
-                await instance.run()
-            finally:
-                await service.close()
-
-
-_running = _Running
+            await instance.run()
 
 
 class SparkJobs:
@@ -205,6 +202,14 @@ def _stopping() -> Iterator[None]:
         ) from error
     except ProgramError as error:
         raise ApplicationError(str(error)) from error
+
+
+def _stop_progress_bar(spark: SparkSession) -> None:
+    """Stop Spark's own bar of stages, which would tear the live line. It can't be started again."""
+    bar = spark.sparkContext._jsc.sc().progressBar()
+    if bar.isDefined():
+        bar.get().finishAll()
+        bar.get().stop()
 
 
 def _addresses(spark: SparkSession) -> tuple[str]:

@@ -97,13 +97,6 @@ class Duties:
         kept = [*self.tables.values(), *(each for each in self.branches.values() if isinstance(each, Kept))]
         return {each.store: each.changelog for each in kept}
 
-    def kept(self, branch: int | None, table: str | None) -> Kept | None:
-        """Where the rows of a branch, or of a table, are kept."""
-        if table is not None:
-            return self.tables[table]
-        duty = self.branches.get(branch if branch is not None else -1)
-        return duty if isinstance(duty, Kept) else None
-
 
 def duties_of(part: Part) -> Duties:
     """What a compiled part has a lane do."""

@@ -70,6 +70,7 @@ class Holding:
 
     Args:
         owner: the instance.
+        held: where its tasks are kept.
         member: told of tasks that are closed.
         blueprint: the application.
         stores: of the tasks.
@@ -85,6 +86,7 @@ class Holding:
     def __init__(
         self,
         owner: Owner,
+        held: dict[TaskId, Held],
         member: Member,
         blueprint: Blueprint,
         stores: OpenStores,
@@ -94,7 +96,7 @@ class Holding:
     ) -> None:
         self._owner, self._member, self._blueprint = owner, member, blueprint
         self._stores, self._tailer, self._taking, self._reasons = stores, tailer, taking, reasons
-        self.held: dict[TaskId, Held] = {}
+        self.held = held
         self.left: dict[TaskId, int] = {}
 
     # What the group says -----------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from kohort.client.streams.events import (
     ShutdownRequested,
     StatusesChanged,
 )
+from kohort.client.streams.tasks import TaskId
 from kohort.client.streams_member import StreamsMember
 from kohort.client.types import TopicInfo
 from kohort.spark.program.settings import AppSettings
@@ -34,7 +35,8 @@ from kohort.spark.running.blueprint import Blueprint
 from kohort.spark.running.committing import Committer, Probe, unprobed
 from kohort.spark.running.ends import Ends
 from kohort.spark.running.globals import GlobalTables
-from kohort.spark.running.held import tasks_now
+from kohort.spark.running.held import Held, tasks_now
+from kohort.spark.running.holding import Holding
 from kohort.spark.running.lane import Jobs, Lane
 from kohort.spark.running.limits import LimitSettings
 from kohort.spark.running.listener import Listener, Listeners, TasksNow
@@ -51,7 +53,6 @@ log = logging.getLogger(__name__)
 GLOBALS: Final = "globals"
 """What `make_jobs` is called with for the jobs that read global tables."""
 
-_PAUSE_S: Final = 0.5
 _STOP_WITHIN_S: Final = 30.0
 
 
@@ -91,6 +92,7 @@ class Instance:
         self.stores = OpenStores(blueprint, self.directory)
         self.admin, self.cluster = Admin(settings.client), Cluster(settings.client)
         self.endpoints: Mapping[Endpoint, EndpointPartitions] = {}
+        self.held: dict[TaskId, Held] = {}
         self.lanes: dict[str, Lane] = {}
         self._stopped: dict[str, str] = {}
         self._told: TasksNow | None = None
@@ -160,7 +162,9 @@ class Instance:
             taking = Taking(
                 self.blueprint, self.member, self.stores, self.tailer, self._ends, orphans, self._listener, self._probe
             )
-            self.tasks = Holding(self, self.member, self.blueprint, self.stores, self.tailer, taking, self._reasons)
+            self.tasks = Holding(
+                self, self.held, self.member, self.blueprint, self.stores, self.tailer, taking, self._reasons
+            )
             reporting = Reporting(self, self._ends)
             await reporting.look_at_disk()
             self._globals = await self._begin_globals(stack)
@@ -213,6 +217,7 @@ class Instance:
         await asyncio.gather(*(lane.close() for lane in self.lanes.values()))
 
     def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        """Do something beside the rest, until it is over or the instance ends. The application stops if it fails."""
         task = asyncio.create_task(work, name=f"kohort-{name}")
         self._running.add(task)
         task.add_done_callback(self._over)
@@ -268,6 +273,7 @@ class Instance:
     # Lanes -------------------------------------------------------------------------------------------------------
 
     def lane(self, part: str) -> Lane:
+        """The lane of a part, which is made if need be."""
         if part not in self.lanes:
             waiting = self._reasons.of(f"part {part}")
             settings = self.settings
@@ -314,7 +320,7 @@ class Instance:
 
     def tell_tasks(self) -> None:
         """Tell the listener which tasks there are, if that has changed."""
-        now = tasks_now(time.time(), self.tasks.held.values(), self._stopped)
+        now = tasks_now(time.time(), self.held.values(), self._stopped)
         if self._told is None or replace(self._told, at=now.at) != now:
             self._told = now
             self._listener.tasks(now)
@@ -322,6 +328,11 @@ class Instance:
     def known_topics(self) -> Mapping[str, TopicInfo]:
         """What is known of the topics that the tasks read."""
         return self.cluster.info.topics
+
+    @property
+    def globals_ready(self) -> bool:
+        """Whether all global tables were loaded to their end."""
+        return self._globals is None or self._globals.ready
 
     def positions(self) -> dict[Any, int]:
         """Where the tasks that run read on, by partition."""

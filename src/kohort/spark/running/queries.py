@@ -54,11 +54,13 @@ class Queries:
         stores = self._instance.stores
         if info.subtopology is None:
             store = stores.get(name, None)
-            ready = self._instance.globals_ready
-            role, lag = (StoreRole.GLOBAL, 0) if ready else (StoreRole.RESTORING, None)
-            return () if store is None else (OpenStore(name, None, role, lag, store),)
+            if store is None:
+                return ()
+            if not self._instance.globals_ready:
+                return (OpenStore(name, None, StoreRole.RESTORING, None, store),)
+            return (OpenStore(name, None, StoreRole.GLOBAL, 0, store),)
         found = []
-        for task, held in sorted(self._instance.tasks.held.items()):
+        for task, held in sorted(self._instance.held.items()):
             store = stores.get(name, task.partition) if task.subtopology == info.subtopology else None
             role = _role(held)
             if store is not None and role is not None:

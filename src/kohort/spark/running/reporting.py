@@ -42,11 +42,13 @@ class Reporting:
         self._instance, self._ends = instance, ends
         self._disk: dict[TaskId, tuple[int, int]] = {}
         self._purged: dict[TopicPartition, int] = {}
+        self._unused: dict[TaskId, float] = {}
 
     async def look_at_disk(self) -> None:
         """Report what is there before the instance joins: the group gives tasks to whom has their state."""
         instance = self._instance
         known = await asyncio.to_thread(instance.directory.tasks_on_disk)
+        self._unused = dict.fromkeys(known, asyncio.get_running_loop().time())
         for task, stores in known.items():
             if task.subtopology not in instance.blueprint.parts:
                 continue
@@ -69,17 +71,32 @@ class Reporting:
             await asyncio.sleep(_REPORT_S)
             if (now := asyncio.get_running_loop().time()) >= look:
                 look = now + _LOOK_S
+                await self._clean(now)
                 await self._look_at_ends()
             self._report()
             if now >= due:
                 due = now + self._instance.settings.repartition_purge_interval_ms / 1000
                 await self._purge()
 
+    async def _clean(self, now: float) -> None:
+        """Delete the state of tasks that this instance hasn't had for a while: others have them, or nobody any more."""
+        instance = self._instance
+        there = {*self._unused, *instance.tasks.left} - instance.held.keys()
+        self._unused = {task: self._unused.get(task, now) for task in there}
+        for task, since in list(self._unused.items()):
+            if now - since < instance.settings.state_cleanup_delay_ms / 1000 or task in instance.held:
+                continue
+            if await asyncio.to_thread(instance.directory.remove, task):
+                log.info("the state of task %s is deleted: this instance hasn't got it any more", task)
+                del self._unused[task]
+                self._disk.pop(task, None)
+                instance.tasks.left.pop(task, None)
+
     async def _look_at_ends(self) -> None:
         """See how far others have gone on with tasks whose state was left here."""
         instance = self._instance
         places = {task: offset for task, (offset, _) in self._disk.items()} | instance.tasks.left
-        unused = [task for task in places if task not in instance.tasks.held]
+        unused = [task for task in places if task not in instance.held]
         changelogs = {task: set(instance.blueprint.changelogs(task).values()) for task in unused}
         try:
             ends = await self._ends.of(set().union(*changelogs.values()))
@@ -95,9 +112,9 @@ class Reporting:
         offsets: dict[TaskId, int] = {}
         ends: dict[TaskId, int] = {}
         for task, (offset, end) in self._disk.items():
-            if task not in instance.tasks.held:
+            if task not in instance.held:
                 offsets[task], ends[task] = offset, end
-        for task, held in instance.tasks.held.items():
+        for task, held in instance.held.items():
             if held.phase in (Phase.OPENING, Phase.COPY):
                 changelogs = instance.blueprint.changelogs(task).values()
                 if changelogs and all(changelog in now for changelog in changelogs):

@@ -27,7 +27,6 @@ class OpenStores:
     def __init__(self, blueprint: Blueprint, directory: StateDirectory) -> None:
         self._blueprint, self._directory = blueprint, directory
         self._of_tasks: dict[TaskId, dict[str, Store]] = {}
-        self._global: dict[str, Store] = {}
         self._by_partition: dict[tuple[str, int | None], Store] = {}
         self._mutex = threading.Lock()
 
@@ -62,7 +61,6 @@ class OpenStores:
         """Open a global table's store. Raises as `open`."""
         store = await asyncio.to_thread(self._directory.open_global, name)
         with self._mutex:
-            self._global[name] = store
             self._by_partition[name, None] = store
         return store
 

@@ -27,7 +27,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     store: str
-    partitions: Annotated[tuple[int, ...], msgspec.Meta(max_length=100_000)]
+    partitions: Annotated[tuple[int, ...], msgspec.Meta(max_length=10_000)]
     stale: bool = False
     key: bytes | None = None
     start: bytes = b""

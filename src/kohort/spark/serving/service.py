@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from kohort.client.streams.events import Endpoint
 from kohort.spark.running.listener import Listener
+from kohort.spark.running.problems import ApplicationError
 from kohort.spark.serving.journal import Journal
 from kohort.spark.serving.metrics import Metrics
 from kohort.spark.serving.overview import Overview
@@ -73,17 +74,17 @@ class Service:
         container, on all of them.
 
         Raises:
-            OSError: the port is in use.
+            ApplicationError: the port is in use, or may not be listened on.
         """
         if self._application_server is not None:
             host, port = self._application_server
             try:
-                self._server = await self._listening(host, port)
+                self._server = await self._listening_there_or_everywhere(host, port)
             except OSError as error:
-                if error.errno != errno.EADDRNOTAVAIL and not isinstance(error, socket.gaierror):
-                    raise
-                log.info("%s is no address of this machine: listening on all of them", host)
-                self._server = await self._listening("", port)
+                raise ApplicationError(
+                    f'application_server="{host}:{port}": this instance can\'t answer queries there, since its port'
+                    f" {_why(error)}: give each instance on a machine a port of its own, or leave it out"
+                ) from error
             self.endpoint = Endpoint(host, self._server.port)
             log.info("queries, metrics and health: http://%s/", address(self.endpoint))
         if self._progress is not None:
@@ -99,6 +100,15 @@ class Service:
         if self._journal is not None:
             self._journal.close()
 
+    async def _listening_there_or_everywhere(self, host: str, port: int) -> QueryServer:
+        try:
+            return await self._listening(host, port)
+        except OSError as error:
+            if error.errno != errno.EADDRNOTAVAIL and not isinstance(error, socket.gaierror):
+                raise
+            log.info("%s is no address of this machine: listening on all of them", host)
+            return await self._listening("", port)
+
     async def _listening(self, host: str, port: int) -> QueryServer:
         server = QueryServer(self._instance, self._overview, self._metrics, host, port)
         try:
@@ -107,3 +117,9 @@ class Service:
             await server.close()
             raise
         return server
+
+
+def _why(error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return "is in use"
+    return f"can't be listened on ({error.strerror or error})"

@@ -15,23 +15,21 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from rocksdict import DbClosedError, Rdict, ReadOptions, WriteBatch
+from rocksdict import DbClosedError, Rdict, WriteBatch
 
 from kohort.spark.state.errors import StateError, StoreClosedError, StoreCorruptError
+from kohort.spark.state.pages import PAGE_SCHEMA, as_binary, check_that_it_ended, in_key_order, page_of, rows_between
 from kohort.spark.state.rocks import StoreMemory, default_memory, open_rocks
 
-__all__ = ["PAGE_SCHEMA", "Store", "prefix_end"]
+__all__ = ["Store"]
 
 log = logging.getLogger(__name__)
-
-PAGE_SCHEMA: Final = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
-"""What `Store.scan` gives."""
 
 _STANDING_KEY: Final = b"\xff\xffkohort"  # no text in UTF-8 begins so
 _CORRUPT: Final = "CORRUPT"
@@ -125,7 +123,7 @@ class Store:
             StoreClosedError: the store is closed.
             StoreCorruptError: its files can't be read.
         """
-        asked = _binary(keys)
+        asked = as_binary(keys)
         if asked.null_count:
             asked = asked.fill_null(_STANDING_KEY)
         order = pc.sort_indices(asked)  # in key order, each block is looked at once
@@ -149,19 +147,19 @@ class Store:
         pages = []
         left = limit
         with self._using():
-            rows = _rows(self._db, start, end)
+            rows = rows_between(self._db, start, end)
             try:
                 while page := list(islice(rows, _PAGE if left is None else min(_PAGE, left))):
                     start = page[-1][0]
                     page = _without_standing(page)
-                    pages.append(_page(page))
+                    pages.append(page_of(page))
                     if self._closed:  # whoever closes it waits for this
                         raise self._is_closed()
                     left = None if left is None else left - len(page)
             finally:
                 del rows  # an iterator keeps the files open, and an error's traceback an iterator
             if left is None or left > 0:
-                _check_that_it_ended(self._db, start, end)
+                check_that_it_ended(self._db, start, end)
         return pa.Table.from_batches(pages, PAGE_SCHEMA)
 
     def pages(self, start: bytes | None = None, end: bytes | None = None) -> Iterator[pa.Table]:
@@ -196,7 +194,7 @@ class Store:
             ValueError: no partition is given and the store has none of its own.
         """
         batch = WriteBatch(raw_mode=True)
-        sorted_keys, sorted_values, deletes = _in_key_order(_binary(keys), _binary(values))
+        sorted_keys, sorted_values, deletes = in_key_order(as_binary(keys), as_binary(values))
         if deletes:
             for key, value in zip(sorted_keys, sorted_values, strict=True):
                 if value is None:
@@ -206,16 +204,6 @@ class Store:
         else:
             deque(map(batch.put, sorted_keys, sorted_values), maxlen=0)
         self._write(batch, self._moved(position, partition))
-
-    def remove_before(self, bound: bytes, position: int | None = None) -> None:
-        """Remove all keys before this one; the position moves with it if one is given. Raises as `write`."""
-        first = self.scan(None, bound, 1)
-        batch = WriteBatch(raw_mode=True)
-        if first.num_rows:
-            batch.delete_range(first["key"][0].as_py(), bound)
-        elif position is None:
-            return
-        self._write(batch, self._standing if position is None else self._moved(position, None))
 
     def clear(self, origin: str | None = None) -> None:
         """Forget everything, and begin as a copy of another changelog if `origin` is given. Raises as `write`."""
@@ -341,7 +329,7 @@ class Store:
     def _read_standing(self, db: Rdict) -> _Standing:
         said = db.get(_STANDING_KEY)
         if said is None:
-            if next(_rows(db, None, None), None) is not None:
+            if next(rows_between(db, None, None), None) is not None:
                 raise StoreCorruptError("it doesn't say what it is a copy of")
             return _EMPTY
         try:
@@ -381,70 +369,10 @@ class Store:
         return StoreClosedError(f"store {self.name} is closed")
 
 
-def prefix_end(prefix: bytes) -> bytes | None:
-    """The first key after all keys with a prefix, for `Store.scan`; None if there is none."""
-    kept = prefix.rstrip(b"\xff")
-    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
-
-
-def _rows(db: Rdict, start: bytes | None, end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-    rows: Any = db.items(from_key=start, read_opt=_until(end))
-    return cast(Iterator[tuple[bytes, bytes]], rows)
-
-
 def _without_standing(rows: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     if rows[0][0] <= _STANDING_KEY <= rows[-1][0]:
         return [row for row in rows if row[0] != _STANDING_KEY]
     return rows
-
-
-def _check_that_it_ended(db: Rdict, last: bytes | None, end: bytes | None) -> None:
-    """`items` ends in silence where the next block can't be read; this raises."""
-    iterator = db.iter(_until(end))
-    try:
-        if last is None:
-            iterator.seek_to_first()
-        else:
-            iterator.seek(last)
-        while iterator.valid():
-            iterator.next()
-        iterator.status()
-    finally:
-        del iterator, db  # see `Store.scan`
-
-
-def _until(end: bytes | None) -> ReadOptions:
-    options = ReadOptions()
-    if end is not None:
-        options.set_iterate_upper_bound(end)
-    return options
-
-
-def _page(rows: list[tuple[bytes, bytes]]) -> pa.RecordBatch:
-    keys, values = zip(*rows, strict=True) if rows else ((), ())
-    return pa.RecordBatch.from_arrays([pa.array(keys, pa.binary()), pa.array(values, pa.binary())], schema=PAGE_SCHEMA)
-
-
-def _binary(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    return column if column.type == pa.binary() else column.cast(pa.binary())
-
-
-def _in_key_order(keys: pa.Array, values: pa.Array) -> tuple[list[bytes], list[bytes | None], bool]:
-    """The last value of each key, and whether some are null. RocksDB takes them several times faster in order."""
-    if len(keys) != len(values):
-        raise ValueError(f"{len(keys)} keys and {len(values)} values")
-    order = pc.sort_indices(keys)  # stable, nulls at the end
-    if keys.null_count:
-        order = order.slice(0, len(keys) - keys.null_count)
-    keys, values = keys.take(order), values.take(order)
-    if len(keys) > 1:
-        last = pc.not_equal(keys.slice(0, len(keys) - 1), keys.slice(1))
-        if pc.min(last).as_py() is False:
-            last = pa.concat_arrays([last, pa.array([True])])
-            keys, values = keys.filter(last), values.filter(last)
-    return keys.to_pylist(), values.to_pylist(), values.null_count > 0
 
 
 def _of_rocks(error: BaseException) -> bool:

@@ -130,10 +130,8 @@ class ChangelogTailer(Lifecycle):
         store: Store,
         partition: TopicPartition,
         on_progress: OnProgress | None = None,
-        *,
-        keep_following: bool = False,
     ) -> int:
-        """Wait until all that is in the changelog now is in the store; then leave the store alone, or keep following.
+        """Wait until all that is in the changelog now is in the store; then leave the store alone.
 
         What lies behind a transaction that is still open counts: it is waited for. A store that is followed already
         goes on from where it is. If this is cancelled, the store is left alone.
@@ -142,7 +140,6 @@ class ChangelogTailer(Lifecycle):
             store: closed by whoever opened it.
             partition: of the changelog.
             on_progress: called now and then, and at the end.
-            keep_following: whether the store goes on as a standby.
 
         Returns:
             The position: the offset in the changelog after what the store has.
@@ -168,8 +165,7 @@ class ChangelogTailer(Lifecycle):
             raise
         finally:
             followed.restore = None
-        if not keep_following:
-            await self._drop(followed, None)
+        await self._drop(followed, None)
         return position
 
     def positions(self) -> dict[TopicPartition, tuple[int, int]]:

@@ -1,0 +1,165 @@
+"""A running application asked over HTTP: what it answers is what another client reads in the changelogs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import confluent_kafka
+from pyspark.sql import SparkSession
+
+from kohort.client.admin import Admin
+from kohort.spark import StreamsApp, avg, count, max_, window
+from kohort.testing.broker import Broker
+
+FLIGHTS = 300
+SCHEMA = "carrier STRING, origin STRING, dep_delay DOUBLE, time_hour TIMESTAMP"
+
+
+def test_queries_answer_what_the_changelogs_say(
+    spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
+) -> None:
+    servers, port = kohort_fresh_broker.bootstrap_servers, _free_port()
+    asyncio.run(_topics(servers))
+    _produce(servers)
+    app = StreamsApp("asked", bootstrap_servers=servers, state_dir=tmp_path, application_server=f"127.0.0.1:{port}")
+    flights = app.stream("flights", schema=SCHEMA, key="carrier", event_time="time_hour")
+    airlines = app.table("airlines", schema="carrier STRING, name STRING", key="carrier")
+    by_hour = flights.join(airlines).group_by("origin", window("time_hour", "1 hour"))
+    by_hour.aggregate("delays", n=count(), mean=avg("dep_delay"), worst=max_("dep_delay"))
+
+    answers = _while_it_runs(app, spark, lambda: _asked(f"http://127.0.0.1:{port}"))
+
+    delays = _changelog(servers, "asked-delays-changelog")
+    assert sum(json.loads(value)["n"] for value in delays.values()) == FLIGHTS
+    day = answers["/stores/delays?from=2013-01-01&to=2013-01-02"]["rows"]
+    assert [_compact(row["key"]) for row in day] == sorted(delays)
+    for row in day:
+        value = json.loads(delays[_compact(row["key"])])
+        state = value.pop("state")
+        assert row["value"] == value
+        short = f"/stores/delays/{row['key']['origin']}@{row['key']['window']}"
+        one = answers[short + "?state=true"]
+        assert (one["role"], one["lag"], one["key"]) == ("active", 0, row["key"])
+        assert one["value"] == {**value, "state": state}
+    jfk = [row["key"] for row in day if row["key"]["origin"] == "JFK"]
+    assert [row["key"] for row in answers["/stores/delays?key=JFK"]["rows"]] == jfk
+
+    names = _changelog(servers, "asked-airlines-changelog")
+    assert {row["key"]: row["value"] for row in answers["/stores/airlines"]["rows"]} == {
+        key: json.loads(value) for key, value in names.items()
+    }
+    assert answers["/stores/airlines/" + quote("Ä/1", safe="")]["value"] == {"carrier": "Ä/1", "name": "ÄÄ"}
+    assert answers["/stores/airlines/XX"] == {"error": "no such key", "message": "airlines has no key XX"}
+    assert answers["/health"]["status"] == "running"
+
+
+def _while_it_runs(app: StreamsApp, spark: SparkSession, ask: Callable[[], Any]) -> Any:
+    """What `ask` gives, in a thread; then the application is ended."""
+    answers: list[Any] = []
+
+    def asking() -> None:
+        try:
+            answers.append(ask())
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=asking)
+    thread.start()
+    app.run(spark, progress=False)
+    thread.join()
+    assert answers, "it wasn't asked to the end"
+    return answers[0]
+
+
+def _asked(url: str) -> Mapping[str, Any]:
+    """The answers by path, once all flights are counted."""
+    day = "/stores/delays?from=2013-01-01&to=2013-01-02"
+    deadline = time.monotonic() + 120
+    answers: dict[str, Any] = {}
+    while sum(row["value"]["n"] for row in answers.get(day, {}).get("rows", ())) < FLIGHTS:
+        assert time.monotonic() < deadline, answers
+        time.sleep(0.3)
+        answers[day] = _get(url + day)
+    keys = [f"/{row['key']['origin']}@{row['key']['window']}?state=true" for row in answers[day]["rows"]]
+    airlines = ["", "/" + quote("Ä/1", safe=""), "/XX"]
+    paths = [f"/stores/delays{key}" for key in keys] + [f"/stores/airlines{key}" for key in airlines]
+    for path in (*paths, "/stores/delays?key=JFK", "/health"):
+        answers[path] = _get(url + path)
+    return answers
+
+
+def _get(url: str) -> Any:
+    try:
+        with urllib.request.urlopen(url, timeout=10) as response:
+            return json.load(response)
+    except urllib.error.HTTPError as error:
+        return json.load(error)
+    except OSError:
+        return {}  # it doesn't listen yet
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+async def _topics(servers: str) -> None:
+    async with Admin(servers) as admin:
+        await admin.topics.create("flights", partitions=2)
+        await admin.topics.create("airlines", partitions=2)
+
+
+def _produce(servers: str) -> None:
+    producer = confluent_kafka.Producer({"bootstrap.servers": servers, "partitioner": "murmur2"})
+    carriers = ("AA", "UA", "Ä/1")
+    for carrier in carriers:
+        producer.produce("airlines", json.dumps({"carrier": carrier, "name": carrier[0] * 2}), key=carrier)
+    producer.flush()
+    for number in range(FLIGHTS):
+        carrier = carriers[number % 3]
+        flight = {
+            "carrier": carrier, "origin": ("JFK", "LGA", "EWR")[number // 7 % 3], "dep_delay": number % 60 - 5.5,
+            "time_hour": f"2013-01-01T{number % 4:02}:00:00Z",
+        }  # fmt: skip
+        producer.produce("flights", json.dumps(flight), key=carrier)
+    producer.flush()
+
+
+def _changelog(servers: str, topic: str) -> dict[str, str]:
+    """The last value of each key, as another client reads them."""
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": servers, "group.id": "check", "isolation.level": "read_committed",
+         "enable.partition.eof": True, "enable.auto.commit": False, "enable.metrics.push": False}
+    )  # fmt: skip
+    found: dict[str, str] = {}
+    try:
+        partitions = consumer.list_topics(topic).topics[topic].partitions
+        consumer.assign([confluent_kafka.TopicPartition(topic, each, 0) for each in partitions])
+        ended = 0
+        while ended < len(partitions):
+            message = consumer.poll(10)
+            assert message is not None
+            if message.error() is not None:
+                ended += 1
+            else:
+                found[message.key().decode()] = message.value().decode()
+    finally:
+        consumer.close()
+    return found
+
+
+def _compact(key: Any) -> str:
+    return json.dumps(key, ensure_ascii=False, separators=(",", ":"))
