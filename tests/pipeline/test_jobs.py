@@ -416,7 +416,7 @@ def test_columns_with_dots_come_through_a_join_with_a_global_table(stage: Stage,
             (0, b"", {"de.lay": 4}),
         ],
     )
-    columns = ("carrier", "de.lay", "a.b", "its.name")
+    columns: tuple[str, ...] = ("carrier", "de.lay", "a.b", "its.name")
     if format == "avro":  # which has no names with dots
         columns = ("carrier", "its_name")
     end = ToTopic("out", ("carrier",), format, columns)
@@ -487,8 +487,10 @@ def test_an_arrow_function_has_rows_of_large_epochs_in_order(
     monkeypatch.setattr("kohort.spark.jobs.part_jobs.SMALL_EPOCH", 0)
     stage.stores.clear()
     topic = stage.topic()
-    hours = [{"carrier": "AU"[number % 2], "a.b": number, "at": "0099-01-01T05:30:00Z"} for number in range(40)]
-    odd = [
+    hours: list[dict[str, Any]] = [
+        {"carrier": "AU"[number % 2], "a.b": number, "at": "0099-01-01T05:30:00Z"} for number in range(40)
+    ]
+    odd: list[dict[str, Any]] = [
         {"carrier": "A", "a.b": -1},
         {"carrier": "A", "a.b": -1, "at": "9999-12-31T23:59:59Z"},
         {"carrier": "A", "a.b": -1, "at": "+12000-01-01T00:00:00Z"},
@@ -617,7 +619,12 @@ def test_state_of_any_type_goes_through_a_store(stage: Stage) -> None:
     schema = stage.schema(ddl)
     names = schema.names[1:]
     # Of these Spark knows that nothing in them is null, which it doesn't of what comes out of a store.
-    given = {"no_nulls": last(F.array(F.lit(1))), "listed": collect("j", 2), "sum": sum_("d"), "mean": avg("d")}
+    given: dict[str, Any] = {
+        "no_nulls": last(F.array(F.lit(1))),
+        "listed": collect("j", 2),
+        "sum": sum_("d"),
+        "mean": avg("d"),
+    }
     given |= {f"last_{name}": last(name) for name in names}
     app = StreamsApp("app", bootstrap_servers="127.0.0.1:1")
     app.stream("t", schema=ddl, key="k", event_time="e").group_by("k").aggregate("all", **given)

@@ -53,12 +53,12 @@ def test_a_gap_that_compaction_left_at_the_end_ends_the_range() -> None:
 def test_no_leader_is_asked_which_follower_is_near() -> None:
     asked = []
 
-    class Asked(Exception):
+    class AskedError(Exception):
         pass
 
     async def send(request: FetchRequest, *_: object, **__: object) -> None:
         asked.append(request)
-        raise Asked
+        raise AskedError
 
     async def connection(*_: object) -> SimpleNamespace:
         return SimpleNamespace(version=lambda _: 17, send=send)
@@ -73,7 +73,7 @@ def test_no_leader_is_asked_which_follower_is_near() -> None:
         fake: Any = SimpleNamespace(info=info, connection=connection, config=cluster.config)
         await _RangeFetch(fake, Range("t", 0, 5, 10), True, 1000, asyncio.Queue())._ask()
 
-    with pytest.raises(Asked):
+    with pytest.raises(AskedError):
         asyncio.run(ask())
     # A leader that knows of our rack may answer without records, and name a follower to ask.
     assert asked[0].rack_id == ""
