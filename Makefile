@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Compiled kernels and tool caches live here, so that a clone stays clean.
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 
-.PHONY: help setup demo tour test lint types format bench bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client bench-pipeline simulate availability chaos scale clean
+.PHONY: help setup demo tour test lint types format bench bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client bench-pipeline simulate availability chaos scale cluster clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -24,8 +24,8 @@ demo: $(READY) ## A streams application on a year of flights, through a crash, b
 tour: $(READY) ## A tour of the inspector, on real bytes
 	@PATH="$(CURDIR)/$(BIN):$$PATH" scripts/tour
 
-# Many tests wait for servers, so there are half as many workers again as there are cores.
-WORKERS ?= $(shell expr $$(nproc) \* 3 / 2)
+# Many tests wait for servers, so there are twice as many workers as there are cores.
+WORKERS ?= $(shell expr $$(nproc) \* 2)
 # Those of the pipeline come last and alone: each worker starts a Spark session, which wants the cores for itself.
 test: $(READY) ## All tests, in parallel: make test WORKERS=8
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore tests/pipeline
@@ -82,6 +82,9 @@ chaos: $(READY) ## The pipeline under fire: instances killed and paused, the bro
 
 scale: $(READY) ## The pipeline scaled from one instance to three and back, with warm-ups
 	@$(BIN)/python -m tests.chaos.scale
+
+cluster: $(READY) ## The pipeline on a Spark standalone cluster of two workers
+	@$(BIN)/python -m tests.chaos.cluster
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -41,7 +41,7 @@ def live(bootstrap: str, topic: str, members: Members, start: Callable[[int], Me
         eventually(lambda: shared(a, b, c), what="three share again")
     finally:
         ends = feeder.stop()
-    eventually(lambda: members.committed() == ends, what="all is read and committed")
+    eventually(lambda: members.committed() == ends, within=60, what="all is read and committed")
     for member in (a, b, c):
         member.leave()
     return ends

@@ -36,8 +36,9 @@ def topic(server: Server, new_topic: NewTopic) -> str:
 
 
 def first(consumer: KafkaConsumer) -> bytes:
-    for _ in range(200):
-        for records in consumer.poll(timeout_ms=100, max_records=1).values():
+    for _ in range(20):
+        # Long polls: it loses a join that spans two calls (docs/compatibility.md).
+        for records in consumer.poll(timeout_ms=1_000, max_records=1).values():
             return records[0].value
     raise AssertionError("nothing to read")
 

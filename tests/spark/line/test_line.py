@@ -148,11 +148,11 @@ HOSTILE = {
 @pytest.mark.parametrize("said", HOSTILE.values(), ids=HOSTILE.keys())
 def test_strangers_harm_nobody(server: LineServer, line: Line, said: bytes) -> None:
     server.set_work("0", WORK)
-    with socket.create_connection(server.address, 5) as link:
+    # The stranger may be sent away before it has said all.
+    with contextlib.suppress(OSError), socket.create_connection(server.address, 5) as link:
         link.sendall(said)
         link.shutdown(socket.SHUT_WR)
-        with contextlib.suppress(ConnectionResetError):
-            assert link.recv(1) == b""
+        assert link.recv(1) == b""
     assert line.work("0", 0, 1).ranges == WORK.ranges
 
 
