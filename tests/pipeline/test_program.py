@@ -451,6 +451,15 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
         lambda app: _flights(app).group_by("origin", window("distance", "1 hour")).aggregate("d", n=count()),
         r"window\('distance'\) needs a TIMESTAMP column, but 'distance' is INT\. Say TIMESTAMP in the schema, or cast",
     ),
+    "a grace by another time than the stream's": (
+        lambda app: (
+            _flights(app, key="origin")
+            .group_by("origin", window("at", "1 hour", grace="10 minutes"))
+            .aggregate("d", n=count())
+        ),
+        r"window\('at'\) has a grace, which goes by the stream's event time, and that is the time of its records\. Say"
+        r" event_time='at'",
+    ),
     "event time that is no timestamp": (
         lambda app: _flights(app, event_time="distance").to("x"),
         r"stream 'flights': event_time='distance' must be a TIMESTAMP, but it is INT",

@@ -60,6 +60,8 @@ def aggregate_spec(
     window = grouped._window
     if window is not None:
         _check_window(where, window, grouped._columns, rows.schema)
+        if in_place or definition.function is not None:
+            _check_grace(where, window, event_time)
     time = event_time if window is None else window.column
     arrow = None
     bound: tuple[tuple[str, Aggregation], ...] = ()
@@ -82,6 +84,16 @@ def aggregate_spec(
         route=Route.TEXT if in_place or arrow is not None else Route.JSON,
         routed_by=routed_by,
     )
+
+
+def _check_grace(where: str, window: WindowSpec, event_time: str | None) -> None:
+    """Where rows aren't aggregated before they are sorted anew, the stream's time is that of its own records."""
+    if window.grace_ms is not None and window.column != event_time:
+        raise ProgramError(
+            f"{where}: window({window.column!r}) has a grace, which goes by the stream's event time, and that is "
+            f"{'the time of its records' if event_time is None else repr(event_time)}. Say "
+            f"event_time={window.column!r} where the stream is made, or window by that, or leave the grace out"
+        )
 
 
 def group_types(where: str, columns: tuple[str, ...], schema: StructType) -> tuple[tuple[str, DataType], ...]:
