@@ -69,7 +69,7 @@ class AppSettings:
     rack_id: str | None = None
     group_instance_id: str | None = None
     on_error: ErrorPolicy = field(default_factory=Fail)
-    target_epoch_ms: int = 2_000
+    target_epoch_ms: int = 5_000
     max_epoch_records: int = 400_000
     max_epoch_bytes: int = 256 * 1024 * 1024
     poll_ms: int = 50

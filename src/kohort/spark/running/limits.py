@@ -30,7 +30,7 @@ class LimitSettings:
     first_records: int = 5_000
     most_records: int = 400_000
     most_bytes: int = 256 * 1024 * 1024
-    target_ms: float = 2_000
+    target_ms: float = 5_000
 
 
 class EpochLimit:
