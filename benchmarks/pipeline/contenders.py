@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import venv
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -46,7 +47,7 @@ class Job:
         return json.dumps({**asdict(self), **more})
 
 
-class Contender:
+class Contender(ABC):
     """Runs the aggregation.
 
     Attributes:
@@ -74,12 +75,12 @@ class Contender:
         """Commands that it needs."""
         return ()
 
-    def prepare(self) -> None:
+    def prepare(self) -> None:  # noqa: B027 -- most need nothing
         """Fetch and build what it needs."""
 
+    @abstractmethod
     def command(self, job: Job) -> list[str]:
         """Starts an instance; it prints "started SECONDS" (since 1970) when its processing begins."""
-        raise NotImplementedError
 
 
 class Kohort(Contender):

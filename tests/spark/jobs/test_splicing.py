@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.spark.jobs.splicing import output_values, without_state
+from kohort.spark.jobs.splicing import output_values
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=20)
 ANY = st.recursive(
@@ -38,7 +38,6 @@ def test_the_state_is_cut_and_the_key_comes_first(
 ) -> None:
     keys = pa.array([compact(key) for key, _, _ in groups], pa.binary())
     values = pa.array([compact({**value, "state": state}) for _, value, state in groups], pa.binary())
-    assert without_state(values).to_pylist() == [compact(value) for _, value, _ in groups]
     assert output_values(keys, values).to_pylist() == [compact({**key, **value}) for key, value, _ in groups]
 
 
@@ -46,7 +45,6 @@ def test_deletions_stay_deletions() -> None:
     keys = pa.array([b'{"a":1}', b"{}"], pa.binary())
     values = pa.array([None, b'{"n":1,"state":{}}'], pa.binary())
     assert output_values(keys, values).to_pylist() == [None, b'{"n":1}']
-    assert without_state(values).to_pylist() == [None, b'{"n":1}']
 
 
 def test_tables_columns_in_chunks_do() -> None:

@@ -20,7 +20,7 @@ from kohort.spark.jobs.work import ROWS_SCHEMA, Emitted, Read, Work
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.reading.reader import RangeReader
 from kohort.spark.running.blueprint import Blueprint
-from kohort.spark.running.duties import Duties, Kept, Output, Sent
+from kohort.spark.running.duties import Duties, Kept, Sent
 from kohort.spark.running.rounds import Inputs
 
 Lookup = Callable[[str, int | None, pa.Array], pa.Array]
@@ -44,9 +44,7 @@ def blueprint(app: str) -> Blueprint:
         fingerprint="counting-1",
         parts={
             "0": Duties("0", Inputs(f"{app}-in", {}), {0: Sent(f"{app}-copies"), 1: Sent(repartition, routed=True)}),
-            "1": Duties(
-                "1", Inputs(repartition, {}), {0: Kept("counts", changelog, outputs=(Output(f"{app}-counts"),))}
-            ),
+            "1": Duties("1", Inputs(repartition, {}), {0: Kept("counts", changelog, outputs=(f"{app}-counts",))}),
         },
     )
 
@@ -103,7 +101,7 @@ class Counting:
 
     def run_table(self, table: str, work: Work) -> Emitted:
         """There are no tables."""
-        raise NotImplementedError
+        raise AssertionError("there are no tables")
 
     def cancel(self) -> None:
         """It is quick."""

@@ -15,7 +15,7 @@ from kohort.client.streams.tasks import TaskId
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.jobs.work import DEAD_SCHEMA, ROWS_SCHEMA, Emitted, Read, Work
 from kohort.spark.running import lane as lanes
-from kohort.spark.running.duties import Duties, Kept, Output, Unreadable
+from kohort.spark.running.duties import Duties, Kept, Unreadable
 from kohort.spark.running.lane import Lane
 from kohort.spark.running.listener import EpochDone, QuietListener
 from kohort.spark.running.problems import ApplicationError, OpenAnewError
@@ -25,7 +25,7 @@ from kohort.spark.running.tasks import ActiveTask
 
 S0, S1 = TopicPartition("s", 0), TopicPartition("s", 1)
 T0, T1 = TaskId("0", 0), TaskId("0", 1)
-DUTIES = Duties("0", Inputs("s", {}), {0: Kept("counts", "changelog", outputs=(Output("out"),))})
+DUTIES = Duties("0", Inputs("s", {}), {0: Kept("counts", "changelog", outputs=("out",))})
 UNREADABLE = {"topic": "s", "partition": 0, "offset": 4, "key": None, "value": b"?", "error": "no JSON"}
 
 

@@ -2,11 +2,12 @@ import json
 
 import pyarrow as pa
 
+from kohort.spark.jobs.splicing import output_values
 from kohort.spark.jobs.work import DEAD_SCHEMA, ROWS_SCHEMA, Emitted, Read
 from kohort.spark.running.closing import Windows, window_text
-from kohort.spark.running.duties import Duties, Kept, Output, Sent, Unreadable
+from kohort.spark.running.duties import Duties, Kept, Sent, Unreadable
 from kohort.spark.running.rounds import Inputs
-from kohort.spark.running.rows import first_unreadable, outgoing, public
+from kohort.spark.running.rows import first_unreadable, outgoing
 
 HOUR = 3_600_000
 
@@ -52,15 +53,15 @@ def test_what_the_world_sees() -> None:
         ],
         pa.binary(),
     )  # fmt: skip
-    assert public(keys, values).to_pylist() == [
+    assert output_values(keys, values).to_pylist() == [
         b'{"window":"w","k":"a","n":1,"s":{"state":{"x":1}}}',
         b'{"n":1}', b'{"a":1,"n":"\\u00e9"}', b'{"a":1}', None,
     ]  # fmt: skip
-    assert len(public(keys.slice(0, 0), values.slice(0, 0))) == 0
+    assert len(output_values(keys.slice(0, 0), values.slice(0, 0))) == 0
 
 
 def test_updates_go_to_outputs_and_the_changelogs_of_their_partitions() -> None:
-    kept = Kept("counts", "changelog", outputs=(Output("one"), Output("two")))
+    kept = Kept("counts", "changelog", outputs=("one", "two"))
     duties = Duties("0", Inputs("s", {}), {0: Sent("plain"), 1: kept})
     rows = _rows((b'{"k":"a"}', _value(1), 0), (b'{"k":"b"}', _value(2), 1), (b'{"k":"c"}', _value(3), 0))
     out = outgoing(duties, Emitted({0: _rows((b"x", b"y", None)), 1: rows}, Read()), None, {0: None, 1: None}, _nothing)
@@ -81,7 +82,7 @@ def test_routed_rows_keep_their_routes() -> None:
 
 
 def test_windows_are_told_once_when_they_close_and_forgotten_later() -> None:
-    kept = Kept("counts", "changelog", Windows(HOUR, 0, 2 * HOUR), (Output("out"),), on_close=True)
+    kept = Kept("counts", "changelog", Windows(HOUR, 0, 2 * HOUR), ("out",), on_close=True)
     duties = Duties("0", Inputs("s", {}), {0: kept})
     store: dict[bytes, bytes] = {}
     told = []

@@ -6,16 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _STATE = ',"state":{'
-
-
-def without_state(values: pa.Array) -> pa.Array:
-    """Values of an aggregate's store without their state: `{"n":12,"state":{…}}` becomes `{"n":12}`. Null stays null.
-
-    `"state"` is the last field, and all in it are numbers, strings and booleans, in which quotes are escaped: so the
-    last `,"state":{` is it, whatever is in the other columns.
-    """
-    head = _head(values)
-    return pc.binary_join_element_wise(head, "}", "").cast(pa.binary())
+"""The last one in a value is where its state begins: quotes within texts are escaped, and the state is flat."""
 
 
 def output_values(keys: pa.Array, values: pa.Array) -> pa.Array:
@@ -23,22 +14,19 @@ def output_values(keys: pa.Array, values: pa.Array) -> pa.Array:
 
     Args:
         keys: JSON objects, as in the store: `{"origin":"JFK"}`; `{}` where nothing is grouped by.
-        values: JSON objects, as in the store, with at least one column before their state; null gives null.
+        values: JSON objects, as in the store, whose last field is their state; null gives null.
 
     Returns:
         binary; one object each, the key's fields first.
     """
-    keys = _text(keys)
-    start = pc.binary_slice(keys.cast(pa.binary()), 0, -1).cast(pa.string())
-    comma = pc.if_else(pc.equal(start, "{"), "", ",")
-    rest = pc.utf8_replace_slice(_head(values), 0, 1, "")
-    return pc.binary_join_element_wise(start, comma, rest, "}", "").cast(pa.binary())
-
-
-def _head(values: pa.Array) -> pa.Array:
-    """The values up to their state, without a closing brace."""
-    parts = pc.split_pattern(_text(values), _STATE, max_splits=1, reverse=True)
-    return pc.list_element(parts, 0)
+    split = pc.split_pattern(_text(values), _STATE, max_splits=1, reverse=True)
+    # Nothing but state: nothing is left of it.
+    finished = pc.if_else(pc.greater(pc.list_value_length(split), 1), pc.list_element(split, 0), "{")
+    inside = pc.binary_replace_slice(finished, 0, 1, "")
+    group = pc.cast(pc.binary_slice(pc.cast(_text(keys), pa.binary()), 1, -1), pa.string())
+    comma = pc.if_else(pc.or_(pc.equal(group, ""), pc.equal(inside, "")), "", ",")
+    joined = pc.binary_join_element_wise("{", group, comma, inside, "}", "")
+    return pc.cast(joined, pa.binary())
 
 
 def _text(column: pa.Array | pa.ChunkedArray) -> pa.Array:

@@ -19,7 +19,7 @@ from kohort.spark.program.settings import AppSettings
 from kohort.spark.running.blueprint import blueprint_of
 from kohort.spark.running.instance import GLOBALS, Instance
 from kohort.spark.running.listener import Listener
-from kohort.spark.running.problems import ApplicationError
+from kohort.spark.running.problems import ApplicationError, unreadable
 from kohort.spark.running.queries import Queries
 
 if TYPE_CHECKING:
@@ -196,10 +196,7 @@ def _stopping() -> Iterator[None]:
     try:
         yield
     except BadRecordError as error:
-        raise ApplicationError(
-            f"a record can't be read: {error}. Say on_error=Drop() or DeadLetter(…) to go past such records, or mend"
-            " the schema"
-        ) from error
+        raise unreadable(error) from error
     except ProgramError as error:
         raise ApplicationError(str(error)) from error
 

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-import pyarrow as pa
 
 from kohort.spark.running.closing import Windows
 from kohort.spark.running.rounds import Inputs
 
 if TYPE_CHECKING:
-    from kohort.spark.program.compiled import AggregateSpec, Part, ToTopic
-
-Encode = Callable[[pa.Array], pa.Array]
-"""Values in JSON -> the same in another format. Both binary."""
-
-
-@dataclass(frozen=True)
-class Output:
-    """A topic that groups go to, and what their values are encoded with; None for JSON."""
-
-    topic: str
-    encode: Encode | None = None
+    from kohort.spark.program.compiled import Part
 
 
 @dataclass(frozen=True)
@@ -41,7 +28,7 @@ class Kept:
     store: str
     changelog: str
     windows: Windows | None = None
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[str, ...] = ()
     on_close: bool = False
 
 
@@ -118,7 +105,7 @@ def duties_of(part: Part) -> Duties:
                     spec.name,
                     spec.changelog,
                     None if window is None else Windows(window.size_ms, window.grace_ms, window.retention_ms),
-                    tuple(Output(each.topic, _encoding(each, spec)) for each in outputs),
+                    tuple(each.topic for each in outputs),
                     spec.emit == "close",
                 )
     sources = [table.source for table in part.tables]
@@ -140,22 +127,3 @@ def duties_of(part: Part) -> Duties:
         unreadable=unreadable,
         latest=frozenset(source.topic for source in sources if source.offset_reset == "latest"),
     )
-
-
-def _encoding(output: ToTopic, spec: AggregateSpec) -> Encode | None:
-    """What makes an output's values of the JSON that they are; None where they stay that."""
-    if output.format == "json":
-        return None
-    from pyspark.sql.types import StructField, StructType, TimestampType
-
-    from kohort.spark.formats import decoder, encoder
-
-    window = [StructField("window", TimestampType())] if spec.window is not None else []
-    columns = [StructField(name, kind) for name, kind in (*spec.group, *spec.output_columns)]
-    schema = StructType([*window, *columns])
-    read, write = decoder("json", schema), encoder(output.format, schema)
-
-    def encode(values: pa.Array) -> pa.Array:
-        return write.encode(pa.Table.from_batches([read.decode(values).columns]))
-
-    return encode

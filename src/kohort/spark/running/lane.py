@@ -22,7 +22,7 @@ from kohort.spark.running.duties import Duties
 from kohort.spark.running.ends import Ends
 from kohort.spark.running.limits import EpochLimit, LimitSettings
 from kohort.spark.running.listener import STREAM, EpochDone, Listener
-from kohort.spark.running.problems import ApplicationError, OpenAnewError
+from kohort.spark.running.problems import ApplicationError, OpenAnewError, unreadable
 from kohort.spark.running.rounds import Plan, Round, lag
 from kohort.spark.running.rows import Outgoing, first_unreadable, outgoing
 from kohort.spark.running.tasks import ActiveTask
@@ -270,11 +270,8 @@ class Lane:
         emitted = await self._worker.run(self._job, table, work)
         job_ms = (time.monotonic() - started) * 1000
         await self._probe("job")
-        if (unreadable := first_unreadable(self.duties, emitted.read.dead)) is not None:
-            raise ApplicationError(
-                f"a record can't be read: {unreadable}. Say on_error=Drop() or DeadLetter(…) to go past such records,"
-                " or mend the schema"
-            )
+        if (record := first_unreadable(self.duties, emitted.read.dead)) is not None:
+            raise unreadable(record)
         made = await self._worker.run(outgoing, self.duties, emitted, table, before, self._scanner(tasks))
         times = {
             task: tasks[task].stream_time

@@ -10,5 +10,13 @@ class ApplicationError(Exception):
     """
 
 
+def unreadable(record: object) -> ApplicationError:
+    """What is raised at a record that can't be read, where the application is to stop: `record` says which, and why."""
+    return ApplicationError(
+        f"a record can't be read: {record}. Say on_error=Drop() or DeadLetter(…) to go past such records, or mend the"
+        " schema"
+    )
+
+
 class OpenAnewError(Exception):
     """What was written may count or not, or the producer can't go on: the lane has to begin from what is committed."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.spark.jobs.splicing import output_values
 from kohort.spark.jobs.work import ROWS_SCHEMA, Emitted
 from kohort.spark.running.closing import Windows, later
 from kohort.spark.running.duties import Duties, Kept, Sent, Unreadable
@@ -18,7 +19,6 @@ Scan = Callable[[str, int, bytes, bytes], pa.Table]
 
 _STRICT: Final = Unreadable()
 _HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-_STATE: Final = ',"state":{'  # the last one there is: quotes within texts are escaped
 
 
 @dataclass
@@ -164,29 +164,9 @@ def _is_within(rows: pa.Table, bounds: tuple[bytes, bytes]) -> Any:
 
 
 def _publish(out: Outgoing, kept: Kept, rows: pa.Table) -> None:
-    keys, values = _one(rows["key"]), _one(rows["value"])
-    seen = public(keys, values)
-    for output in kept.outputs:
-        value = seen if output.encode is None else output.encode(seen)
-        table = pa.table({"key": keys, "value": value, "timestamp": _one(rows["timestamp"])})
-        out.sent.append((output.topic, _stamped(table)))
-
-
-def public(keys: pa.Array, values: pa.Array) -> pa.Array:
-    """What the world sees of groups: key and finished columns in one JSON object, without the state. Null stays null.
-
-    Args:
-        keys: JSON objects, binary.
-        values: JSON objects whose last field is "state", binary.
-    """
-    split = pc.split_pattern(pc.cast(values, pa.string()), _STATE, max_splits=1, reverse=True)
-    # Nothing but state: nothing is left of it.
-    finished = pc.if_else(pc.greater(pc.list_value_length(split), 1), pc.list_element(split, 0), "{")
-    inside = pc.binary_replace_slice(finished, 0, 1, "")
-    group = pc.cast(pc.binary_slice(keys, 1, -1), pa.string())
-    comma = pc.if_else(pc.or_(pc.equal(group, ""), pc.equal(inside, "")), "", ",")
-    joined = pc.binary_join_element_wise("{", group, comma, inside, "}", "")
-    return pc.cast(joined, pa.binary())
+    values = output_values(rows["key"], rows["value"])
+    table = _stamped(pa.table({"key": rows["key"], "value": values, "timestamp": rows["timestamp"]}))
+    out.sent += [(topic, table) for topic in kept.outputs]
 
 
 def _bury(out: Outgoing, duties: Duties, dead: pa.Table) -> None:
