@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import threading
 import time
@@ -456,6 +457,26 @@ def test_a_table_leaves_out_records_without_a_key(stage: Stage) -> None:
     loaded = stage.jobs(part).run_table(table, stage.work(names))
     assert loaded.rows[0]["key"].to_pylist() == [b"AA"]
     assert (loaded.read.records, loaded.read.dropped) == (3, 2)
+
+
+@pytest.mark.parametrize("arrow", [False, True])
+def test_an_aggregate_by_the_topics_key_leaves_out_rows_without(stage: Stage, arrow: bool) -> None:
+    """As Kafka Streams does: such records are dealt to any partitions, and there would be a group of them in each."""
+    stage.stores.clear()
+    topic = stage.topic()
+    stage.send(topic, [(at, None, {"delay": 1, "at": "2013-01-01T05:00:00Z"}) for at in (0, 0, 1)])
+    stage.send(topic, [(0, "AA", {"carrier": "AA", "delay": 2, "at": "2013-01-01T05:00:00Z"})])
+    spec = stage.spec("by-carrier", "carrier")
+    if arrow:
+        columns = (("n", stage.schema("n int")["n"].dataType),)
+        kept = ArrowAggregation(
+            lambda rows, _: rows.group_by("carrier").aggregate([([], "count_all")]).rename_columns(["carrier", "n"]),
+            stage.schema("n int"), stage.schema("carrier string"),
+        )  # fmt: skip
+        spec = dataclasses.replace(spec, window=None, arrow=kept, state_columns=columns, output_columns=columns)
+    done = stage.jobs(through(stage, stage.source(topic), Aggregate(spec, ()))).run(stage.work(topic))
+    assert [shown["carrier"] for shown in stage.keep(spec.name, done.rows[0]).values()] == ["AA"]
+    assert (done.read.records, done.read.dropped) == (4, 3)
 
 
 def test_rows_without_a_key_are_repartitioned_together(stage: Stage) -> None:

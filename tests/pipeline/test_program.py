@@ -291,7 +291,7 @@ Topologies:
 """
 
 
-def static(df: DataFrame, schema: str) -> DataFrame:
+def static(df: DataFrame, schema: str | StructType) -> DataFrame:
     return df.sparkSession.createDataFrame([], schema)
 
 
@@ -479,6 +479,10 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "a transform that groups": (
         lambda app: _flights(app).transform(lambda df: df.groupBy("origin").count()).to("x"),
         r"groupBy or an aggregate would go over those rows that happen to be in an epoch",
+    ),
+    "rows of elsewhere": (
+        lambda app: _flights(app).transform(lambda df: df.union(static(df, df.schema))).to("x"),
+        r"transform\(lambda\): a union with other rows would add them again in each epoch\. Group",
     ),
     "a transform that keeps what isn't the stream's": (
         lambda app: _flights(app).transform(lambda df: df.join(static(df, "origin STRING"), "origin", "right")).to("x"),

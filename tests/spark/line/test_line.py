@@ -69,6 +69,13 @@ def test_many_keys_go_in_several_frames(line: Line, monkeypatch: pytest.MonkeyPa
     assert line.lookup("s", None, keys).to_pylist() == [b"s/None/%d" % number for number in range(10)]
 
 
+def test_large_values_come_in_several_answers(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kohort.spark.line.server._KEYS_AT_ONCE", 2)
+    monkeypatch.setattr("kohort.spark.line.server._ANSWER_BYTES", 64)
+    keys = pa.array([b"%d" % number * 40 for number in range(9)], pa.binary())
+    assert line.lookup("s", None, keys).to_pylist() == [b"s/None/" + key for key in keys.to_pylist()]
+
+
 def test_a_store_that_fails_fails_the_lookup_alone(line: Line) -> None:
     with pytest.raises(LineError, match="the store is closed"):
         line.lookup("broken", None, pa.array([b"a"], pa.binary()))

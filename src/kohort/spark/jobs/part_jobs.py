@@ -131,7 +131,7 @@ def last_of_each_key(rows: pa.Table) -> pa.Table:
 
 
 def _summed(reports: list[tuple[ReportRequest, pa.RecordBatch | None]]) -> Read:
-    """What all splits read. Branches read the same, so one's counts are it; each has late rows of its own.
+    """What all splits read. Branches read the same, so one's counts are it; what each leaves out later is its own.
 
     It isn't always the first branch's: Spark leaves out to read where it sees that nothing comes of it.
     """
@@ -140,7 +140,10 @@ def _summed(reports: list[tuple[ReportRequest, pa.RecordBatch | None]]) -> Read:
     readers = [report.branch for report, _ in reports if report.stage == READING]
     for report, records in reports:
         read.late += report.late
-        if report.stage != READING or report.branch != min(readers):
+        if report.stage != READING:
+            read.dropped += report.dropped
+            continue
+        if report.branch != min(readers):
             continue
         read.records += report.records
         read.bytes += report.bytes

@@ -92,6 +92,8 @@ class Plans:
                 return to_partials(rows, branch.terminal)
             case Aggregate(spec):
                 _demand_partition(rows, f"aggregate {spec.name!r}")
+                if isinstance(read, TopicInput):
+                    rows = _placed(rows, spec.routed_by)
                 return (aggregated_rows if spec.arrow is None else arrow_aggregated)(rows, spec, place)
 
     def table(self, table: TableStore, place: Place) -> DataFrame:
@@ -291,6 +293,13 @@ def _demand_partition(rows: DataFrame, what: str) -> None:
             f"a transform before {what} drops the column {PARTITION}, which says where a row belongs: "
             f"keep it, or say .repartition(…) after the transform"
         )
+
+
+def _placed(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
+    """Rows that lack the one column of their topic's key have no `_partition`: such records lie in any, by chance."""
+    if len(key) > 1:
+        return rows
+    return rows.withColumn(PARTITION, F.when(column(key[0]).isNotNull(), column(PARTITION)))
 
 
 def _policy(policy: ErrorPolicy) -> Literal["fail", "drop", "dead"]:

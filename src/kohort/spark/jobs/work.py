@@ -66,9 +66,9 @@ class Work:
 class Read:
     """What was read in an epoch.
 
-    `records` and `bytes` (of keys and values) count all records, `dropped` those whose value couldn't be read, `late`
-    rows that came after their window was closed. `max_times` has each partition's largest event time (ms). `dead` holds
-    the unreadable records (`DEAD_SCHEMA`).
+    `records` and `bytes` (of keys and values) count all records; `dropped` those whose value couldn't be read or that
+    lack the key they are kept by; `late` rows that came after their window was closed. `max_times` has each partition's
+    largest event time (ms). `dead` holds the unreadable records (`DEAD_SCHEMA`).
     """
 
     records: int = 0

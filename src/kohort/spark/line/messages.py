@@ -11,7 +11,10 @@ LOOKUP_KEYS: Final = pa.schema([pa.field("partition", pa.int32()), pa.field("key
 """The body of a `LookupRequest`. A null partition asks a global store."""
 
 LOOKUP_VALUES: Final = pa.schema([pa.field("value", pa.binary())])
-"""The body of its answer, in the order of the keys; null where a store has nothing."""
+"""The body of its answer, in the order of the keys; null where a store has nothing.
+
+There may be fewer values than keys, but one at least, so that an answer stays in bounds: the rest is asked for again.
+"""
 
 
 class WorkRequest(msgspec.Struct, tag="work", frozen=True):

@@ -47,6 +47,10 @@ Called from several threads at once."""
 
 _GREETING_S: Final = 5.0
 _MAX_STRANGERS: Final = 64
+_KEYS_AT_ONCE: Final = 1_024
+_ANSWER_BYTES: Final = 64 * 1024 * 1024
+"""Values of so many keys are looked up at once, until there are so many bytes: a record has 1 MiB unless brokers say
+otherwise, so an answer has little more than 1 GiB at most."""
 
 _log = logging.getLogger(__name__)
 _requests = msgspec.json.Decoder(Request)
@@ -216,15 +220,24 @@ class LineServer:
 
     def _values(self, request: LookupRequest, body: bytearray) -> pa.Buffer:
         asked = from_ipc(body, LOOKUP_KEYS)
-        partitions, keys = asked.column(0), asked.column(1)
+        found: list[pa.Array] = []
+        start = size = 0
+        while start < len(asked) and size < _ANSWER_BYTES:
+            some = asked.slice(start, _KEYS_AT_ONCE)
+            found.append(self._found(request.store, some.column(0), some.column(1)))
+            size += found[-1].nbytes
+            start += len(some)
+        values = pa.concat_arrays(found) if found else pa.array([], pa.binary())
+        return to_ipc(pa.RecordBatch.from_arrays([values], schema=LOOKUP_VALUES))
+
+    def _found(self, store: str, partitions: pa.Array, keys: pa.Array) -> pa.Array:
         places, found = [], []
         for partition in pc.unique(partitions).to_pylist():
             mine = pc.is_null(partitions) if partition is None else pc.equal(partitions, partition)
             rows = pc.indices_nonzero(pc.fill_null(mine, False))
             places.append(rows)
-            found.append(self._lookup(request.store, partition, keys if len(rows) == len(keys) else keys.take(rows)))
-        values = _in_order(places, found, len(keys))
-        return to_ipc(pa.RecordBatch.from_arrays([values], schema=LOOKUP_VALUES))
+            found.append(self._lookup(store, partition, keys if len(rows) == len(keys) else keys.take(rows)))
+        return _in_order(places, found, len(keys))
 
     def _note(self, request: ReportRequest, body: bytearray) -> ReportAnswer:
         dead = from_ipc(body, DEAD_SCHEMA) if body else None

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.errors import PySparkException
 
-from kohort.spark.program.compiled import PARTITION
 from kohort.spark.program.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -62,31 +61,35 @@ def identities(frame: DataFrame) -> dict[str, int]:
 
 
 def over_several_rows(frame: DataFrame, source: DataFrame) -> str | None:
-    """What in a plan goes over several rows of `source`, as a user calls it; None if nothing does.
+    """What in a plan goes over several rows of `source`, or adds some, and what that would do; None if nothing does.
 
     That a static DataFrame is joined is no harm, whatever it is made of.
     """
-    own = set(identities(source).values())
+    stream = _plan(source).collectLeaves().head()
     found: list[str] = []
+    others: list[str] = []
 
     def walk(node: Any) -> bool:
         """Whether the rows come by here."""
         below = node.children()
         if below.length() == 0:
-            columns = [node.output().apply(i) for i in range(node.output().length())]
-            # In a join with itself one side has new ids; no other DataFrame has a column of that name.
-            return any(each.exprId().id() in own or each.name() == PARTITION for each in columns)
+            # In a join with itself one side has new ids, but is the same otherwise.
+            return bool(node.sameResult(stream))
         within = [walk(below.apply(i)) for i in range(below.length())]
         if any(within):
             name = node.nodeName()
             if name in _OVER_SEVERAL:
                 found.append(_OVER_SEVERAL[name])
+            elif name == "Union" and not all(within):
+                others.append("a union with other rows would add them again in each epoch")
             elif name == "Join":
                 found.extend(_join(node.joinType().toString(), within))
         return any(within)
 
     walk(_plan(frame))
-    return found[-1] if found else None
+    if found:
+        return f"{found[-1]} would go over those rows that happen to be in an epoch"
+    return others[-1] if others else None
 
 
 def _join(kind: str, within: list[bool]) -> Iterator[str]:

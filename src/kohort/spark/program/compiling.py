@@ -212,7 +212,7 @@ class _Compiler:
         made = called(where, step.function, flow.frame)
         if several := over_several_rows(made, flow.frame):
             raise ProgramError(
-                f"{where}: {several} would go over those rows that happen to be in an epoch. "
+                f"{where}: {several}. "
                 f"Group with .group_by(…).aggregate(…), which goes over all there ever were; a transform treats each "
                 f"row by itself"
             )

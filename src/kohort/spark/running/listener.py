@@ -23,7 +23,7 @@ class EpochDone:
         input: "stream", or the name of the table that was read.
         records, bytes: what was read (bytes of keys and values).
         out_records: written to output, repartition, changelog and dead-letter topics.
-        dropped: records that could not be decoded and were left out, as the user wishes.
+        dropped: records that were left out: they couldn't be decoded, as the user wishes, or had no key.
         late: records for windows that were closed already.
         lag: records that the part's active tasks had left to read afterwards.
         tasks: whose records were read: "0_1".

@@ -56,7 +56,7 @@ class Metrics(QuietListener):
         self._process = counter("process", "Records read, with those of tables.")
         self._bytes = counter("process_bytes", "Bytes of keys and values of records read.")
         self._output = counter("output_records", "Records written: output, repartition, changelogs, dead letters.")
-        self._dropped = counter("dropped_records", "Records that couldn't be decoded and were left out.")
+        self._dropped = counter("dropped_records", "Records left out: they couldn't be decoded, or had no key.")
         self._late = counter("late_records", "Records for windows that were closed already.")
         self._restored = counter("restore", "Records of changelogs read to restore active tasks.", ("task_id", "store"))
         self._failures = counter("failures", "What went wrong, tried again or not.", ())

@@ -59,7 +59,10 @@ class ArrowAggregating:
 
 
 def arrow_aggregate_stage(place: Place, aggregating: ArrowAggregating) -> Stage:
-    """A stage over `_partition`, `_key`, `_timestamp`, then the columns, in order. A partition is all in one task."""
+    """A stage over `_partition`, `_key`, `_timestamp`, then the columns, in order. A partition is all in one task.
+
+    Rows without a partition are dropped.
+    """
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return settled(_run(place, aggregating, batches))
@@ -74,11 +77,13 @@ def _run(place: Place, what: ArrowAggregating, batches: Iterator[pa.RecordBatch]
     if given:
         rows = pa.Table.from_batches(given).combine_chunks()
         rows = rows.rename_columns([PARTITION, KEY, TIMESTAMP, *what.rows.names])
-        rows = _drop_late(rows, what, task, read)
+        placed = rows.column(PARTITION).is_valid()
+        read.dropped += len(placed) - pc.sum(placed).as_py()
+        rows = _drop_late(rows.filter(placed), what, task, read)
         for partition in pc.unique(rows.column(PARTITION)).to_pylist():
             mine = rows.filter(pc.equal(rows.column(PARTITION), partition)).combine_chunks()
             yield from aggregate(place, what, partition, mine)
-    if read.late:
+    if read.late or read.dropped:
         place.line.report(place.lane, task.run, place.branch, task_number(), MERGING, read)
 
 

@@ -70,7 +70,7 @@ def partials_stage(place: Place, servers: ClientConfig, priors: Priors) -> Stage
 
 
 def priors_stage(place: Place, priors: Priors) -> Stage:
-    """A stage that adds prior values to partials, of which each key has one."""
+    """A stage that adds prior values to partials, of which each key has one. Those without a partition are dropped."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return settled(_add(place, priors, batches))
@@ -104,12 +104,19 @@ def _add(place: Place, priors: Priors, batches: Iterator[pa.RecordBatch]) -> Ite
     task = place.line.work(place.lane, 0, 1)
     read = Read()
     for given in batches:
-        batch = _drop_late(given.cast(priors.schema), priors, task, read)
+        batch = _drop_late(_placed(given.cast(priors.schema), read), priors, task, read)
         if batch.num_rows:
             yield batch
             yield from _found(place, priors, batch.column(PARTITION), batch.column(KEY))
-    if read.late:
+    if read.late or read.dropped:
         place.line.report(place.lane, task.run, place.branch, task_number(), MERGING, read)
+
+
+def _placed(batch: pa.RecordBatch, read: Read) -> pa.RecordBatch:
+    """The partials that belong to a task."""
+    placed = batch.column(PARTITION).is_valid()
+    read.dropped += pc.sum(batch.column(RECORDS).filter(pc.invert(placed))).as_py() or 0
+    return batch.filter(placed)
 
 
 def _drop_late(batch: pa.RecordBatch, priors: Priors, task: Task, read: Read) -> pa.RecordBatch:
