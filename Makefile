@@ -5,8 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Compiled kernels and tool caches live here, so that a clone stays clean.
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
+# Tests start hundreds of Python processes: none should have to compile what another has.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo tour test lint types format bench bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client bench-pipeline simulate availability chaos scale cluster clean
+.PHONY: help setup demo tour test test-long lint types format bench bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client bench-pipeline simulate availability chaos scale cluster clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -27,9 +29,14 @@ tour: $(READY) ## A tour of the inspector, on real bytes
 # Many tests wait for servers, so there are twice as many workers as there are cores.
 WORKERS ?= $(shell expr $$(nproc) \* 2)
 # Those of the pipeline come last and alone: each worker starts a Spark session, which wants the cores for itself.
-test: $(READY) ## All tests, in parallel: make test WORKERS=8
+test: $(READY) ## The tests, in parallel: make test WORKERS=8
+	@$(BIN)/python -m tests.kernels
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore tests/pipeline
 	@$(BIN)/pytest tests/pipeline
+
+test-long: $(READY) ## More of them: crashes, restarts and groups of all clients; more simulated worlds
+	@$(BIN)/python -m tests.kernels
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m long
 
 lint: $(READY) ## ruff and the import contracts
 	@$(BIN)/ruff format --check --quiet . || { echo "some files aren't formatted: run make format"; exit 1; }

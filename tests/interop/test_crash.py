@@ -16,7 +16,7 @@ from .topics import create_topic, numbers, read_partitions
 from .waiting import eventually
 
 # kafka-python leaves the sockets of connections that were refused to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
 TOPIC, TARGET, GROUP, PARTITIONS = "orders", "copies", "workers", 6
 
 

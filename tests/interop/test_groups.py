@@ -32,6 +32,7 @@ GROUPS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("programs", "strategy", "static"), GROUPS)
 def test_a_group_grows_shrinks_crashes_and_comes_back(
     programs: list[str],

@@ -11,6 +11,8 @@ from .servers import Server
 from .topics import numbers, read_partitions
 from .waiting import eventually
 
+pytestmark = pytest.mark.long
+
 NewTopic = Callable[..., str]
 NewName = Callable[[], str]
 PARTITIONS = 6

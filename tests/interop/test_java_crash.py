@@ -18,6 +18,8 @@ from .servers import Server
 from .topics import create_topic
 from .waiting import eventually
 
+pytestmark = pytest.mark.long
+
 PARTITIONS = 6
 
 

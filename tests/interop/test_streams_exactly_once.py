@@ -14,6 +14,8 @@ from .streams_apps import QUICK_STREAMS, WITHIN, Fleet, Garage, Instance, open_g
 from .streams_words import Feeder, Lines, Output, pairs
 from .waiting import eventually
 
+pytestmark = pytest.mark.long
+
 ALL = tasks(_0=3, _1=3)
 
 

@@ -12,6 +12,8 @@ from .streams_apps import WITHIN, Fleet, Garage, Instance, open_garage, share, t
 from .streams_words import WORDS, Lines, Output
 from .waiting import eventually
 
+pytestmark = pytest.mark.long
+
 ALL = tasks(_0=3, _1=3)
 STATEFUL = frozenset(tasks(_1=3))
 

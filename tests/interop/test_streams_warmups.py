@@ -19,6 +19,8 @@ from .streams_apps import QUICK_STREAMS, Instance, Process, configure
 from .topics import create_topic
 from .waiting import eventually
 
+pytestmark = pytest.mark.long
+
 SETTINGS = QUICK_STREAMS | {
     "group.streams.min.task.offset.interval.ms": "100",
     "group.streams.task.offset.interval.ms": "200",

@@ -19,6 +19,8 @@ from ..servers import Server
 from ..topics import read_partitions
 from .records import numbered, run, take, write
 
+pytestmark = pytest.mark.long
+
 NewTopic = Callable[..., str]
 NewName = Callable[[], str]
 

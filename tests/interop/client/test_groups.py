@@ -44,6 +44,7 @@ GROUPS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("broker", "case"), GROUPS, indirect=["broker"])
 def test_a_group_of_several_libraries_lives(
     broker: Server, case: Case, members: Members, new_topic: NewTopic, new_name: NewName

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 
+import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kohort.client import ClientConfig, Consumer, Producer, TopicPartition
@@ -17,6 +18,8 @@ from ..servers import KohortServer, Server
 from ..topics import create_topic, numbers, read_partitions
 from .records import run, take
 from .test_faults import Given
+
+pytestmark = pytest.mark.long
 
 ALL = list(range(6))
 

@@ -126,8 +126,10 @@ class LibrdkafkaTransactions:
     def fencing_told(self) -> Iterator[None]:
         try:
             yield
-        except KafkaException as error:
-            if error.args[0].code() == KafkaError._FENCED:
+        except (KafkaException, SystemError) as raised:
+            # Delivery reports may still be called when the fatal error is raised already: Python complains then.
+            error = raised if isinstance(raised, KafkaException) else raised.__cause__
+            if isinstance(error, KafkaException) and error.args[0].code() == KafkaError._FENCED:
                 assert error.args[0].fatal()
                 raise FencedError(str(error)) from error
             raise

@@ -9,7 +9,7 @@ import pytest
 from tests.simulation.streams.scenario import SIZES, simulate
 
 CHUNK = 5
-SEEDS = range(11, 26, CHUNK)
+SEEDS = [11, *(pytest.param(first, marks=pytest.mark.long) for first in (16, 21))]
 
 
 @pytest.mark.parametrize("first", SEEDS)
@@ -18,6 +18,7 @@ def test_small_worlds(first: int) -> None:
     assert total["heartbeats"] > 1_000 * CHUNK and total["targets"] > 50 * CHUNK and total["moved"] > 0
 
 
+@pytest.mark.long
 def test_large_groups() -> None:
     total = simulate(1_001, SIZES["medium"])
     assert total["heartbeats"] > 10_000 and total["ids"] >= 400
