@@ -27,9 +27,10 @@ from benchmarks.pipeline import flights as data
 from benchmarks.pipeline.contenders import CONTENDERS, Contender, connector, environment
 from benchmarks.pipeline.figures import Found
 from benchmarks.pipeline.measures import BROKER_SETTINGS, Bench
+from kohort.spark.serving.journals import read_journals
 from kohort.testing import BrokerProcess
 
-MEASURES = ("throughput", "latency", "pause", "reading")
+MEASURES = ("throughput", "latency", "pause", "epochs", "reading")
 ROUNDS = 3
 
 
@@ -67,23 +68,29 @@ def main() -> None:
             bench = Bench(broker, flights, Path(directory), options.rate, status.update)
             found = {contender.name: Found() for contender in contenders}
             for measure in options.only:
-                if measure == "reading":
+                if measure in ("epochs", "reading"):
                     continue
                 for contender in contenders:
                     _measure(bench, measure, contender, records, options.seconds, found[contender.name], console)
+            ours = [one for one in contenders if one.name == "kohort" and "epochs" in options.only]
+            costs = [bench.epochs(one) for one in ours]
             read = reading(bench, contenders, records, status.update) if "reading" in options.only else {}
-        logs = sorted(Path(directory).glob("kohort-*/epochs"))
-        if set(options.only) - {"reading"}:
+        logs = sorted(Path(directory).glob("kohort-*/kohort-*.jsonl"), key=lambda path: path.stat().st_ctime)
+        if set(options.only) - {"epochs", "reading"}:
             console.print(figures.table(found, contenders, options.rate))
             for contender in contenders:
                 for remark in contender.remarks:
                     console.print(f"  {remark}")
         if "throughput" in options.only and logs:
-            console.print(figures.epochs(logs[0]))
+            console.print(figures.epochs(read_journals(logs[0])))
+        for cost in costs:
+            console.print(figures.costs(cost))
         if read:
             console.print(figures.reading(read))
     if options.json:
-        options.json.write_text(json.dumps({"contenders": found, "reading": read}, default=vars, indent=2))
+        options.json.write_text(
+            json.dumps({"contenders": found, "epochs": costs, "reading": read}, default=vars, indent=2)
+        )
     if any(one.failures for one in found.values()):
         sys.exit(1)
 

@@ -24,6 +24,8 @@ from benchmarks.pipeline.flights import Group
 from benchmarks.pipeline.instances import Instance
 from benchmarks.pipeline.results import Results
 from benchmarks.pipeline.steady import CHUNK
+from kohort.spark.running.listener import EpochDone
+from kohort.spark.serving.journals import read_journals
 from kohort.testing import BrokerProcess
 
 PARTITIONS = 4
@@ -38,6 +40,15 @@ BROKER_SETTINGS = {
 }
 SETTLING = 20
 """Seconds of the steady rate before anything counts: programs compile, caches fill."""
+
+SMALL, LARGE = 1_000, 100_000
+"""Flights of an epoch."""
+
+WARM_UP, ROUNDS = 20, 30
+"""How often the few flights are sent: before it counts, and then."""
+
+BACKLOG, BACKLOGS = 3, 3
+"""How many years of flights are sent at once, and how often: epochs grow from one to the next."""
 
 PATIENCE = 300
 """Seconds that nothing may come for, before it is given up: Structured Streaming takes all in its first batch."""
@@ -84,11 +95,29 @@ class Latency:
 
 @dataclass(frozen=True)
 class Pause:
-    """The longest that a record waited for its effect, in s: of those sent since the kill, and before it."""
+    """The longest that a record waited for its effect, in s: of those sent since the kill, and before it.
+
+    Attributes:
+        promotion: the longest that a copy took from its being given the task until it ran, in s, where that is told.
+    """
 
     longest: float
     before: float
+    promotion: float | None
     differences: list[str]
+
+
+@dataclass(frozen=True)
+class Epochs:
+    """Kohort's epochs, as it tells them, of an application that is warm and has nothing else to do.
+
+    Attributes:
+        small: those of `SMALL` flights that were sent at once, and of what they come to in the second subtopology.
+        large: those of `LARGE` flights and more, from a backlog.
+    """
+
+    small: list[EpochDone]
+    large: list[EpochDone]
 
 
 class Bench:
@@ -211,7 +240,40 @@ class Bench:
             sent, differences = self._follow(load, results, instances, title, (SETTLING, kill))
             moments, taken = results.latencies(sent)
             settled = (moments >= moments.min() + SETTLING / 2) & (moments + taken < killed)
-            return Pause(float(taken[moments + taken >= killed].max()), float(taken[settled].max()), differences)
+            promotions = read_journals(*Path(job.directory).glob("*/*.jsonl")).promotions(since=killed)
+            return Pause(
+                longest=float(taken[moments + taken >= killed].max()),
+                before=float(taken[settled].max()),
+                promotion=max(promotions.values(), default=None),
+                differences=differences,
+            )
+
+    def epochs(self, contender: Contender) -> Epochs:
+        """One instance; a few flights at a time, then many."""
+        job = self.job(contender, self.topic("epochs"))
+        wanted = 0
+        with Results(job.servers, job.results, PARTITIONS) as results, Instance(contender, job) as instance:
+            self._wake(contender, instance)
+
+            def send(flights: pa.Table, records: int) -> float:
+                nonlocal wanted
+                data.fill(job.servers, job.source, flights, records)
+                wanted += len(flights["delay"].drop_null()) * records // len(flights)
+                self._until(results, wanted, [instance], f"{contender.title}: {records:,} flights at once")
+                return time.time()
+
+            warm = 0.0
+            for number in range(WARM_UP + ROUNDS):
+                at = send(self.flights.slice(number * SMALL, SMALL), SMALL)
+                warm = at if number < WARM_UP else warm
+            small = time.time()
+            for _ in range(BACKLOGS):
+                send(self.flights, BACKLOG * len(self.flights))
+        told = [done for _, done in read_journals(job.directory).epochs()]
+        return Epochs(
+            small=[one for one in told if warm < one.at <= small and (one.part != "0" or one.records == SMALL)],
+            large=[one for one in told if small < one.at and one.part == "0" and one.records >= LARGE],
+        )
 
     def _wake(self, contender: Contender, instance: Instance) -> None:
         """Wait for an instance that has nothing to do yet, for as long as it says when it is ready."""

@@ -8,14 +8,17 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import confluent_kafka
+import pytest
 from pyspark.sql import SparkSession
 
 from kohort.client.admin import Admin
-from kohort.spark import StreamsApp, avg, count, max_, window
+from kohort.spark import DeadLetter, Drop, StreamsApp, avg, count, max_, window
 from kohort.spark.running.listener import EpochDone, QuietListener
+from kohort.spark.running.problems import ApplicationError
 from kohort.testing.broker import Broker
 
 FLIGHT = "carrier STRING, origin STRING, dep_delay DOUBLE, time_hour TIMESTAMP"
@@ -35,7 +38,7 @@ class _Heard(QuietListener):
 
 def test_flights(spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path) -> None:
     servers = kohort_fresh_broker.bootstrap_servers
-    asyncio.run(_topics(servers))
+    asyncio.run(_topics(servers, "flights", "airlines", "delays-by-hour"))
     app = StreamsApp("delays-app", bootstrap_servers=servers, state_dir=tmp_path)
     flights = app.stream("flights", schema=FLIGHT, key="carrier", event_time="time_hour")
     airlines = app.table("airlines", schema="carrier STRING, name STRING", key="carrier")
@@ -44,16 +47,61 @@ def test_flights(spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Pat
     by_hour.aggregate("delays", n=count(), mean=avg("dep_delay"), worst=max_("dep_delay")).to("delays-by-hour")
 
     expected = _produce(servers)
-    heard, over = _Heard(), threading.Event()
-    found: dict[tuple[str, str], dict[str, float]] = {}
+    heard = _Heard()
+    _run(app, spark, heard, lambda: _groups(servers) == expected)
+    assert not heard.failures
+    assert _groups(servers) == expected
+    assert {(each.part, each.input) for each in heard.epochs} >= {("0", "airlines"), ("0", "stream"), ("1", "stream")}
+    left = [thread.name for thread in threading.enumerate() if thread.name.startswith(("kohort-lane", "kohort-line"))]
+    assert not left
+
+
+def test_unreadable_records_go_where_the_program_says(
+    spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
+) -> None:
+    """Each record is in the output, among the dead letters, or counted as dropped; and one that is to stop all does."""
+    servers = kohort_fresh_broker.bootstrap_servers
+    asyncio.run(_topics(servers, "buried", "left-out", "fatal", "out", "graves", "nowhere"))
+    good = [b'{"n": %d}' % number for number in range(20)]
+    bad = [b'{"n": "many"}', b"{", b"\xff\x00", b"[1]", b'{"n": 1e999}']
+    producer = confluent_kafka.Producer({"bootstrap.servers": servers})
+    for topic, values in (("buried", good + bad), ("left-out", bad + good), ("fatal", [*good[:3], bad[1]])):
+        for number, value in enumerate(values):
+            producer.produce(topic, value, b"key-%d" % number, partition=number % 2, headers={"trace": b"1"})
+    producer.flush()
+
+    app = StreamsApp("careful", bootstrap_servers=servers, state_dir=tmp_path / "careful", on_error=Drop())
+    app.stream("buried", schema="n BIGINT", on_error=DeadLetter("graves")).to("out")
+    app.stream("left-out", schema="n BIGINT").to("out")
+    heard = _Heard()
+    _run(app, spark, heard, lambda: len(_read(servers, "out")) == 40 and sum(one.dropped for one in heard.epochs) == 10)
+    assert sorted(json.loads(one.value())["n"] for one in _read(servers, "out")) == sorted([*range(20)] * 2)
+    graves = _read(servers, "graves")
+    assert sorted(one.value() for one in graves) == sorted(bad)
+    for one in graves:
+        headers = {name: value.decode() for name, value in one.headers()}
+        number = 20 + bad.index(one.value())
+        assert one.key() == b"key-%d" % number
+        place = ("buried", str(number % 2), str(number // 2))
+        assert tuple(headers[f"__streams.errors.{name}"] for name in ("topic", "partition", "offset")) == place
+        assert headers["__streams.errors.message"] and headers["trace"] == "1"
+
+    app = StreamsApp("strict", bootstrap_servers=servers, state_dir=tmp_path / "strict")
+    app.stream("fatal", schema="n BIGINT").to("nowhere")
+    with pytest.raises(ApplicationError, match=r"can't be read: .*fatal-1.* offset 1: .*Say on_error="):
+        _run(app, spark, _Heard(), lambda: False)
+    assert {json.loads(one.value())["n"] for one in _read(servers, "nowhere")} <= {0, 1, 2}
+
+
+def _run(app: StreamsApp, spark: SparkSession, heard: _Heard, is_done: Callable[[], bool]) -> None:
+    """Run an application until it's done, then stop it as an operator does: with a signal."""
+    over = threading.Event()
 
     def watch() -> None:
-        nonlocal found
         deadline = time.monotonic() + 120
-        while found != expected and time.monotonic() < deadline and not heard.failures:
+        while not is_done() and time.monotonic() < deadline and not heard.failures:
             if over.wait(0.5):
                 return
-            found = _read(servers)
         os.kill(os.getpid(), signal.SIGTERM)
 
     watcher = threading.Thread(target=watch)
@@ -63,18 +111,12 @@ def test_flights(spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Pat
     finally:
         over.set()
         watcher.join()
-    assert not heard.failures
-    assert found == expected
-    assert {(each.part, each.input) for each in heard.epochs} >= {("0", "airlines"), ("0", "stream"), ("1", "stream")}
-    left = [thread.name for thread in threading.enumerate() if thread.name.startswith(("kohort-lane", "kohort-line"))]
-    assert not left
 
 
-async def _topics(servers: str) -> None:
+async def _topics(servers: str, *names: str) -> None:
     async with Admin(servers) as admin:
-        await admin.topics.create("flights", partitions=2)
-        await admin.topics.create("airlines", partitions=2)
-        await admin.topics.create("delays-by-hour", partitions=1)
+        for name in names:
+            await admin.topics.create(name, partitions=2)
 
 
 def _produce(servers: str) -> dict[tuple[str, str], dict[str, float]]:
@@ -98,18 +140,31 @@ def _produce(servers: str) -> dict[tuple[str, str], dict[str, float]]:
     }
 
 
-def _read(servers: str) -> dict[tuple[str, str], dict[str, float]]:
+def _groups(servers: str) -> dict[tuple[str, str], dict[str, float]]:
+    found = {}
+    for message in _read(servers, "delays-by-hour"):
+        value = json.loads(message.value())
+        key = value.pop("window"), value.pop("origin")
+        found[key] = {**value, "mean": round(value["mean"], 9)}
+    return found
+
+
+def _read(servers: str, topic: str) -> list[confluent_kafka.Message]:
+    """All that is committed in both partitions."""
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": servers, "group.id": "check", "isolation.level": "read_committed",
          "enable.partition.eof": True, "enable.auto.commit": False, "enable.metrics.push": False}
     )  # fmt: skip
-    found = {}
+    found, ended = [], 0
     try:
-        consumer.assign([confluent_kafka.TopicPartition("delays-by-hour", 0, confluent_kafka.OFFSET_BEGINNING)])
-        while (message := consumer.poll(10)) is not None and message.error() is None:
-            value = json.loads(message.value())
-            key = value.pop("window"), value.pop("origin")
-            found[key] = {**value, "mean": round(value["mean"], 9)}
+        consumer.assign([confluent_kafka.TopicPartition(topic, n, confluent_kafka.OFFSET_BEGINNING) for n in (0, 1)])
+        while ended < 2 and (message := consumer.poll(10)) is not None:
+            if message.error() is None:
+                found.append(message)
+            elif message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF:
+                ended += 1
+            else:
+                raise confluent_kafka.KafkaException(message.error())
     finally:
         consumer.close()
     return found

@@ -1,12 +1,11 @@
 """Kohort's pipeline.
 
-Usage: kohort.py OPTIONS, JSON: servers, application, source, results, directory, standbys. Each epoch is a line of JSON
-in the directory's file epochs.
+Usage: kohort.py OPTIONS, JSON: servers, application, source, results, directory, standbys. There is a journal in the
+directory.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 import time
@@ -21,11 +20,10 @@ FLIGHT = "origin STRING, dep_delay BIGINT, time_hour TIMESTAMP"
 
 
 class Teller(QuietListener):
-    """Tells when the first tasks run, and keeps the epochs."""
+    """Tells when the first tasks run."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self) -> None:
         self._told = False
-        self._epochs = (directory / "epochs").open("a", buffering=1)
 
     def tasks(self, now: TasksNow) -> None:
         """The tasks have changed."""
@@ -35,7 +33,6 @@ class Teller(QuietListener):
     def epoch(self, done: EpochDone) -> None:
         """An epoch is committed."""
         self._tell(done.at - done.took_ms / 1000)
-        self._epochs.write(json.dumps(dataclasses.asdict(done)) + "\n")
 
     def waiting(self, reason: str | None) -> None:
         """Why nothing goes on."""
@@ -61,7 +58,13 @@ def main(servers: str, application: str, source: str, results: str, directory: s
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
-    app = StreamsApp(application, bootstrap_servers=servers, num_standby_replicas=standbys, state_dir=directory)
+    app = StreamsApp(
+        application,
+        bootstrap_servers=servers,
+        num_standby_replicas=standbys,
+        state_dir=directory,
+        journal=Path(directory, f"{Path(directory).name}.jsonl"),
+    )
     flights = app.stream(source, schema=FLIGHT, event_time="time_hour")
     by_hour = flights.transform(lambda df: df.where("dep_delay IS NOT NULL")).group_by(
         "origin", window("time_hour", "1 hour")
@@ -69,7 +72,7 @@ def main(servers: str, application: str, source: str, results: str, directory: s
     by_hour.aggregate(
         "delays", n=count(), mean=avg("dep_delay"), worst=max_("dep_delay"), p90=approx_percentile("dep_delay", 0.9)
     ).to(results)
-    app.run(spark, listeners=[Teller(Path(directory))], progress=False)
+    app.run(spark, listeners=[Teller()], progress=False)
 
 
 if __name__ == "__main__":

@@ -85,9 +85,10 @@ def test_a_store_that_fails_fails_the_lookup_alone(line: Line) -> None:
 def test_a_retried_split_replaces_its_report(server: LineServer, line: Line) -> None:
     run = server.set_work("0", WORK)
     dead = pa.Table.from_pylist(
-        [{"topic": "t", "partition": 0, "offset": 3, "timestamp": 4, "key": None, "value": b"x", "error": "bad"}],
+        [{"topic": "t", "partition": 0, "offset": 3, "timestamp": 4, "key": None, "value": b"x", "error": "bad",
+          "headers": [("h", None)]}],
         schema=DEAD_SCHEMA,
-    )
+    )  # fmt: skip
     assert line.report("0", run, 0, 0, "fetch", Read(1, 2, 3, 4, {0: 5}))
     assert line.report("0", run, 0, 0, "fetch", Read(10, 20, 30, 40, {0: 50}, dead))
     assert line.report("0", run, 0, 1, "fetch", Read(1, 1, 1, 1))

@@ -120,8 +120,8 @@ def test_tables_are_kept_and_nothing_else() -> None:
 
 def test_dead_letters() -> None:
     dead = pa.Table.from_pylist(
-        [{"topic": "s", "partition": 2, "offset": at, "timestamp": 5, "key": None, "value": b"?", "error": "not JSON"}
-         for at in (8, 7)],
+        [{"topic": "s", "partition": 2, "offset": at, "timestamp": 5, "key": None, "value": b"?", "error": "not JSON",
+          "headers": [("trace", b"id")]} for at in (8, 7)],
         schema=DEAD_SCHEMA,
     )  # fmt: skip
     duties = Duties("0", Inputs("s", {}), unreadable={"s": Unreadable(stop=False, dead_letters="dead")})
@@ -129,8 +129,9 @@ def test_dead_letters() -> None:
     ((topic, table),) = out.sent
     assert topic == "dead" and table["value"].to_pylist() == [b"?", b"?"]
     assert table["headers"].to_pylist()[0] == [
-        {"key": "error", "value": b"not JSON"}, {"key": "topic", "value": b"s"},
-        {"key": "partition", "value": b"2"}, {"key": "offset", "value": b"8"},
+        {"key": "trace", "value": b"id"},
+        {"key": "__streams.errors.message", "value": b"not JSON"}, {"key": "__streams.errors.topic", "value": b"s"},
+        {"key": "__streams.errors.partition", "value": b"2"}, {"key": "__streams.errors.offset", "value": b"8"},
     ]  # fmt: skip
     assert first_unreadable(duties, dead) is None
     assert first_unreadable(Duties("0", Inputs("s", {})), dead) == "s-2, offset 7: not JSON"

@@ -36,6 +36,20 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert [restore.remaining for _, restore in journals.restores()] == [5]
 
 
+def test_promotions(tmp_path: Path) -> None:
+    """From the copy's being given the task until it ran: at once, after a while, not at all."""
+    with Journal(tmp_path / "one.jsonl") as journal:
+        journal.tasks(tasks(1.0, ["0_0"], ["1_0", "1_1"], warmup=["1_2"]))
+        journal.tasks(tasks(2.0, ["0_0", "1_0", "1_1", "1_2"], restoring=["1_1", "1_2"]))
+        journal.tasks(tasks(2.5, ["0_0", "1_0", "1_1", "1_2"], restoring=["1_2"]))
+        journal.tasks(tasks(3.0, ["0_0", "1_0", "1_1", "1_3"], restoring=["1_3"]))
+        journal.tasks(tasks(4.0, ["0_0", "1_0", "1_1", "1_3"]))
+    journals = read_journals(tmp_path)
+    assert journals.promotions() == {"1_0": 0.0, "1_1": 0.5}
+    assert journals.promotions(since=2.2) == {"1_1": 0.5}
+    assert journals.promotions(until=2.2) == {"1_0": 0.0}
+
+
 def test_a_second_life_in_the_same_file(tmp_path: Path) -> None:
     for _ in range(2):
         with Journal(tmp_path / "one.jsonl", "first"):

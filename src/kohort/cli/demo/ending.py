@@ -124,6 +124,9 @@ def _facts(timeline: Timeline, outcome: Outcome) -> list[tuple[str, str]]:
         session = float(str(SETTINGS["group.streams.session.timeout.ms"])) / 1000
         worst = max(pauses.values())
         facts.append((f"Pause that the kill caused (session timeout: {session:g} s)", f"{worst:.1f} s"))
+    promotions = timeline.journals.promotions(since=min(timeline.kills.values(), default=0.0))
+    if promotions:
+        facts.append(("Of that, until a standby ran as the task", f"{max(promotions.values()):.2f} s"))
     wait = timeline.longest_wait()
     if wait is not None:
         facts.append(("Longest wait of a task that stayed", f"{wait:.1f} s"))

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from kohort.protocol.records.arrow import RECORD_SCHEMA
+
 ROWS_SCHEMA = pa.schema(
     [
         pa.field("key", pa.binary()),
@@ -27,6 +29,7 @@ DEAD_SCHEMA = pa.schema(
         pa.field("timestamp", pa.int64()),
         pa.field("key", pa.binary()),
         pa.field("value", pa.binary()),
+        pa.field("headers", RECORD_SCHEMA.field("headers").type),
         pa.field("error", pa.string()),
     ]
 )

@@ -170,7 +170,10 @@ def _publish(out: Outgoing, kept: Kept, rows: pa.Table) -> None:
 
 
 def _bury(out: Outgoing, duties: Duties, dead: pa.Table) -> None:
-    """Dead letters: the records as they were, with the reason and the place in headers."""
+    """Dead letters: the records as they were, with the reason and the place in headers more, by Kafka Streams' names.
+
+    Source: KIP-1034.
+    """
     for topic in pc.unique(dead["topic"]).to_pylist() if dead.num_rows else ():
         unreadable = duties.unreadable.get(topic)
         if unreadable is None or unreadable.dead_letters is None:
@@ -179,12 +182,13 @@ def _bury(out: Outgoing, duties: Duties, dead: pa.Table) -> None:
         headers = pa.array(
             [
                 [
-                    {"key": "error", "value": (row["error"] or "").encode()},
-                    {"key": "topic", "value": row["topic"].encode()},
-                    {"key": "partition", "value": str(row["partition"]).encode()},
-                    {"key": "offset", "value": str(row["offset"]).encode()},
+                    *(row["headers"] or ()),
+                    {"key": "__streams.errors.message", "value": (row["error"] or "").encode()},
+                    {"key": "__streams.errors.topic", "value": row["topic"].encode()},
+                    {"key": "__streams.errors.partition", "value": str(row["partition"]).encode()},
+                    {"key": "__streams.errors.offset", "value": str(row["offset"]).encode()},
                 ]
-                for row in rows.select(["topic", "partition", "offset", "error"]).to_pylist()
+                for row in rows.select(["topic", "partition", "offset", "headers", "error"]).to_pylist()
             ],
             _HEADERS,
         )

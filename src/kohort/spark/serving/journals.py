@@ -155,6 +155,24 @@ class Journals:
         """Tasks that went from one instance to another in that time."""
         return {pause.task for pause in self.pauses(since=since, until=until) if pause.moved}
 
+    def promotions(self, *, since: float = 0.0, until: float = float("inf")) -> dict[str, float]:
+        """Seconds from the moment when a task was given to an instance that had a copy until it ran there; by task.
+
+        Those that ran in that time; of a task that was given away again before, nothing.
+        """
+        copies: dict[str, set[str]] = {}
+        given: dict[tuple[str, str], float] = {}
+        found: dict[str, float] = {}
+        for instance, now in self.tasks():
+            for task in copies.get(instance, set()).intersection(now.active):
+                given[instance, task] = now.at
+            copies[instance] = {*now.standby, *now.warmup}
+            for owner, task in [each for each in given if each[0] == instance and each[1] not in now.restoring]:
+                at = given.pop((owner, task))
+                if task in now.active and since <= now.at <= until:
+                    found[task] = now.at - at
+        return dict(sorted(found.items()))
+
     # Over time -------------------------------------------------------------------------------------------------
 
     def tasks_over_time(self) -> dict[str, list[TaskCount]]:

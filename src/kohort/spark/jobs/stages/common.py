@@ -136,6 +136,7 @@ def note_dead(read: Read, chunk: Chunk, rows: list[int], errors: list[str]) -> N
         records.column("timestamp").cast(pa.int64()),
         records.column("key"),
         records.column("value"),
+        records.column("headers"),
         pa.array(errors, pa.string()),
     ]
     read.dead = pa.concat_tables([read.dead, pa.Table.from_arrays(columns, schema=DEAD_SCHEMA)])
