@@ -41,14 +41,14 @@ BROKER_SETTINGS = {
 SETTLING = 20
 """Seconds of the steady rate before anything counts: programs compile, caches fill."""
 
-SMALL, LARGE = 1_000, 100_000
+SMALL, LARGE = 1_000, 300_000
 """Flights of an epoch."""
 
 WARM_UP, ROUNDS = 20, 30
 """How often the few flights are sent: before it counts, and then."""
 
-BACKLOG, BACKLOGS = 3, 3
-"""How many years of flights are sent at once, and how often: epochs grow from one to the next."""
+BACKLOG, BACKLOGS = 3, 8
+"""How many years of flights are sent at once, and how often. The first half is to warm up: the JVM compiles."""
 
 PATIENCE = 300
 """Seconds that nothing may come for, before it is given up: Structured Streaming takes all in its first batch."""
@@ -267,12 +267,13 @@ class Bench:
                 at = send(self.flights.slice(number * SMALL, SMALL), SMALL)
                 warm = at if number < WARM_UP else warm
             small = time.time()
-            for _ in range(BACKLOGS):
-                send(self.flights, BACKLOG * len(self.flights))
+            halves = [send(self.flights, BACKLOG * len(self.flights)) for _ in range(BACKLOGS)]
         told = [done for _, done in read_journals(job.directory).epochs()]
         return Epochs(
             small=[one for one in told if warm < one.at <= small and (one.part != "0" or one.records == SMALL)],
-            large=[one for one in told if small < one.at and one.part == "0" and one.records >= LARGE],
+            large=[
+                one for one in told if halves[BACKLOGS // 2 - 1] < one.at and one.part == "0" and one.records >= LARGE
+            ],
         )
 
     def _wake(self, contender: Contender, instance: Instance) -> None:

@@ -27,6 +27,9 @@ def session_settings(spark: SparkSession, parallelism: int) -> Iterator[None]:
         "spark.sql.shuffle.partitions": str(parallelism),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        # Sketches of more groups than that are sorted for instead of hashed; Spark's own bound is 128. A sketch takes
+        # some 2 KiB of the executor's heap.
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "32768",
     }
     before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
     try:
