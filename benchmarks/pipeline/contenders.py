@@ -53,6 +53,8 @@ class Contender(ABC):
     Attributes:
         name: on the command line.
         title: in tables.
+        measures: what is measured of it, by methods of `Bench`.
+        source: the name of the Spark data source that it reads with, if there is one.
         share: of the records that it gets, so that it ends some day.
         takes_over: a second instance goes on when one is killed; else it is restarted.
         tells_when_idle: it says that it has started before there are records.
@@ -61,6 +63,8 @@ class Contender(ABC):
 
     name: str
     title: str
+    measures: tuple[str, ...] = ("throughput", "latency", "pause")
+    source = ""
     share = 1.0
     takes_over = False
     tells_when_idle = True
@@ -78,6 +82,10 @@ class Contender(ABC):
     def prepare(self) -> None:  # noqa: B027 -- most need nothing
         """Fetch and build what it needs."""
 
+    def jars(self) -> str:
+        """What its data source needs, with commas between."""
+        return ""
+
     @abstractmethod
     def command(self, job: Job) -> list[str]:
         """Starts an instance; it prints "started SECONDS" (since 1970) when its processing begins."""
@@ -87,6 +95,8 @@ class Kohort(Contender):
     """Kohort's own pipeline."""
 
     name, title = "kohort", "Kohort"
+    measures = (*Contender.measures, "epochs", "reading")
+    source = "kohort"
     takes_over = True
 
     def tools(self) -> tuple[str, ...]:
@@ -106,6 +116,8 @@ class Structured(Contender):
     """Spark's own streaming."""
 
     name, title = "structured", "Structured Streaming"
+    measures = (*Contender.measures, "reading")
+    source = "kafka"
     remarks = ("Structured Streaming's results are written at least once; after SIGKILL it is restarted at once",)
 
     def tools(self) -> tuple[str, ...]:
@@ -116,9 +128,13 @@ class Structured(Contender):
         """Fetch and build what it needs."""
         connector()
 
+    def jars(self) -> str:
+        """What its data source needs, with commas between."""
+        return connector()
+
     def command(self, job: Job) -> list[str]:
         """Starts an instance."""
-        return [sys.executable, str(PROGRAMS / "structured.py"), job.json(jars=connector())]
+        return [sys.executable, str(PROGRAMS / "structured.py"), job.json(jars=self.jars())]
 
 
 class KafkaStreams(Contender):

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rich.console import RenderableType
 from rich.table import Table
 
 from benchmarks.pipeline.contenders import Contender
-from benchmarks.pipeline.measures import LARGE, SESSION_SECONDS, SMALL, Epochs, Latency, Pause, Throughput
-from kohort.spark.serving.journals import Journals
+from benchmarks.pipeline.measures import (
+    LARGE,
+    SESSION_SECONDS,
+    SMALL,
+    Epochs,
+    Latency,
+    Pause,
+    Reading,
+    Throughput,
+    middle,
+)
+from kohort.spark.running.listener import EpochDone
 
 EPOCH_MS, EPOCH_RATE = 500, 200_000
 
@@ -25,7 +36,19 @@ class Found:
     throughput: Throughput | None = None
     latency: Latency | None = None
     pause: Pause | None = None
+    epochs: Epochs | None = None
+    reading: Reading | None = None
     failures: list[str] = field(default_factory=list)
+
+    @property
+    def compared(self) -> list[Throughput | Latency | Pause]:
+        """What was measured with results that a batch gives, too."""
+        return [one for one in (self.throughput, self.latency, self.pause) if one]
+
+    @property
+    def differences(self) -> list[str]:
+        """Where results weren't the batch's."""
+        return [difference for one in self.compared for difference in one.differences]
 
 
 @dataclass(frozen=True)
@@ -60,6 +83,21 @@ ROWS = {
     "before": Row("  before it", "pause", lambda found: found.before, "{:.1f} s"),
     "promotion": Row("  until a standby ran, once it was told", "pause", lambda found: found.promotion, "{:.2f} s"),
 }  # fmt: skip
+
+
+def report(found: Mapping[str, Found], contenders: Sequence[Contender], rate: int) -> Iterator[RenderableType]:
+    """All that there is to show."""
+    if any(one.compared for one in found.values()):
+        yield table(found, contenders, rate)
+        for contender in contenders:
+            yield from (f"  {remark}" for remark in contender.remarks)
+    for one in found.values():
+        if one.throughput and one.throughput.epochs:
+            yield epochs(one.throughput.epochs)
+        if one.epochs:
+            yield costs(one.epochs)
+    if any(one.reading for one in found.values()):
+        yield reading(found)
 
 
 def table(found: Mapping[str, Found], contenders: Sequence[Contender], rate: int) -> Table:
@@ -99,15 +137,13 @@ def _aims(name: str, found: Mapping[str, Found]) -> list[tuple[str, str]]:
 
 
 def _equality(found: Found) -> str:
-    measured = [one for one in (found.throughput, found.latency, found.pause) if one]
-    different = sum(len(one.differences) for one in measured)
-    texts = [f"[red]{different} groups differ[/]" if different else "[green]yes[/]"] if measured else []
-    return "\n".join([*texts, *("[red]failed[/]" for _ in found.failures)])
+    different = len(found.differences)
+    texts = [f"[red]{different} groups differ[/]" if different else "[green]yes[/]"] if found.compared else []
+    return "\n".join([*texts, *(f"[red]failed: {failure.partition(':')[0]}[/]" for failure in found.failures)])
 
 
-def epochs(journals: Journals) -> Table:
+def epochs(done: Sequence[EpochDone]) -> Table:
     """Where Kohort's time went, by subtopology: its lanes run beside each other."""
-    done = [one for _, one in journals.epochs()]
     shown = Table(title="Kohort's epochs in the run of all records at once")
     for column in ("subtopology", "epochs", "records", "median epoch", "in Spark", "in the transaction", "busy"):
         shown.add_column(column, justify="left" if column == "subtopology" else "right")
@@ -119,7 +155,7 @@ def epochs(journals: Journals) -> Table:
             part,
             f"{len(own):,}",
             f"{sum(epoch.records for epoch in own):,}",
-            f"{statistics.median(epoch.took_ms for epoch in own):,.0f} ms",
+            f"{middle([epoch.took_ms for epoch in own]):,.0f} ms",
             f"{sum(epoch.job_ms for epoch in own) / total:.0%}",
             f"{sum(epoch.commit_ms for epoch in own) / total:.0%}",
             f"{total / 1000 / span:.0%}",
@@ -135,36 +171,38 @@ def costs(measured: Epochs) -> Table:
     small = {"0": f"{SMALL:,} flights: decode, aggregate", "1": "  their partials: merge with the store"}
     for part, title in small.items():
         own = [epoch for epoch in measured.small if epoch.part == part]
-        took, job, commit = ([getattr(epoch, name) for epoch in own] for name in ("took_ms", "job_ms", "commit_ms"))
-        middle = statistics.median(took)
+        took = sorted(epoch.took_ms for epoch in own)
         shown.add_row(
-            title, f"{len(own)}", f"{middle:,.0f} ms", f"{sorted(took)[len(took) * 95 // 100]:,.0f} ms",
-            f"{statistics.median(job):,.0f} ms", f"{statistics.median(commit):,.0f} ms",
-            f"≤ {EPOCH_MS} ms", MET if middle <= EPOCH_MS else MISSED,
+            title, f"{len(own)}", _number(middle(took), " ms"),
+            _number(took[len(took) * 95 // 100] if took else math.nan, " ms"),
+            _number(middle([epoch.job_ms for epoch in own]), " ms"),
+            _number(middle([epoch.commit_ms for epoch in own]), " ms"),
+            f"≤ {EPOCH_MS} ms", MET if middle(took) <= EPOCH_MS else MISSED,
         )  # fmt: skip
-    rates = [epoch.records / epoch.job_ms * 1000 for epoch in measured.large]
-    rate = statistics.median(rates)
+    # What counts is the whole epoch: the transaction, and all around the job, hold the next records up as well.
+    in_spark = middle([epoch.records / epoch.job_ms * 1000 for epoch in measured.large])
     shown.add_row(
-        f"{LARGE:,} flights and more, flights/s in Spark", f"{len(rates)}", f"{rate:,.0f}", "", "", "",
-        f"≥ {EPOCH_RATE:,}", MET if rate >= EPOCH_RATE else MISSED,
+        f"{LARGE:,} flights and more, flights/s", f"{len(measured.large)}", _number(measured.rate), "",
+        _number(in_spark), "", f"≥ {EPOCH_RATE:,}", MET if measured.rate >= EPOCH_RATE else MISSED,
     )  # fmt: skip
     return shown
 
 
-def reading(found: Mapping[str, dict[str, Any]]) -> Table:
+def _number(figure: float, unit: str = "") -> str:
+    return "" if math.isnan(figure) else f"{figure:,.0f}{unit}"
+
+
+def reading(found: Mapping[str, Found]) -> Table:
     """The read path alone, with each data source that is there."""
-    titles = {"kohort": 'spark.read.format("kohort")', "kafka": "Spark's Kafka connector"}
-    rates = {name: one["records"] / statistics.median(one["seconds"]) for name, one in found.items()}
+    titles = {"kohort": 'spark.read.format("kohort")', "structured": "Spark's Kafka connector"}
+    read = {name: one.reading for name, one in found.items() if one.reading}
     shown = Table(title="Reading a topic into a DataFrame (median of rounds)")
     for column in ("", "records/s", "MiB/s", "the first time", "aim", ""):
         shown.add_column(column, justify="right" if column not in ("", "aim") else "left")
-    for name, one in found.items():
+    for name, one in read.items():
         aim = ["", ""]
-        if name == "kohort" and "kafka" in rates:
-            aim = [
-                f"≥ the connector: {rates[name] / rates['kafka']:.2f} ×",
-                MET if rates[name] >= rates["kafka"] else MISSED,
-            ]
-        size = rates[name] * one["bytes"] / one["records"] / 2**20
-        shown.add_row(titles[name], f"{rates[name]:,.0f}", f"{size:,.0f}", f"{one['first']:.1f} s", *aim)
+        if name == "kohort" and (other := read.get("structured")):
+            aim = [f"≥ the connector: {one.rate / other.rate:.2f} ×", MET if one.rate >= other.rate else MISSED]
+        size = one.rate * one.bytes / one.records / 2**20
+        shown.add_row(titles[name], f"{one.rate:,.0f}", f"{size:,.0f}", f"{one.first:.1f} s", *aim)
     return shown

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks.pipeline import flights as data
 from benchmarks.pipeline import tree
-from benchmarks.pipeline.contenders import Contender, Job
+from benchmarks.pipeline.contenders import Contender, Job, environment
 from benchmarks.pipeline.flights import Group
 from benchmarks.pipeline.instances import Instance
 from benchmarks.pipeline.results import Results
@@ -50,8 +52,16 @@ WARM_UP, ROUNDS = 20, 30
 BACKLOG, BACKLOGS = 3, 8
 """How many years of flights are sent at once, and how often. The first half is to warm up: the JVM compiles."""
 
+READINGS = 3
+"""How often a data source reads all records, after the first time."""
+
 PATIENCE = 300
 """Seconds that nothing may come for, before it is given up: Structured Streaming takes all in its first batch."""
+
+
+def middle(figures: list[float]) -> float:
+    """Their median; not a number if there are none."""
+    return statistics.median(figures) if figures else math.nan
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,7 @@ class Throughput:
         memory: the most, MiB.
         results: records written.
         differences: from the batch's.
+        epochs: Kohort's, as it tells them.
     """
 
     records: int
@@ -75,11 +86,17 @@ class Throughput:
     memory: float
     results: int
     differences: list[str]
+    epochs: list[EpochDone] = field(default_factory=list)
 
     @property
     def rate(self) -> float:
         """Records a second."""
         return self.records / self.seconds
+
+    @property
+    def brief(self) -> str:
+        """In a line."""
+        return f"{self.rate:,.0f} records/s"
 
 
 @dataclass(frozen=True)
@@ -91,6 +108,11 @@ class Latency:
     cpu_share: float
     """Cores that the contender was busy with."""
     differences: list[str]
+
+    @property
+    def brief(self) -> str:
+        """In a line."""
+        return f"{self.p50 * 1000:,.0f} ms (median), {self.p99 * 1000:,.0f} ms (99 %)"
 
 
 @dataclass(frozen=True)
@@ -106,6 +128,11 @@ class Pause:
     promotion: float | None
     differences: list[str]
 
+    @property
+    def brief(self) -> str:
+        """In a line."""
+        return f"{self.longest:.1f} s"
+
 
 @dataclass(frozen=True)
 class Epochs:
@@ -119,6 +146,42 @@ class Epochs:
     small: list[EpochDone]
     large: list[EpochDone]
 
+    @property
+    def rate(self) -> float:
+        """Flights a second of the large ones, from their beginning to their end; the median."""
+        return middle([epoch.records / epoch.took_ms * 1000 for epoch in self.large])
+
+    @property
+    def brief(self) -> str:
+        """In a line."""
+        small = middle([epoch.took_ms for epoch in self.small if epoch.part == "0"])
+        return f"{small:,.0f} ms for {SMALL:,} flights, {self.rate:,.0f} flights/s in large ones"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A topic read into a DataFrame, over and over.
+
+    Attributes:
+        records, bytes: what was read each time; bytes of values.
+        first, seconds: what it took the first time, and then.
+    """
+
+    records: int
+    bytes: int
+    first: float
+    seconds: list[float]
+
+    @property
+    def rate(self) -> float:
+        """Records a second, the median."""
+        return self.records / middle(self.seconds)
+
+    @property
+    def brief(self) -> str:
+        """In a line."""
+        return f"{self.rate:,.0f} records/s"
+
 
 class Bench:
     """A broker with topics, and what is needed to measure.
@@ -126,19 +189,32 @@ class Bench:
     Args:
         flights: as `flights.load` gives them.
         directory: for state.
-        rate: of records a second, when steady.
+        records: how many, where all are there at once.
+        rate, seconds: records a second, when steady, and for how long that is measured.
+        say: is told what goes on.
     """
 
     def __init__(
-        self, broker: BrokerProcess, flights: pa.Table, directory: Path, rate: int, say: Callable[[str], None]
+        self,
+        broker: BrokerProcess,
+        flights: pa.Table,
+        directory: Path,
+        *,
+        records: int,
+        rate: int,
+        seconds: int,
+        say: Callable[[str], None],
     ) -> None:
         self.broker = broker
         self.flights = flights
         self.directory = directory
+        self.records = records
         self.rate = rate
+        self.seconds = seconds
         self.say = say
         self._numbers = itertools.count()
         self._file = directory / "flights.arrow"
+        self._sent = directory / "sent"
         with pa.ipc.new_file(str(self._file), flights.schema) as writer:
             writer.write_table(flights)
         self._filled: dict[int, str] = {}
@@ -171,8 +247,9 @@ class Bench:
             standbys=standbys,
         )
 
-    def throughput(self, contender: Contender, records: int) -> Throughput:
+    def throughput(self, contender: Contender) -> Throughput:
         """One instance, all records at once."""
+        records = int(self.records * contender.share)
         expected = data.batch(self.flights, records)
         wanted = sum(group.n for group in expected.values())
         job = self.job(contender, self.filled(records))
@@ -185,7 +262,7 @@ class Bench:
             started = instance.started()
             self._until(results, wanted, [instance], f"{contender.title}: {records:,} records")
             ended = time.time()
-            return Throughput(
+            taken = Throughput(
                 records=records,
                 start_up=started - instance.launched,
                 seconds=ended - started,
@@ -195,25 +272,26 @@ class Bench:
                 results=results.records,
                 differences=results.differences(expected),
             )
+        return replace(taken, epochs=[done for _, done in read_journals(job.directory).epochs()])
 
-    def latency(self, contender: Contender, seconds: int) -> Latency:
+    def latency(self, contender: Contender) -> Latency:
         """One instance, a steady rate."""
         job = self.job(contender, self.topic("steady"))
         with Results(job.servers, job.results, PARTITIONS) as results, Instance(contender, job) as instance:
             self._wake(contender, instance)
             with tree.Watch(instance.pid) as watch:
                 before = watch.cpu()
-                load = self._load(job.source, SETTLING + seconds)
+                load = self._load(job.source, SETTLING + self.seconds)
                 sent, differences = self._follow(
                     load, results, [instance], f"{contender.title}: {self.rate:,} records/s"
                 )
-                busy = (watch.cpu() - before) / (SETTLING + seconds)
+                busy = (watch.cpu() - before) / (SETTLING + self.seconds)
             moments, taken = results.latencies(sent)
             measured = taken[moments >= moments.min() + SETTLING]
             p50, p99 = np.percentile(measured, [50, 99])
             return Latency(float(p50), float(p99), busy, differences)
 
-    def pause(self, contender: Contender, seconds: int) -> Pause:
+    def pause(self, contender: Contender) -> Pause:
         """Two instances (or one that is restarted), a steady rate; one is killed."""
         job = self.job(contender, self.topic("steady"), standbys=1)
         with ExitStack() as stack:
@@ -224,7 +302,7 @@ class Bench:
                 instances.append(stack.enter_context(Instance(contender, own)))
             for instance in instances:
                 self._wake(contender, instance)
-            load = self._load(job.source, SETTLING + seconds)
+            load = self._load(job.source, SETTLING + self.seconds)
             killed = 0.0
 
             def kill() -> None:
@@ -276,22 +354,36 @@ class Bench:
             ],
         )
 
+    def reading(self, contender: Contender) -> Reading:
+        """Its data source alone."""
+        topic = self.filled(self.records)
+        self.say(f"reading {self.records:,} records: {contender.source}")
+        command = [
+            sys.executable, "-m", "benchmarks.pipeline.reading", contender.source, self.broker.bootstrap_servers, topic,
+            str(READINGS), contender.jars(),
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, text=True, env=environment())
+        if done.returncode:
+            raise RuntimeError(f"reading ended with code {done.returncode}:\n{done.stderr[-4000:]}")
+        return Reading(**json.loads(done.stdout.splitlines()[-1]))
+
     def _wake(self, contender: Contender, instance: Instance) -> None:
         """Wait for an instance that has nothing to do yet, for as long as it says when it is ready."""
         if contender.tells_when_idle:
             self.say(f"{contender.title} starts")
             instance.started()
 
-    def _load(self, topic: str, seconds: int) -> subprocess.Popen[str]:
+    def _load(self, topic: str, seconds: int) -> subprocess.Popen[bytes]:
         command = [
             sys.executable, "-m", "benchmarks.pipeline.steady", self.broker.bootstrap_servers, topic, str(self._file),
             str(self.rate), str(seconds),
         ]  # fmt: skip
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        with self._sent.open("w") as sent:  # a pipe that is read in the end would be full long before
+            return subprocess.Popen(command, stdout=sent)
 
     def _follow(
         self,
-        load: subprocess.Popen[str],
+        load: subprocess.Popen[bytes],
         results: Results,
         instances: list[Instance],
         title: str,
@@ -322,11 +414,10 @@ class Bench:
                 self.say(f"{title}: {results.counted:,} flights")
             if load.returncode:
                 raise RuntimeError(f"the load ended with code {load.returncode}")
-            assert load.stdout is not None
-            times = json.loads(load.stdout.read())
+            times = json.loads(self._sent.read_text())
         finally:
             load.kill()
-            load.communicate()
+            load.wait()
         records = len(times) * CHUNK
         expected = data.batch(self.flights, records)
         self._until(results, sum(group.n for group in expected.values()), instances, title)

@@ -1,10 +1,19 @@
 """Delays of the flights out of New York: by airport and hour, and by airline and sky.
 
 A streams application. Start it once, or many times on as many machines: the instances share the work, keep copies of
-each other's state, and take over from one that dies. Needs Java 17 and a broker with the topics of README.md:
+each other's state, and take over from one that dies. Needs Java 17 and a broker with these topics, whose records are
+JSON with the columns below:
 
-    kohort demo --keep
+    flights          keyed by carrier; cleanup.policy=delete; each of its partitions is a task
+    airlines         keyed by carrier, compacted; as many partitions as flights has
+    weather          keyed by {"origin":…,"time_hour":…}, compacted; any number of partitions
+    delays-by-hour   what comes out, as delays-by-sky: compacted; any number of partitions
+
+    kohort topics create flights --partitions 4
+    kohort topics create airlines weather delays-by-hour delays-by-sky --partitions 4 --set cleanup.policy=compact
     python docs/examples/flight_delays.py localhost:9092 --state-dir /tmp/delays-1
+
+`kohort demo --keep` makes them all, with a year of flights in them.
 """
 
 from __future__ import annotations
@@ -58,7 +67,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("servers", nargs="?", default="localhost:9092", help="HOST:PORT of a broker")
     parser.add_argument("--state-dir", type=Path, help="where state is kept; an instance's own")
-    parser.add_argument("--endpoint", metavar="HOST:PORT", help="where queries are answered")
+    parser.add_argument("--endpoint", metavar="HOST:PORT", help="where queries are answered; port 0: a free one")
     parser.add_argument("--journal", type=Path, help="write what happens to this file, a JSON object a line")
     parser.add_argument("--master", help="Spark's master: local[2], spark://…; local[*] unless Spark knows better")
     parser.add_argument("--describe", action="store_true", help="print the topology, and end")

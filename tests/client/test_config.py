@@ -50,6 +50,12 @@ def test_addresses_that_cannot_be_are_said(text: str, says: str) -> None:
         ClientConfig(bootstrap_servers=text)
 
 
+def test_a_free_port_has_no_number_yet() -> None:
+    assert parse_addresses("a:0", least_port=0) == (("a", 0),)
+    with pytest.raises(ConfigError, match="0 to 65535"):
+        parse_addresses("a:65536", least_port=0)
+
+
 @given(st.text(max_size=20))
 def test_no_text_is_an_address_by_accident(text: str) -> None:
     try:

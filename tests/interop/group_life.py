@@ -41,7 +41,10 @@ def live(bootstrap: str, topic: str, members: Members, start: Callable[[int], Me
         eventually(lambda: shared(a, b, c), what="three share again")
     finally:
         ends = feeder.stop()
-    eventually(lambda: members.committed() == ends, within=60, what="all is read and committed")
+    try:
+        eventually(lambda: members.committed() == ends, within=60, what="all is read and committed")
+    except AssertionError as error:
+        raise AssertionError(members.told_of(ends)) from error
     for member in (a, b, c):
         member.leave()
     return ends

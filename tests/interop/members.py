@@ -22,6 +22,7 @@ class Member:
     """A program of programs/, running; `events` grows as it speaks."""
 
     def __init__(self, program: str, **options: Any) -> None:
+        self.program = program
         self.events: list[dict[str, Any]] = []
         self.process = subprocess.Popen(
             [sys.executable, str(PROGRAMS / f"{program}.py"), json.dumps(options)], stdout=subprocess.PIPE
@@ -83,6 +84,22 @@ class Members:
             for partition, offset in event["offsets"].items():
                 found[int(partition)] = max(found[int(partition)], offset)
         return dict(found)
+
+    def told_of(self, ends: dict[int, int]) -> str:
+        """Who was where, for a failure: partitions that aren't at their ends, and what each member said last."""
+        committed = self.committed()
+        lines = []
+        for partition, end in ends.items():
+            if committed.get(partition) != end:
+                reads = [(e["at"], n, e["offset"]) for n, m in enumerate(self.all) for e in m.told("read")
+                         if e["partition"] == partition]  # fmt: skip
+                _, member, offset = max(reads, default=(0, None, None))
+                there = f"{committed.get(partition)} of {end} committed"
+                lines.append(f"partition {partition}: {there}; last read: {offset}, by {member}")
+        for number, each in enumerate(self.all):
+            said = [event for event in list(each.events) if event["event"] != "read"][-4:]
+            lines.append(f"member {number}, {each.program}, exit code {each.process.poll()}: {said}")
+        return "\n".join(lines)
 
 
 class Feeder:

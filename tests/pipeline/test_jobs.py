@@ -73,6 +73,7 @@ class Stage:
         self.ends: dict[str, list[int]] = defaultdict(lambda: [0] * PARTITIONS)
         self.line = LineServer(self._lookup)
         self._topics = 0
+        self.parallelism = 2
 
     def topic(self) -> str:
         self._topics += 1
@@ -113,7 +114,7 @@ class Stage:
         return {key.decode(): json.loads(value) for (key, _), value in zip(found, outputs.to_pylist(), strict=True)}
 
     def jobs(self, part: Part) -> PartJobs:
-        return PartJobs(self.spark, part, self.line, servers=self.servers, parallelism=2)
+        return PartJobs(self.spark, part, self.line, servers=self.servers, parallelism=lambda: self.parallelism)
 
     def work(self, topic: str, epoch: int = 0, start: int = 0, times: dict[int, int] | None = None) -> Work:
         ends = enumerate(self.ends[topic])
@@ -551,6 +552,26 @@ def test_an_arrow_function_has_rows_of_large_epochs_in_order(
         wanted = [row["a.b"] for row in hours if row["carrier"] == value["carrier"]]
         assert value["window"] in ("0099-01-01T05:00:00.000Z", "0099-01-01T05:30:00.000Z")
         assert (sorted(value["the.list"]) if moved else value["the.list"]) == wanted
+
+
+def test_large_epochs_have_as_many_splits_as_there_are_cores_now(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = stage.topic()
+    stage.send(topic, FLIGHTS)
+    shuffled: list[int] = []
+
+    def watched(rows: DataFrame) -> DataFrame:
+        shuffled.append(int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 0))
+        return rows
+
+    end = ToTopic("out", ("carrier",), "json", ("delay",))
+    jobs = stage.jobs(through(stage, stage.source(topic), end, Transform(watched)))
+    for parallelism, small in ((2, 0), (3, 0), (3, 1000), (0, 0), (2, 0)):
+        monkeypatch.setattr(stage, "parallelism", parallelism)
+        monkeypatch.setattr("kohort.spark.jobs.part_jobs.SMALL_EPOCH", small)
+        assert jobs.run(stage.work(topic)).rows[0].num_rows == len(FLIGHTS)
+    assert [splits for _, _, splits in jobs._kept] == [2, 3, 1]
+    assert list(dict.fromkeys(shuffled)) == [2, 3]
+    assert stage.spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
 
 def test_a_job_is_cancelled_from_another_thread(stage: Stage) -> None:

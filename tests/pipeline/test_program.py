@@ -306,6 +306,7 @@ def static(df: DataFrame, schema: str | StructType) -> DataFrame:
         (lambda df: df.drop("_partition"), False),
         (lambda df: df.withColumnRenamed("carrier", "c").withColumn("carrier", F.lit("x")), False),
         (lambda df: df.mapInArrow(lambda batches: batches, df.schema), False),
+        (lambda df: df.union(df.withColumn("carrier", F.col("origin"))), False),
     ],
 )
 def test_the_key_is_known_as_long_as_its_columns_pass_through(
@@ -403,6 +404,49 @@ def test_the_fingerprint_goes_by_what_is_kept(spark: SparkSession) -> None:
 
     assert fingerprint() == fingerprint(topic="elsewhere")
     assert len({fingerprint(), fingerprint(size="2 hours"), fingerprint(column="dep_delay")}) == 3
+    assert len({fingerprint(limit=limit) for limit in (3, 4)}) == 2
+
+
+def test_the_fingerprint_goes_by_what_expressions_say(spark: SparkSession) -> None:
+    def fingerprint(aggregate: Callable[[], Any]) -> str:
+        app = an_app()
+        flights = app.stream("flights", schema=FLIGHT, event_time="at")
+        flights.group_by("origin").aggregate("n", n=aggregate())
+        return app.compile(spark).fingerprint
+
+    def best(
+        field: str = "distance", step: int = 1, wrap: Callable[[Any], Any] = F.collect_list, result: str = "d"
+    ) -> Any:
+        def merge(states: Any) -> Any:
+            added = F.transform(wrap(states), lambda one: F.struct((one["d"] + step).alias("d"), one["o"].alias("o")))
+            return F.aggregate(added, F.max(states), lambda left, right: F.when(left > right, left).otherwise(right))
+
+        update = lambda: F.max(F.struct(F.col(field).cast("int").alias("d"), F.col("origin").alias("o")))  # noqa: E731
+        return aggregation(update=update, merge=merge, finish=lambda found: found[result])
+
+    programs: list[Callable[[], Any]] = [
+        best,
+        lambda: best(field="dep_delay"),
+        lambda: best(step=2),
+        lambda: best(wrap=F.collect_set),
+        lambda: best(result="o"),
+        lambda: sum_(F.col("distance") * 2),
+        lambda: sum_(F.col("distance") * 3),
+        lambda: count(F.when(F.col("origin") == "carrier", 1)),
+        lambda: count(F.when(F.col("origin") == F.col("carrier"), 1)),
+        lambda: count(F.filter(F.array("distance"), lambda each: each > 1)),
+        lambda: count(F.filter(F.array("distance"), lambda each: each > 2)),
+        lambda: count(F.when(F.col("origin").cast("binary") == b"JFK", 1)),
+        lambda: max_(F.udf(len, "int")(F.col("origin"))),
+        lambda: max_(
+            F.udf(len, "int")(F.transform(F.array("distance"), lambda each: each + 1)),
+        ),
+        lambda: last("distance", by=F.col("at")),
+        lambda: last("distance", by=F.col("at") - F.expr("interval 1 hour")),
+    ]
+    found = [fingerprint(each) for each in programs]
+    assert [fingerprint(each) for each in programs] == found
+    assert len(set(found)) == len(found)
 
 
 # Wrong programs ------------------------------------------------------------------------------------------------------
@@ -451,6 +495,15 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
         lambda app: _flights(app).group_by("origin", window("distance", "1 hour")).aggregate("d", n=count()),
         r"window\('distance'\) needs a TIMESTAMP column, but 'distance' is INT\. Say TIMESTAMP in the schema, or cast",
     ),
+    "a grace by a time that was changed": (
+        lambda app: (
+            app.stream("t", schema="k STRING, at TIMESTAMP", key="k", event_time="at")
+            .transform(lambda df: df.withColumn("at", F.expr("at + interval 1 hour")))
+            .group_by("k", window("at", "1 hour", grace="10 minutes"))
+            .aggregate("d", n=count())
+        ),
+        r"a grace, which goes by 'at' as it was read, and stream 't': transform\(lambda\) changes it: make a column",
+    ),
     "a grace by another time than the stream's": (
         lambda app: (
             _flights(app, key="origin")
@@ -482,7 +535,7 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     ),
     "rows of elsewhere": (
         lambda app: _flights(app).transform(lambda df: df.union(static(df, df.schema))).to("x"),
-        r"transform\(lambda\): a union with other rows would add them again in each epoch\. Group",
+        r"lambda\): a union with other rows would add them again in each epoch\. Write them to a topic, once;",
     ),
     "a transform that keeps what isn't the stream's": (
         lambda app: _flights(app).transform(lambda df: df.join(static(df, "origin STRING"), "origin", "right")).to("x"),

@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import signal
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-import confluent_kafka
 import pytest
 from pyspark.sql import SparkSession
 
-from kohort.client.admin import Admin
 from kohort.spark import DeadLetter, Drop, StreamsApp, avg, count, max_, window
-from kohort.spark.running.listener import EpochDone, QuietListener
 from kohort.spark.running.problems import ApplicationError
 from kohort.testing.broker import Broker
+
+from .applications import Heard, create_topics, producer, read, run
 
 FLIGHT = "carrier STRING, origin STRING, dep_delay DOUBLE, time_hour TIMESTAMP"
 
 
-class _Heard(QuietListener):
-    def __init__(self) -> None:
-        self.epochs: list[EpochDone] = []
-        self.failures: list[str] = []
-
-    def epoch(self, done: EpochDone) -> None:
-        self.epochs.append(done)
-
-    def failed(self, text: str) -> None:
-        self.failures.append(text)
-
-
 def test_flights(spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path) -> None:
     servers = kohort_fresh_broker.bootstrap_servers
-    asyncio.run(_topics(servers, "flights", "airlines", "delays-by-hour"))
+    create_topics(servers, "flights", "airlines", "delays-by-hour")
     app = StreamsApp("delays-app", bootstrap_servers=servers, state_dir=tmp_path)
     flights = app.stream("flights", schema=FLIGHT, key="carrier", event_time="time_hour")
     airlines = app.table("airlines", schema="carrier STRING, name STRING", key="carrier")
@@ -47,8 +29,8 @@ def test_flights(spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Pat
     by_hour.aggregate("delays", n=count(), mean=avg("dep_delay"), worst=max_("dep_delay")).to("delays-by-hour")
 
     expected = _produce(servers)
-    heard = _Heard()
-    _run(app, spark, heard, lambda: _groups(servers) == expected)
+    heard = Heard()
+    run(app, spark, heard, lambda: _groups(servers) == expected)
     assert not heard.failures
     assert _groups(servers) == expected
     assert {(each.part, each.input) for each in heard.epochs} >= {("0", "airlines"), ("0", "stream"), ("1", "stream")}
@@ -61,22 +43,22 @@ def test_unreadable_records_go_where_the_program_says(
 ) -> None:
     """Each record is in the output, among the dead letters, or counted as dropped; and one that is to stop all does."""
     servers = kohort_fresh_broker.bootstrap_servers
-    asyncio.run(_topics(servers, "buried", "left-out", "fatal", "out", "graves", "nowhere"))
+    create_topics(servers, "buried", "left-out", "fatal", "out", "graves", "nowhere")
     good = [b'{"n": %d}' % number for number in range(20)]
     bad = [b'{"n": "many"}', b"{", b"\xff\x00", b"[1]", b'{"n": 1e999}']
-    producer = confluent_kafka.Producer({"bootstrap.servers": servers})
+    sending = producer(servers)
     for topic, values in (("buried", good + bad), ("left-out", bad + good), ("fatal", [*good[:3], bad[1]])):
         for number, value in enumerate(values):
-            producer.produce(topic, value, b"key-%d" % number, partition=number % 2, headers={"trace": b"1"})
-    producer.flush()
+            sending.produce(topic, value, b"key-%d" % number, partition=number % 2, headers={"trace": b"1"})
+    sending.flush()
 
     app = StreamsApp("careful", bootstrap_servers=servers, state_dir=tmp_path / "careful", on_error=Drop())
     app.stream("buried", schema="n BIGINT", on_error=DeadLetter("graves")).to("out")
     app.stream("left-out", schema="n BIGINT").to("out")
-    heard = _Heard()
-    _run(app, spark, heard, lambda: len(_read(servers, "out")) == 40 and sum(one.dropped for one in heard.epochs) == 10)
-    assert sorted(json.loads(one.value())["n"] for one in _read(servers, "out")) == sorted([*range(20)] * 2)
-    graves = _read(servers, "graves")
+    heard = Heard()
+    run(app, spark, heard, lambda: len(read(servers, "out")) == 40 and heard.total("dropped") == 10)
+    assert sorted(json.loads(one.value())["n"] for one in read(servers, "out")) == sorted([*range(20)] * 2)
+    graves = read(servers, "graves")
     assert sorted(one.value() for one in graves) == sorted(bad)
     for one in graves:
         headers = {name: value.decode() for name, value in one.headers()}
@@ -89,51 +71,25 @@ def test_unreadable_records_go_where_the_program_says(
     app = StreamsApp("strict", bootstrap_servers=servers, state_dir=tmp_path / "strict")
     app.stream("fatal", schema="n BIGINT").to("nowhere")
     with pytest.raises(ApplicationError, match=r"can't be read: .*fatal-1.* offset 1: .*Say on_error="):
-        _run(app, spark, _Heard(), lambda: False)
-    assert {json.loads(one.value())["n"] for one in _read(servers, "nowhere")} <= {0, 1, 2}
-
-
-def _run(app: StreamsApp, spark: SparkSession, heard: _Heard, is_done: Callable[[], bool]) -> None:
-    """Run an application until it's done, then stop it as an operator does: with a signal."""
-    over = threading.Event()
-
-    def watch() -> None:
-        deadline = time.monotonic() + 120
-        while not is_done() and time.monotonic() < deadline and not heard.failures:
-            if over.wait(0.5):
-                return
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        app.run(spark, listeners=[heard], progress=False)
-    finally:
-        over.set()
-        watcher.join()
-
-
-async def _topics(servers: str, *names: str) -> None:
-    async with Admin(servers) as admin:
-        for name in names:
-            await admin.topics.create(name, partitions=2)
+        run(app, spark, Heard(), lambda: False)
+    assert {json.loads(one.value())["n"] for one in read(servers, "nowhere")} <= {0, 1, 2}
 
 
 def _produce(servers: str) -> dict[tuple[str, str], dict[str, float]]:
-    producer = confluent_kafka.Producer({"bootstrap.servers": servers, "partitioner": "murmur2"})
+    sending = producer(servers)
     for carrier in ("AA", "UA", "DL"):
-        producer.produce("airlines", json.dumps({"carrier": carrier, "name": carrier * 2}), key=carrier)
-    producer.flush()
+        sending.produce("airlines", json.dumps({"carrier": carrier, "name": carrier * 2}), key=carrier)
+    sending.flush()
     sums: dict[tuple[str, str], list[float]] = {}
     for number in range(500):
         carrier, origin = ("AA", "UA", "DL", "XX")[number % 4], ("JFK", "LGA", "EWR")[number % 3]
         hour = f"2013-01-01T{number % 5:02}:00:00Z"
         delay = None if number % 11 == 0 else float(number % 60)
         flight = {"carrier": carrier, "origin": origin, "dep_delay": delay, "time_hour": hour}
-        producer.produce("flights", json.dumps(flight), key=carrier)
+        sending.produce("flights", json.dumps(flight), key=carrier)
         if delay is not None and carrier != "XX":
             sums.setdefault((hour.replace("Z", ".000Z"), origin), []).append(delay)
-    producer.flush()
+    sending.flush()
     return {
         group: {"n": len(delays), "mean": round(sum(delays) / len(delays), 9), "worst": max(delays)}
         for group, delays in sums.items()
@@ -142,29 +98,8 @@ def _produce(servers: str) -> dict[tuple[str, str], dict[str, float]]:
 
 def _groups(servers: str) -> dict[tuple[str, str], dict[str, float]]:
     found = {}
-    for message in _read(servers, "delays-by-hour"):
+    for message in read(servers, "delays-by-hour"):
         value = json.loads(message.value())
         key = value.pop("window"), value.pop("origin")
         found[key] = {**value, "mean": round(value["mean"], 9)}
-    return found
-
-
-def _read(servers: str, topic: str) -> list[confluent_kafka.Message]:
-    """All that is committed in both partitions."""
-    consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": servers, "group.id": "check", "isolation.level": "read_committed",
-         "enable.partition.eof": True, "enable.auto.commit": False, "enable.metrics.push": False}
-    )  # fmt: skip
-    found, ended = [], 0
-    try:
-        consumer.assign([confluent_kafka.TopicPartition(topic, n, confluent_kafka.OFFSET_BEGINNING) for n in (0, 1)])
-        while ended < 2 and (message := consumer.poll(10)) is not None:
-            if message.error() is None:
-                found.append(message)
-            elif message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF:
-                ended += 1
-            else:
-                raise confluent_kafka.KafkaException(message.error())
-    finally:
-        consumer.close()
     return found

@@ -12,18 +12,27 @@ from pyspark.sql.types import StringType, StructField, StructType
 from kohort.client import Producer
 from kohort.spark.datasource import KohortDataSource
 from kohort.spark.datasource.planning import divided
+from kohort.spark.datasource.reader import RangePartition
 from kohort.spark.reading import Range
 from kohort.testing.broker import Broker
 from pyspark_kohort import DefaultSource
 
 
-async def write(broker: Broker, topic: str, table: pa.Table) -> None:
+async def write(broker: Broker, topic: str, table: pa.Table, partition: int | None = None) -> None:
     async with Producer(broker.bootstrap_servers) as producer:
-        await producer.send_table(topic, table)
+        await producer.send_table(topic, table, partition=partition)
 
 
 def source(broker: Broker, **options: str) -> KohortDataSource:
     return KohortDataSource({"servers": broker.bootstrap_servers, **options})
+
+
+def ranges(broker: Broker, **options: str) -> list[Range]:
+    """What is planned."""
+    made = source(broker, **options)
+    parts = made.reader(made.schema()).partitions()
+    assert all(isinstance(part, RangePartition) for part in parts)
+    return [part.wanted for part in parts if isinstance(part, RangePartition)]
 
 
 def test_batches_have_exactly_the_schema_that_spark_wants(kohort_fresh_broker: Broker) -> None:
@@ -81,3 +90,62 @@ def test_ranges_are_divided_evenly_and_wholly() -> None:
     assert parts[0].start == 0 and parts[8].end == 900 and parts[9] == Range("t", 1, 50, 150)
     assert len(divided(ranges, 1, 250)) == 5
     assert divided([], 7, None) == []
+
+
+@pytest.mark.kohort({"num.partitions": 2})
+def test_bounds_by_time(kohort_fresh_broker: Broker) -> None:
+    """The first record at or after a time; one that has none begins, or ends, where the log does."""
+    broker = kohort_fresh_broker
+    for partition, times in enumerate(([1_000, 2_000, 3_000, 4_000], [2_500, 3_500])):
+        table = pa.table({"value": [b"x"] * len(times), "timestamp": times})
+        asyncio.run(write(broker, "t", table, partition))
+    assert ranges(broker, topic="t", endingTimestamp="3000") == [Range("t", 0, 0, 2), Range("t", 1, 0, 1)]
+    assert ranges(broker, topic="t", startingTimestamp="2001", endingTimestamp="4000") == [
+        Range("t", 0, 2, 3), Range("t", 1, 0, 2),
+    ]  # fmt: skip
+    assert ranges(broker, topic="t", startingTimestamp="3600", endingTimestamp="9999") == [Range("t", 0, 3, 4)]
+    assert ranges(broker, topic="t", startingTimestamp="3000", endingTimestamp="3000") == []
+    times = {"startingOffsetsByTimestamp": '{"t": {"0": 3000, "1": 3000}}'}
+    assert ranges(broker, topic="t", **times) == [Range("t", 0, 2, 4), Range("t", 1, 1, 2)]
+    times["endingOffsetsByTimestamp"] = '{"t": {"0": 4000, "1": 9999}}'
+    assert ranges(broker, topic="t", **times) == [Range("t", 0, 2, 3), Range("t", 1, 1, 2)]
+    # A time for all counts before times by partition, and these before offsets, as in Spark's connector.
+    assert ranges(broker, topic="t", startingTimestamp="4000", **times) == []
+    assert ranges(broker, topic="t", startingOffsets="latest", **times) == [Range("t", 0, 2, 3), Range("t", 1, 1, 2)]
+
+
+@pytest.mark.kohort({"num.partitions": 2})
+def test_times_that_cannot_be(kohort_fresh_broker: Broker) -> None:
+    asyncio.run(write(kohort_fresh_broker, "t", pa.table({"value": [b"x"] * 5}), 0))
+    for options, why in {
+        ("endingTimestamp", "soon"): "endingTimestamp='soon' should be a whole number, 0 at least",
+        ("startingTimestamp", "-1"): "startingTimestamp='-1' should be a whole number, 0 at least",
+        ("endingOffsetsByTimestamp", '{"t": {"0": -1}}'): "endingOffsetsByTimestamp=.* should be JSON such as",
+        ("startingOffsetsByTimestamp", '{"t": 3}'): "startingOffsetsByTimestamp=.* should be JSON such as",
+        ("endingOffsetsByTimestamp", '{"t": {"0": 7}}'): "the ending offsets don't say anything of t-1",
+    }.items():
+        with pytest.raises(ValueError, match=why):
+            ranges(kohort_fresh_broker, topic="t", **dict([options]))
+
+
+def test_topics_by_pattern(kohort_fresh_broker: Broker) -> None:
+    """Whole names, and none of Kafka's own topics."""
+    broker = kohort_fresh_broker
+    for topic in ("flights-1", "flights-2", "old-flights-1"):
+        asyncio.run(write(broker, topic, pa.table({"value": [b"x"] * 5})))
+    assert ranges(broker, subscribePattern=r"flights-\d") == [Range("flights-1", 0, 0, 5), Range("flights-2", 0, 0, 5)]
+    assert {each.topic for each in ranges(broker, subscribePattern=".*")} == {"flights-1", "flights-2", "old-flights-1"}
+    assert ranges(broker, subscribePattern="flights") == []
+    with pytest.raises(ValueError, match=r"subscribePattern='\*': nothing to repeat"):
+        ranges(broker, subscribePattern="*")
+    with pytest.raises(ValueError, match='one of "subscribePattern" and "assign"'):
+        ranges(broker, subscribePattern=".*", topic="flights-1")
+
+
+def test_no_range_is_longer_than_wished(kohort_fresh_broker: Broker) -> None:
+    asyncio.run(write(kohort_fresh_broker, "t", pa.table({"value": [b"x"] * 25})))
+    found = ranges(kohort_fresh_broker, topic="t", maxRecordsPerPartition="10", startingOffsets='{"t": {"0": 2}}')
+    assert found == [Range("t", 0, 2, 9), Range("t", 0, 9, 17), Range("t", 0, 17, 25)]
+    for text in ("0", "many"):
+        with pytest.raises(ValueError, match=f"maxRecordsPerPartition='{text}' should be a whole number, 1 at least"):
+            ranges(kohort_fresh_broker, topic="t", maxRecordsPerPartition=text)

@@ -15,10 +15,14 @@ Address = tuple[str, int]
 DEFAULT_PORT: Final = 9092
 
 
-def parse_addresses(servers: str | Iterable[str | Address]) -> tuple[Address, ...]:
+def parse_addresses(servers: str | Iterable[str | Address], *, least_port: int = 1) -> tuple[Address, ...]:
     """The addresses of a list such as "kafka-1:9092, [::1]:9093" (or a sequence of such), each once, in order.
 
     Without a port, it is 9092. A scheme before a host, as in a listener ("SASL_SSL://kafka:9093"), is passed over.
+
+    Args:
+        servers: the addresses.
+        least_port: 0 where that is meant to be a free one.
 
     Raises:
         ConfigError: no address at all, or one that can't be.
@@ -31,13 +35,13 @@ def parse_addresses(servers: str | Iterable[str | Address]) -> tuple[Address, ..
             continue
         for one in text.split(","):
             if one.strip():
-                found[_address(one.strip())] = None
+                found[_address(one.strip(), least_port)] = None
     if not found:
         raise ConfigError('bootstrap_servers names no broker: give "HOST:PORT", several with commas between')
     return tuple(found)
 
 
-def _address(text: str) -> Address:
+def _address(text: str, least_port: int) -> Address:
     plain = text.rpartition("://")[2]
     if plain.startswith("["):
         host, closed, rest = plain[1:].partition("]")
@@ -52,6 +56,6 @@ def _address(text: str) -> Address:
         port = str(DEFAULT_PORT)
     if not good or not host or any(c.isspace() for c in host) or not (port.isascii() and port.isdigit()):
         raise ConfigError(f"bootstrap_servers: {text!r} is not HOST:PORT")
-    if not 0 < int(port) < 65536:
-        raise ConfigError(f"bootstrap_servers: {text!r}: ports go from 1 to 65535")
+    if not least_port <= int(port) < 65536:
+        raise ConfigError(f"bootstrap_servers: {text!r}: ports go from {least_port} to 65535")
     return host, int(port)

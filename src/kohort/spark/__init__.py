@@ -36,11 +36,14 @@ if TYPE_CHECKING:
     from kohort.spark.program.settings import AppSettings
     from kohort.spark.program.streams import Aggregated, GlobalTable, GroupedStream, Stream, Table
     from kohort.spark.program.windows import window
+    from kohort.spark.running.problems import ApplicationError
+    from kohort.spark.state.errors import StateDirectoryError
 
 __all__ = [
-    "Aggregated", "Aggregation", "AppSettings", "DeadLetter", "Drop", "Fail", "GlobalTable", "GroupedStream", "Program",
-    "ProgramError", "Stream", "StreamsApp", "Table", "aggregation", "approx_distinct", "approx_percentile", "avg",
-    "collect", "count", "first", "last", "max_", "min_", "stddev", "sum_", "variance", "window",
+    "Aggregated", "Aggregation", "AppSettings", "ApplicationError", "DeadLetter", "Drop", "Fail", "GlobalTable",
+    "GroupedStream", "Program", "ProgramError", "StateDirectoryError", "Stream", "StreamsApp", "Table", "aggregation",
+    "approx_distinct", "approx_percentile", "avg", "collect", "count", "first", "last", "max_", "min_", "stddev",
+    "sum_", "variance", "window",
 ]  # fmt: skip
 
 # Spark starts its Python workers with "python3" unless told otherwise: on one machine often another Python than this
@@ -53,11 +56,13 @@ _STREAMS: Final = ("Aggregated", "GlobalTable", "GroupedStream", "Stream", "Tabl
 _HOME: Final = {
     "StreamsApp": "app",
     "AppSettings": "program.settings",
+    "ApplicationError": "running.problems",
     "DeadLetter": "program.policies",
     "Drop": "program.policies",
     "Fail": "program.policies",
     "Program": "program.compiled",
     "ProgramError": "program.errors",
+    "StateDirectoryError": "state.errors",
     "window": "program.windows",
     **dict.fromkeys(_STREAMS, "program.streams"),
 }

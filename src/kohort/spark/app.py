@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from kohort.spark.running.listener import Listener
+    from kohort.spark.running.stopping import Stopping
 
 __all__ = ["StreamsApp"]
 
@@ -45,6 +46,7 @@ class StreamsApp:
     def __init__(self, application_id: str, *, bootstrap_servers: Servers = "localhost:9092", **settings: Any) -> None:
         self.settings = AppSettings.of(application_id, bootstrap_servers, **settings)
         self._graph = Graph()
+        self._runs: list[Stopping] = []
 
     # What is read ----------------------------------------------------------------------------------------------------
 
@@ -165,20 +167,44 @@ class StreamsApp:
     def run(
         self, spark: SparkSession | None = None, *, listeners: Sequence[Listener] = (), progress: bool = True
     ) -> None:
-        """Be an instance of the application: until SIGINT or SIGTERM, or until it fails.
+        """Be an instance of the application: until SIGINT or SIGTERM, until `stop`, or until it fails.
+
+        Signals are heard in the main thread only. In a notebook to interrupt the cell is as good.
 
         Args:
             spark: the session; by default the active one, or a new one.
             listeners: are told of each epoch, and of all that happens to tasks.
-            progress: whether to show that in the terminal.
+            progress: whether to show that: on a terminal in a line that changes, else in plain lines on standard error.
 
         Raises:
             ProgramError: the program can't run, or not under this application id; it hasn't joined the group then.
+            ApplicationError: it can't go on: a record can't be read and the program says `Fail`, a job fails for good,
+                or the port of `application_server` is in use. Says what, and what can be done.
+            StateDirectoryError: another process uses the state directory, or it can't be written.
+            KafkaError, ClientError: the group won't have the instance, or there was no broker at the start.
         """
         from kohort.spark.running import run_application
+        from kohort.spark.running.stopping import Stopping
 
-        session = _session(spark)
-        run_application(session, self.compile(session), self.settings, listeners=listeners, progress=progress)
+        stopping = Stopping()
+        self._runs.append(stopping)
+        try:
+            session = _session(spark)
+            program = self.compile(session)
+            if not stopping.asked:
+                run_application(
+                    session, program, self.settings, listeners=listeners, progress=progress, stopping=stopping
+                )
+        finally:
+            self._runs.remove(stopping)
+
+    def stop(self) -> None:
+        """End `run`, from any thread, as SIGTERM does: the epoch is finished, tasks are handed over, `run` returns.
+
+        It doesn't wait for that. If nothing runs it does nothing, and a later run isn't affected.
+        """
+        for stopping in tuple(self._runs):
+            stopping.ask()
 
     def __repr__(self) -> str:
         return f"StreamsApp({self.settings.application_id!r})"

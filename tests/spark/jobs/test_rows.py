@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import replace
 
 import pyarrow as pa
@@ -54,7 +55,7 @@ def test_rows_are_read_and_counted_and_the_bad_ones_kept_apart(monkeypatch: pyte
     assert (report.records, report.dropped, report.max_times) == (4, 1, {0: 1_001, 1: 3_000})
     assert report.bytes == sum(len(key or b"") + len(value or b"") for *_, key, value in RECORDS)
     (dead,) = report.dead.to_pylist()
-    assert dead.pop("error")
+    assert dead.pop("error") and not dead.pop("headers")
     assert dead == {"topic": "t", "partition": 0, "offset": 1, "timestamp": 101, "key": b"k", "value": b"oops"}
 
 
@@ -93,6 +94,32 @@ def test_a_tables_tombstone_without_a_key_deletes_nothing(monkeypatch: pytest.Mo
     rows = read(line, monkeypatch, replace(READING, event_time=None, table=True), records)
     assert [row["_tombstone"] for row in rows] == [""]
     assert (line.reports["rows"].records, line.reports["rows"].dropped) == (2, 1)
+
+
+def test_a_table_may_have_nothing_but_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = FakeLine()
+    assert read(line, monkeypatch, replace(READING, event_time=None, table=True), [(0, 0, 1, None, None)]) == []
+    assert (line.reports["rows"].records, line.reports["rows"].dropped) == (1, 1)
+
+
+def test_a_key_of_several_columns_may_be_written_in_any_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = FakeLine()
+    keys = [b'{ "at": "1970-01-01T00:00:03Z", "a": 1 }', b"oops", b'{"a":2}']
+    wanted = replace(READING, event_time=None, table=True, key=("a", "at"))
+    rows = read(line, monkeypatch, wanted, [(0, number, 1, key, None) for number, key in enumerate(keys)])
+    three = datetime.datetime(1970, 1, 1, 0, 0, 3, tzinfo=datetime.UTC)
+    assert [(row["a"], row["at"]) for row in rows] == [(1, three), (2, None)]
+    assert all(row["_tombstone"] for row in rows)
+    assert line.reports["rows"].dropped == 1
+
+
+def test_a_time_that_is_none_isnt_the_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Milliseconds taken for seconds: everything after it would be late for ever."""
+    line = FakeLine()
+    monkeypatch.setattr("kohort.spark.jobs.stages.common.LAST_MS", 3_000)
+    values = [b'{"a":1,"at":"1970-01-01T00:00:03Z"}', b'{"a":1,"at":"1970-01-01T00:00:04Z"}']
+    read(line, monkeypatch, READING, [(0, number, 1, b"k", value) for number, value in enumerate(values)])
+    assert line.reports["rows"].max_times == {0: 3_000}
 
 
 @pytest.mark.parametrize("whole", [False, True])

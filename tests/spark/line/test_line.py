@@ -73,7 +73,11 @@ def test_large_values_come_in_several_answers(line: Line, monkeypatch: pytest.Mo
     monkeypatch.setattr("kohort.spark.line.server._KEYS_AT_ONCE", 2)
     monkeypatch.setattr("kohort.spark.line.server._ANSWER_BYTES", 64)
     keys = pa.array([b"%d" % number * 40 for number in range(9)], pa.binary())
+    asked = []
+    ask = Line._ask
+    monkeypatch.setattr(Line, "_ask", lambda *given: asked.append(given) or ask(*given))
     assert line.lookup("s", None, keys).to_pylist() == [b"s/None/" + key for key in keys.to_pylist()]
+    assert len(asked) == 5
 
 
 def test_a_store_that_fails_fails_the_lookup_alone(line: Line) -> None:

@@ -52,6 +52,10 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "dead letters that come back": (lambda app: stream(app, on_error=DeadLetter("flights")), "they would come back"),
     "a schema registry's": (lambda app: stream(app, avro_schema="{}"), 'avro_schema is for format="avro", not "json"'),
     "a key that is no name": (lambda app: stream(app, key=5), "stream 'flights': key: takes names of columns, not 5"),
+    "dead letters of a global table": (
+        lambda app: app.global_table("t", schema=SCHEMA, key="origin", on_error=DeadLetter("dead")),
+        r"global_table 't': it can't have dead letters, .*Say on_error=Drop\(\) or on_error=Fail\(\)",
+    ),
     "dead letters nowhere": (
         lambda app: stream(app, on_error=DeadLetter("a/b")),
         r"stream 'flights': DeadLetter\(topic\)='a/b': a name is made of letters",
@@ -137,6 +141,9 @@ def test_what_is_told_at_once(name: str) -> None:
         ({"num_standby_replicas": -1}, "num_standby_replicas=-1 must be a whole number, 0 or more"),
         ({"num_standbys": 1}, "StreamsApp has no setting 'num_standbys'; settings are acceptable_recovery_lag, "),
         ({"application_server": "here"}, "application_server='here': HOST:PORT, where other instances reach this one"),
+        ({"application_server": "here:-1"}, "application_server='here:-1': HOST:PORT"),
+        ({"application_server": ":0"}, "application_server=':0': HOST:PORT"),
+        ({"application_server": "a:0,b:0"}, "application_server='a:0,b:0': HOST:PORT"),
         ({"bootstrap_servers": "nowhere:0"}, "bootstrap_servers: "),
         ({"on_error": "drop"}, "on_error='drop'"),
         ({"replication_factor": 0}, "replication_factor=0 must be a whole number, 1 or more; or -1"),
@@ -163,6 +170,7 @@ def test_settings_are_kept_by_kafka_streams_names() -> None:
     app = StreamsApp("app", bootstrap_servers=config, application_server="[::1]:8080", state_dir="x", rack_id=None)
     settings = app.settings
     assert (settings.client, settings.endpoint) == (config, ("::1", 8080))
+    assert StreamsApp("app", application_server="host:0").settings.endpoint == ("host", 0)  # a free one
     assert settings.state_dir.as_posix() == "x"
     assert (settings.on_error, settings.rack_id, settings.journal) == (Fail(), None, None)
 
@@ -174,6 +182,13 @@ def test_a_source_takes_the_applications_policy_unless_it_has_its_own() -> None:
     stream_def, table_def = app._graph.sources
     assert stream_def.on_error == Drop()  # type: ignore[union-attr]
     assert table_def.source.on_error == Fail()  # type: ignore[union-attr]
+
+
+def test_a_global_table_has_to_say_what_becomes_of_its_bad_records_where_the_application_says_dead_letters() -> None:
+    app = StreamsApp("app", on_error=DeadLetter("dead"))
+    with pytest.raises(ProgramError, match="nor go by the application's"):
+        app.global_table("a", schema=SCHEMA, key="origin")
+    app.global_table("a", schema=SCHEMA, key="origin", on_error=Drop())
 
 
 def test_a_stream_is_used_as_often_as_wanted() -> None:

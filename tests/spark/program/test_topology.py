@@ -10,6 +10,21 @@ pytest.importorskip("pyspark")
 
 from pyspark.sql.types import StringType
 
+from kohort.spark import (
+    Aggregation,
+    approx_distinct,
+    approx_percentile,
+    avg,
+    collect,
+    count,
+    first,
+    last,
+    max_,
+    min_,
+    stddev,
+    sum_,
+    variance,
+)
 from kohort.spark.program.analysis import empty
 from kohort.spark.program.compiled import Part, Program, TableStore
 from kohort.spark.program.describing import describe
@@ -27,7 +42,8 @@ def test_the_group_is_told_of_topics_and_stores() -> None:
     assert below.repartition_sinks == ("app-delays-repartition",)
     assert [topic.name for topic in above.repartition_sources] == ["app-delays-repartition"]
     assert above.repartition_sources[0].configs["retention.ms"] == "-1"
-    assert above.changelogs[0].configs == {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+    event_time = {"message.timestamp.type": "CreateTime", "message.timestamp.after.max.ms": str(2**63 - 1)}
+    assert above.changelogs[0].configs == {"cleanup.policy": "compact", **event_time}
 
 
 def test_windows_that_go_have_changelogs_that_go() -> None:
@@ -47,10 +63,31 @@ def test_windows_that_go_have_changelogs_that_go() -> None:
         spec(size="2 hours"),
         spec(group=(("dest", StringType()),)),
         spec(state_columns=(("n", StringType()),)),
+        spec(aggregations=(("n", count("delay")),)),
     ],
 )
 def test_the_fingerprint_changes_with_what_stores_hold(changed: object) -> None:
     assert fingerprint(program(aggregate=changed).parts) != program().fingerprint  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "variants",
+    [
+        [min_("a"), max_("a"), min_("b"), sum_("a"), sum_("b"), count("a"), count(), avg("a")],
+        [variance("a"), variance("a", population=True), stddev("a"), stddev("a", population=True)],
+        [approx_distinct("a"), approx_distinct("a", lg_k=10), approx_distinct("b")],
+        [approx_percentile("a", 0.5), approx_percentile("a", 0.9), approx_percentile("a", [0.5])],
+        [approx_percentile("a", 0.5, k=100), approx_percentile("a", 0.5, k=101)],
+        [first("a"), last("a"), first("a", by="b"), first("a", ignore_nulls=True)],
+        [collect("a", 3), collect("a", 4), collect("a", 3, keep="last"), collect("a", 3, by="b")],
+    ],
+)
+def test_the_fingerprint_goes_by_all_that_an_aggregation_is_told(variants: list[Aggregation]) -> None:
+    def of(aggregation: Aggregation) -> str:
+        return fingerprint(program(aggregate=spec(aggregations=(("n", aggregation),))).parts)
+
+    assert len({of(each) for each in variants}) == len(variants)
+    assert [of(each) for each in variants] == [of(each) for each in variants]
 
 
 def test_the_fingerprint_leaves_out_what_may_change() -> None:

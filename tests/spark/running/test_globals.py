@@ -7,6 +7,7 @@ import uuid
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from kohort.client.admin import Admin
 from kohort.client.cluster import Cluster
@@ -20,7 +21,8 @@ from kohort.spark.running.blueprint import Blueprint, GlobalTable
 from kohort.spark.running.duties import Unreadable
 from kohort.spark.running.ends import Ends
 from kohort.spark.running.globals import GlobalTables
-from kohort.spark.running.listener import QuietListener, Restoring
+from kohort.spark.running.listener import EpochDone, QuietListener, Restoring
+from kohort.spark.running.problems import ApplicationError
 from kohort.spark.running.stores import OpenStores
 from kohort.spark.state import StateDirectory
 from kohort.testing.broker import Broker
@@ -30,6 +32,10 @@ class _Heard(QuietListener):
     def __init__(self) -> None:
         self.restores: list[Restoring] = []
         self.failures: list[str] = []
+        self.epochs: list[EpochDone] = []
+
+    def epoch(self, done: EpochDone) -> None:
+        self.epochs.append(done)
 
     def restoring(self, progress: Restoring) -> None:
         self.restores.append(progress)
@@ -59,7 +65,8 @@ class _Jobs:
                     else:
                         rows.append({"key": row["key"], "value": row["value"], "partition": each.partition})
         table_rows = pa.Table.from_pylist(rows, schema=ROWS_SCHEMA)
-        return Emitted({0: table_rows}, Read(dead=pa.Table.from_pylist(dead, schema=DEAD_SCHEMA)))
+        read = Read(len(rows) + len(dead), dropped=len(dead), dead=pa.Table.from_pylist(dead, schema=DEAD_SCHEMA))
+        return Emitted({0: table_rows}, read)
 
     def cancel(self) -> None:
         """It is quick."""
@@ -101,8 +108,37 @@ def test_global_tables(kohort_broker: Broker, tmp_path: Path) -> None:
                     await tables.close()
                     await ends.close()
                 jobs.close()
-                read.append((jobs.read, len(heard.failures), [each.done for each in heard.restores][-1:]))
-            assert read == [(103, 1, [True]), (2, 0, [])]
+                assert not heard.failures and {each.part for each in heard.epochs} == {"globals"}
+                dropped = sum(each.dropped for each in heard.epochs)
+                read.append((jobs.read, dropped, heard.epochs[-1].lag, [each.done for each in heard.restores][-1:]))
+            assert read == [(103, 1, 0, [True]), (2, 0, 0, [])]
+
+    asyncio.run(scenario())
+
+
+def test_a_record_that_cant_be_read_stops_the_application(kohort_broker: Broker, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        servers, topic = kohort_broker.bootstrap_servers, f"airlines-{uuid.uuid4().hex[:8]}"
+        blueprint = Blueprint("app", Topology({"0": Subtopology(source_topics=["s"])}), "p", {})
+        async with Admin(servers) as admin, Producer(servers) as producer, Cluster(servers) as cluster:
+            await admin.topics.create(topic, partitions=1)
+            for value in (b"v", b"?"):
+                await producer.send(topic, value, key=b"k")
+            await producer.flush()
+            jobs = _Jobs(servers)
+            with StateDirectory(tmp_path, "app") as directory:
+                stores, ends = OpenStores(blueprint, directory), Ends(cluster, pause_ms=10)
+                tables = GlobalTables(
+                    (GlobalTable("airlines", topic, Unreadable()),), lambda: jobs, stores, cluster, ends, _Heard(),
+                    lambda reason: None,
+                )  # fmt: skip
+                said = rf"can't be read: {topic}-0, offset 1: no JSON\. Say on_error="
+                with pytest.raises(ApplicationError, match=said):
+                    await asyncio.wait_for(tables.run(), 20)
+                assert not tables.ready
+                await tables.close()
+                await ends.close()
+            jobs.close()
 
     asyncio.run(scenario())
 

@@ -418,3 +418,26 @@ def test_those_that_shared_an_epoch_with_one_that_was_lost_begin_from_what_is_co
         await world.end()
 
     asyncio.run(scenario())
+
+
+def test_how_far_it_is_behind_is_seen_while_an_epoch_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        monkeypatch.setattr(lanes, "_HEARD_S", 0.0)
+        world = _World()
+        world.jobs.gate.clear()
+        world.ends.now = {S0: 10}
+        assert world.lane.behind is None
+        world.lane.add(world.task(0))
+        await world.until(world.jobs.started.is_set)
+        world.ends.now[S0] = 25
+        await world.lane.look()
+        behind = world.lane.behind
+        assert behind is not None and behind[0] == 25
+        world.ends.failures = [RequestTimeoutError("no answer")]
+        await world.lane.look()
+        assert world.lane.behind == behind  # as of then
+        world.jobs.gate.set()
+        await world.until(lambda: world.lane.behind is not None and world.lane.behind[0] == 0)
+        await world.end()
+
+    run(scenario)

@@ -9,33 +9,40 @@ def test_it_grows_while_epochs_are_quick_and_full() -> None:
     seen = []
     for _ in range(5):
         seen.append(limit.records)
-        limit.took(100, limit.records, limit.records * 10)
+        limit.took(100, limit.records, limit.records, limit.records * 10)
     assert seen == [1_000, 2_000, 4_000, 5_000, 5_000]
+
+
+def test_epochs_over_what_was_compacted_grow_too() -> None:
+    limit = EpochLimit(LimitSettings(first_records=1_000, target_ms=1_000))
+    limit.took(100, 1_000, 10, 100)
+    assert limit.records == 2_000
 
 
 def test_a_small_epoch_says_nothing_of_large_ones() -> None:
     limit = EpochLimit(LimitSettings(first_records=1_000, target_ms=1_000))
-    limit.took(100, 10, 100)
+    limit.took(100, 10, 10, 100)
     assert limit.records == 1_000
-    limit.took(9_000, 10, 100)
+    limit.took(9_000, 10, 10, 100)
     assert limit.records == 1_000
 
 
 def test_it_shrinks_when_epochs_are_slow() -> None:
     limit = EpochLimit(LimitSettings(first_records=60_000, target_ms=1_000))
-    limit.took(2_000, 60_000, 600_000)
+    limit.took(2_000, 60_000, 60_000, 600_000)
     assert limit.records == 30_000
 
 
 def test_slow_epochs_grow_to_what_costs_no_more() -> None:
     limit = EpochLimit(LimitSettings(first_records=5_000, target_ms=1_000))
     for _ in range(10):
-        limit.took(9_000, limit.records, limit.records * 10)
+        limit.took(9_000, limit.records, limit.records, limit.records * 10)
     assert limit.records == 20_000
 
 
 def test_it_shrinks_when_epochs_fail() -> None:
     limit = EpochLimit(LimitSettings(first_records=4_000, target_ms=1_000))
+    limit.took(100, 10, 10, 100)
     limit.failed()
     assert limit.records == 2_000
     for _ in range(10):
@@ -43,18 +50,24 @@ def test_it_shrinks_when_epochs_fail() -> None:
     assert limit.records == 500
 
 
+def test_it_shrinks_at_once_when_it_knows_nothing_of_the_records() -> None:
+    limit = EpochLimit(LimitSettings())
+    limit.failed()
+    assert limit.records == 500
+
+
 def test_in_between_it_stays() -> None:
     limit = EpochLimit(LimitSettings(first_records=40_000, target_ms=1_000))
-    limit.took(1_100, 40_000, 400_000)
-    limit.took(700, 40_000, 400_000)
+    limit.took(1_100, 40_000, 40_000, 400_000)
+    limit.took(700, 40_000, 40_000, 400_000)
     assert limit.records == 40_000
 
 
 def test_large_records_make_small_epochs() -> None:
     limit = EpochLimit(LimitSettings(first_records=4_000, most_bytes=1_000_000, target_ms=1_000))
-    limit.took(700, 100, 100 * 10_000)
+    limit.took(700, 100, 100, 100 * 10_000)
     assert limit.records == 100
-    limit.took(700, 1, 10_000_000)
+    limit.took(700, 1, 1, 10_000_000)
     assert limit.records == 1  # it reads on, however large they are
 
 

@@ -96,3 +96,7 @@ def test_what_is_committed_beside_an_offset() -> None:
 def test_the_group_is_told_what_the_user_says() -> None:
     settings = AppSettings.of("app", "localhost:9092", num_standby_replicas=1, session_timeout_ms=9_000)
     assert settings_of_group(settings) == {"streams.num.standby.replicas": "1", "streams.session.timeout.ms": "9000"}
+    assert settings_of_group(AppSettings.of("app", "localhost:9092", num_standby_replicas=0)) == {
+        "streams.num.standby.replicas": "0"
+    }
+    assert settings_of_group(AppSettings.of("app", "localhost:9092")) == {}  # what an operator has set stays

@@ -50,6 +50,17 @@ def test_promotions(tmp_path: Path) -> None:
     assert journals.promotions(until=2.2) == {"1_0": 0.0}
 
 
+def test_a_promotion_ends_with_its_instance(tmp_path: Path) -> None:
+    for life, clock in enumerate((0.0, 10.0)):
+        with Journal(tmp_path / "one.jsonl", clock=lambda at=clock: at) as journal:
+            if life == 0:
+                journal.tasks(tasks(1.0, [], ["1_0"]))
+                journal.tasks(tasks(2.0, ["1_0"], restoring=["1_0"]))
+            else:
+                journal.tasks(tasks(11.0, ["1_0"]))
+    assert read_journals(tmp_path).promotions() == {}
+
+
 def test_a_second_life_in_the_same_file(tmp_path: Path) -> None:
     for _ in range(2):
         with Journal(tmp_path / "one.jsonl", "first"):

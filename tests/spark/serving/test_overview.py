@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -66,6 +68,29 @@ def test_rate_lag_and_restores() -> None:
     overview.tasks(tasks(0.0, ["1_0"]))  # 1_0 went and came back, and 0 is another's now
     assert overview.restores == {}
     assert overview.lag == 0
+
+
+class Knowing(FakeInstance):
+    """Knows its lag between epochs."""
+
+    def lags(self) -> Mapping[str, tuple[int, float]]:
+        return {"0": (90, 95.0), "1": (5, 99.0)}
+
+
+def test_the_lag_is_that_of_now_where_it_is_known() -> None:
+    clock = Clock()
+    overview = Overview(clock)
+    metrics = Metrics("app", overview, Knowing())
+    overview.epoch(epoch(1.0, lag=3))
+    overview.epoch(epoch(1.0, [], lag=2))
+    overview.tasks(tasks(2.0, ["0_0"]))
+    clock.now = 100.0
+    assert overview.lags() == {"0": 90, "globals": 2, "1": 5}  # of 1 the first epoch isn't done yet
+    assert (overview.health()["lag"], overview.health()["lag_age_s"]) == (97, 5.0)
+    assert overview.shown()["subtopologies"]["0"]["lag"] == 90
+    text = metrics.text().decode()
+    assert 'kafka_streams_records_lag{subtopology="1"} 5.0' in text
+    assert 'kafka_streams_records_lag_age_seconds{subtopology="0"} 5.0' in text
 
 
 def test_metrics() -> None:

@@ -107,6 +107,55 @@ def test_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     assert messages[-2] == "flights: oh"
 
 
+def test_elsewhere_it_is_written_line_by_line() -> None:
+    """Nobody has set up logging: it comes out all the same, and not too much of it."""
+    file = io.StringIO()
+    clock = Clock()
+    clock.now = 1_385_000_000.0
+    overview = Overview(clock)
+    line = ProgressLine("flights", overview, Console(file=file))
+    told = Listeners([overview, line])
+    line.start()
+    told.waiting("no broker\nanswers")
+    told.waiting("no broker\nanswers")
+    told.waiting(None)
+    told.tasks(tasks(0.0, ["0_0"], ["1_1"], restoring=["0_0"]))
+    told.restoring(restoring(0.0, 0, 1_000))
+    told.restoring(restoring(0.0, 400, 1_000))
+    for second in range(1, 26):
+        clock.now += 1
+        told.tasks(tasks(0.0, ["0_0"], ["1_1"], restoring=[]))
+        told.epoch(epoch(clock.now, records=1_000, number=second))
+    told.failed("a job failed: \x1b[2J")
+    told.tasks(tasks(0.0, ["0_0"], stopped={"0": "record 5"}))
+    told.tasks(tasks(0.0, ["0_0", "0_1"], stopped={"0": "record 5"}))
+    line.close()
+    said = file.getvalue().splitlines()
+    at, rest = said[0].split(" ", 1)
+    assert (at, rest) == ("2013-11-21T02:13:20Z", "flights: waiting: no broker\\nanswers")
+    assert [line.split(": ", 1)[1] for line in said[1:5]] == [
+        "going on",
+        "tasks: active 0_0; restoring 0_0; standby 1_1",
+        "0 records  0/s  lag 0  tasks 1 active 1 standby, restoring 1 store: 1,000 records left",
+        "tasks: active 0_0; standby 1_1",
+    ]
+    assert [line.rpartition(", ")[2] for line in said if "s  lag 0  epoch" in line] == ["10 epochs"] * 2 + ["5 epochs"]
+    assert [line.split(": ", 1)[1] for line in said[7:]] == [
+        "a job failed: \\x1b[2J",
+        "tasks: active 0_0",
+        "part 0 stands still: record 5",
+        "tasks: active 0_0,0_1",
+        said[-1].split(": ", 1)[1],
+    ]
+
+
+def test_lines_that_nobody_reads_any_more_do_no_harm() -> None:
+    file = io.StringIO()
+    line = ProgressLine("flights", Overview(Clock()), Console(file=file))
+    file.close()
+    line.failed("oh")
+
+
 def test_the_last_epochs_are_told_though_none_follows(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "kohort.spark.serving.progress")
     clock = Clock()

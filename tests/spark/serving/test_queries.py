@@ -189,7 +189,10 @@ def test_nobody_has_it() -> None:
     async def test(two: Instances) -> None:
         reply = await two.get(PATH)
         assert reply.status == 503
-        assert "no instance runs it at the moment" in reply.json["message"]
+        said = (
+            "no instance that answers queries runs it: the group gives it to one soon, or the one that has it lacks an"
+        )
+        assert said in reply.json["message"]
         two.fakes[0].count = None
         assert "hasn't heard yet" in (await two.get(PATH)).json["message"]
 

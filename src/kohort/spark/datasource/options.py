@@ -19,7 +19,7 @@ _READ: Final = {
     "includeheaders", "isolation", "maxrecordsperpartition", "minpartitions", "path", "servers", "startingoffsets",
     "startingoffsetsbytimestamp", "startingtimestamp", "subscribe", "subscribepattern", "topic",
 }  # fmt: skip
-_WRITTEN: Final = {"includeheaders", "path", "servers", "topic"}
+_WRITTEN: Final = {"path", "servers", "topic"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """Where to write.
+    """Where to write. Headers are written wherever there is a column "headers".
 
     Attributes:
         config: as for `ReadOptions`.
@@ -152,8 +152,9 @@ def _producer_setting(key: str, value: str) -> Any:
 def _config(options: Mapping[str, str], known: set[str]) -> tuple[ClientConfig, dict[str, str]]:
     unknown = {name for name in options if name not in known and not name.startswith("kafka.")}
     if unknown:
-        names = ", ".join(sorted(known - {"path"}))
-        raise ValueError(f"option {min(unknown)!r} isn't known; there are {names}, and kafka.…")
+        name, names = min(unknown), ", ".join(sorted(known - {"path"}))
+        why = "is for reading only" if name in _READ else "isn't known"
+        raise ValueError(f"option {name!r} {why}; there are {names}, and kafka.…")
     servers = options.get("servers") or options.get("kafka.bootstrap.servers")
     if not servers:
         raise ValueError('say where the cluster is: option("servers", "HOST:PORT")')

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import types as spark
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
+from kohort.client.errors import NotDeliveredError
 from kohort.client.producer import Producer
 from kohort.spark.datasource.options import WriteOptions
 from kohort.spark.reading.loop_thread import LoopThread
 
 __all__ = ["TopicWriter"]
+
+_PATIENCE_S: Final = 10.0
+"""How long brokers may take to know a topic; kafka.max.block.ms says otherwise."""
 
 _TYPES = {
     "key": (spark.BinaryType, spark.StringType),
@@ -61,27 +68,50 @@ class TopicWriter(DataSourceArrowWriter):
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Write a task's rows; they are on the brokers when it returns."""
+        """Write a task's rows; they are on the brokers when it returns.
+
+        Raises:
+            ValueError: a topic that there isn't, or a row that can't be written.
+            NotDeliveredError: brokers don't take the rows.
+        """
         thread = LoopThread("kohort-writer")
         producer: Producer | None = None
+        found: set[str] = set()
         records = 0
         try:
             producer = thread.run(self._producer())
             for batch in iterator:
                 for topic, rows in self._by_topic(batch):
+                    if topic not in found:
+                        thread.run(self._find(producer, topic))
+                        found.add(topic)
                     thread.run(_sent(producer, topic, rows))
                     records += rows.num_rows
             thread.run(producer.flush())
             return Written(records)
         finally:
             if producer is not None:
-                thread.run(_closed(producer))
+                with contextlib.suppress(NotDeliveredError):  # what happened first is what counts
+                    thread.run(_closed(producer))
             thread.close()
 
     async def _producer(self) -> Producer:
         producer = Producer(self._options.config, **self._options.producer)
         await producer.start()
         return producer
+
+    async def _find(self, producer: Producer, topic: str) -> None:
+        """Have the producer find a topic. A wrong name is told sooner than by itself, as it waits for brokers, too."""
+        nothing = pa.table({"value": pa.array([], pa.binary())})
+        try:
+            async with asyncio.timeout(None if "max_block_ms" in self._options.producer else _PATIENCE_S) as limit:
+                await producer.send_table(topic, nothing)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise ValueError(
+                f"topic {topic!r} isn't there after {_PATIENCE_S:g} s, and brokers don't make it"
+            ) from None
 
     def _by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         topics = batch.column("topic") if "topic" in batch.schema.names else None

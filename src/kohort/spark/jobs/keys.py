@@ -8,6 +8,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.jobs.stages.common import LAST_MS
 from kohort.spark.jobs.wire import JSON_OPTIONS, column
 from kohort.spark.program.compiled import AggregateSpec, Route
 from kohort.spark.program.windows import WindowSpec
@@ -16,8 +17,7 @@ WINDOW_START: Final = "_window"
 """BIGINT: where a row's window begins, in ms since 1970."""
 
 _FIRST_MS: Final = -62_135_596_800_000
-_LAST_MS: Final = 253_402_300_799_999
-"""Years 1 to 9999."""
+"""The beginning of the year 1."""
 
 _WINDOW_FORMAT: Final = "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"
 
@@ -46,7 +46,7 @@ def with_windows(rows: DataFrame, window: WindowSpec) -> DataFrame:
     """
     time = F.unix_millis(column(window.column).cast("timestamp"))
     last = time - F.pmod(time, F.lit(window.slide_ms))
-    rows = rows.where(time.between(_FIRST_MS + window.size_ms, _LAST_MS))
+    rows = rows.where(time.between(_FIRST_MS + window.size_ms, LAST_MS))
     if window.slide_ms == window.size_ms:
         return rows.withColumn(WINDOW_START, last)
     count = -(-window.size_ms // window.slide_ms)

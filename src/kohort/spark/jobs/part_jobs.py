@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from kohort.client.config import ClientConfig
 from kohort.spark.jobs.errors import BadRecordError
 from kohort.spark.jobs.plans import Plans
-from kohort.spark.jobs.reuse import is_reusable
+from kohort.spark.jobs.reuse import is_reusable, shuffle_into
 from kohort.spark.jobs.stages.common import READING, Place
 from kohort.spark.jobs.work import DEAD_SCHEMA, ROWS_SCHEMA, Emitted, Read, Work
 from kohort.spark.line.client import Line
@@ -38,17 +38,23 @@ class PartJobs:
         part: the part.
         line: where executors ask for work and prior values.
         servers: where executors read.
-        parallelism: how many splits a large epoch has.
+        parallelism: how many splits a large epoch has; asked for each, since executors come and go.
     """
 
     def __init__(
-        self, spark: SparkSession, part: Part, line: LineServer, *, servers: ClientConfig, parallelism: int
+        self,
+        spark: SparkSession,
+        part: Part,
+        line: LineServer,
+        *,
+        servers: ClientConfig,
+        parallelism: Callable[[], int],
     ) -> None:
         self._spark = spark
         self._part = part
         self._server = line
         self._line = Line(line.address, line.token)
-        self._parallelism = max(parallelism, 1)
+        self._parallelism = parallelism
         self._plans = Plans(spark, part, servers)
         self._kept: dict[tuple[str, int, int], DataFrame] = {}
         self._once: set[tuple[str, int, int]] = set()
@@ -94,7 +100,7 @@ class PartJobs:
     def _run(
         self, lane: str, work: Work, branches: int, build: Callable[[int, Place], DataFrame]
     ) -> tuple[dict[int, pa.Table], list[tuple[ReportRequest, pa.RecordBatch | None]]]:
-        splits = 1 if work.length <= SMALL_EPOCH else self._parallelism
+        splits = 1 if work.length <= SMALL_EPOCH else self._many()
         run = self._server.set_work(lane, work)
         reports: list[tuple[ReportRequest, pa.RecordBatch | None]] = []
         try:
@@ -106,6 +112,12 @@ class PartJobs:
         finally:
             reports = self._server.take_reports(lane, run)
         return rows, reports
+
+    def _many(self) -> int:
+        """The splits of a large epoch, for which its shuffles, if it has any, are made as wide."""
+        splits = max(self._parallelism(), 1)
+        shuffle_into(self._spark, splits)
+        return splits
 
     def _plan(self, lane: str, number: int, splits: int, build: Callable[[int, Place], DataFrame]) -> DataFrame:
         name = (lane, number, splits)

@@ -131,7 +131,7 @@ class Plans:
     ) -> RowsReading:
         return RowsReading(
             self._servers, schema.json(), source.format, source.avro_schema, source.event_time,
-            _policy(source.on_error), timestamps, table, whole,
+            _policy(source.on_error), timestamps, table, whole, source.key if table and len(source.key) > 1 else (),
         )  # fmt: skip
 
     def _flow(self, number: int) -> _Flow:
@@ -296,10 +296,10 @@ def _demand_partition(rows: DataFrame, what: str) -> None:
 
 
 def _placed(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """Rows that lack the one column of their topic's key have no `_partition`: such records lie in any, by chance."""
-    if len(key) > 1:
-        return rows
-    return rows.withColumn(PARTITION, F.when(column(key[0]).isNotNull(), column(PARTITION)))
+    """Rows that lack all columns of their topic's key have no `_partition`: such records lie in any, by chance."""
+    return rows.withColumn(
+        PARTITION, F.when(F.coalesce(*[column(name).cast("string") for name in key]).isNotNull(), column(PARTITION))
+    )
 
 
 def _policy(policy: ErrorPolicy) -> Literal["fail", "drop", "dead"]:

@@ -11,25 +11,30 @@ from pyspark.sql import DataFrame, SparkSession
 
 _CLOCK: Final = re.compile(r"\b(current_timestamp|current_date|current_time|now|localtimestamp|localtime)\(")
 _ALL_FIELDS: Final = 100_000
+_SHUFFLE: Final = "spark.sql.shuffle.partitions"
+_HASHED: Final = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
+_HASHED_AT_LEAST: Final = 128  # Spark's own
+_HEAP_BYTES: Final = 256 * 1024 * 1024
+"""What sketches may take of the heap: a quarter of the least that a driver has."""
 
 
 @contextmanager
-def session_settings(spark: SparkSession, parallelism: int) -> Iterator[None]:
+def session_settings(spark: SparkSession, parallelism: int, group_bytes: int = _HEAP_BYTES) -> Iterator[None]:
     """The session's settings while an application runs; afterwards they are what they were.
 
     Args:
         spark: the user's session.
-        parallelism: how many splits a large epoch has.
+        parallelism: how many splits a large epoch has to begin with; see `shuffle_into`.
+        group_bytes: of the JVM's heap, that a group of the largest aggregate takes.
     """
     settings = {
         # Plans aren't to change while they run, so that those without an exchange may run again.
         "spark.sql.adaptive.enabled": "false",
-        "spark.sql.shuffle.partitions": str(parallelism),
+        _SHUFFLE: str(parallelism),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-        # Sketches of more groups than that are sorted for instead of hashed; Spark's own bound is 128. A sketch takes
-        # some 2 KiB of the executor's heap.
-        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "32768",
+        # For sketches of more groups than that rows are sorted instead of hashed, which takes longer but less memory.
+        _HASHED: str(max(_HASHED_AT_LEAST, _HEAP_BYTES // (parallelism * max(group_bytes, 1)))),
     }
     before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
     try:
@@ -39,6 +44,12 @@ def session_settings(spark: SparkSession, parallelism: int) -> Iterator[None]:
     finally:
         for name, value in before.items():
             spark.conf.unset(name) if value is None else spark.conf.set(name, value)
+
+
+def shuffle_into(spark: SparkSession, parallelism: int) -> None:
+    """Have plans that are made from now on shuffle into so many partitions; within `session_settings`."""
+    if spark.conf.get(_SHUFFLE) != str(parallelism):
+        spark.conf.set(_SHUFFLE, str(parallelism))
 
 
 def is_reusable(frame: DataFrame) -> bool:

@@ -142,11 +142,13 @@ def arrow_aggregated(rows: DataFrame, spec: AggregateSpec, place: Place) -> Data
 
 
 def table_records(rows: DataFrame, schema: T.StructType, key: tuple[str, ...], tombstone: str) -> DataFrame:
-    """A table's records for its store; those with a `tombstone` delete."""
+    """A table's records for its store; those with a `tombstone` delete: it is their key, or has the key's columns."""
     fields = [to_wire(column(field.name), field.dataType).alias(field.name) for field in schema.fields]
     gone = column(tombstone).isNotNull()
     value = F.when(~gone, F.to_json(F.struct(*fields), JSON_OPTIONS))
-    text = F.when(gone, column(tombstone)).otherwise(key_text(key, Route.TEXT))
+    text = key_text(key, Route.TEXT)
+    if len(key) == 1:
+        text = F.when(gone, column(tombstone)).otherwise(text)
     return _records(rows, text, value, column(PARTITION), F.lit(None), column(TIMESTAMP))
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as pj
 
+from kohort.spark.jobs.batches import one_batch
 from kohort.spark.jobs.errors import StoredValueError
 
 _MOST_AT_ONCE: Final = 64 * 1024 * 1024
@@ -35,7 +36,7 @@ def read_objects(values: pa.Array, schema: pa.Schema, what: str) -> pa.RecordBat
     if size > _MOST_AT_ONCE and len(values) > 1:
         half = len(values) // 2
         halves = [read_objects(values[:half], schema, what), read_objects(values[half:], schema, what)]
-        return pa.Table.from_batches(halves).combine_chunks().to_batches()[0]
+        return one_batch(pa.Table.from_batches(halves))
     lines = pc.binary_join_element_wise(values.cast(pa.binary()), b"\n", b"")
     if lines.null_count:
         raise StoredValueError(f"{what}: a value is null")
@@ -52,7 +53,7 @@ def read_objects(values: pa.Array, schema: pa.Schema, what: str) -> pa.RecordBat
         raise StoredValueError(f"{what}: not what this program writes: {error}") from None
     if table.num_rows != len(values):
         raise StoredValueError(f"{what}: {len(values)} values hold {table.num_rows} objects")
-    return table.select(schema.names).combine_chunks().to_batches()[0]
+    return one_batch(table.select(schema.names))
 
 
 def unwire(column: pa.Array, kind: pa.DataType) -> pa.Array:

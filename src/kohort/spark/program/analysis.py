@@ -54,10 +54,21 @@ def empty(spark: SparkSession, schema: StructType) -> DataFrame:
 
 
 def identities(frame: DataFrame) -> dict[str, int]:
-    """The ids by which Spark tells columns apart. What is passed through keeps its id, what is computed has another."""
-    output = _plan(frame).output()
+    """The ids by which Spark tells columns apart. What is passed through keeps its id, what is computed has another.
+
+    A union has the ids of its first side, whatever is in the others: its columns have none here.
+    """
+    plan = _plan(frame)
+    if _has_union(plan):
+        return {}
+    output = plan.output()
     columns = (output.apply(i) for i in range(output.length()))
     return {column.name(): column.exprId().id() for column in columns}
+
+
+def _has_union(node: Any) -> bool:
+    below = node.children()
+    return node.nodeName() == "Union" or any(_has_union(below.apply(i)) for i in range(below.length()))
 
 
 def over_several_rows(frame: DataFrame, source: DataFrame) -> str | None:
@@ -81,14 +92,17 @@ def over_several_rows(frame: DataFrame, source: DataFrame) -> str | None:
             if name in _OVER_SEVERAL:
                 found.append(_OVER_SEVERAL[name])
             elif name == "Union" and not all(within):
-                others.append("a union with other rows would add them again in each epoch")
+                others.append("a union with other rows would add them again in each epoch. Write them to a topic, once")
             elif name == "Join":
                 found.extend(_join(node.joinType().toString(), within))
         return any(within)
 
     walk(_plan(frame))
     if found:
-        return f"{found[-1]} would go over those rows that happen to be in an epoch"
+        return (
+            f"{found[-1]} would go over those rows that happen to be in an epoch. Group with "
+            ".group_by(…).aggregate(…), which goes over all there ever were"
+        )
     return others[-1] if others else None
 
 

@@ -153,8 +153,8 @@ def _check_committed(program: Program, committed: Mapping[TopicPartition, Offset
         if partition.topic in ours and said is not None and said.program != program.fingerprint:
             raise ProgramError(
                 f"another program has committed under the application_id {program.application_id!r} (at {partition}): "
-                f"its stores and repartition topics hold other columns, groups or windows than this one's, so this one "
-                f"can't go on from there. {_remedy(program.application_id, running=False)}"
+                f"its stores and repartition topics hold other columns, groups, windows or aggregates than this one's, "
+                f"so this one can't go on from there. {_remedy(program.application_id, running=False)}"
             )
 
 

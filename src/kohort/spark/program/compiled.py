@@ -226,6 +226,11 @@ class AggregateSpec:
         """The names of the columns that are grouped by, without the window."""
         return tuple(name for name, _ in self.group)
 
+    @property
+    def heap_bytes(self) -> int:
+        """About how much of the JVM's heap a group takes while it is aggregated."""
+        return sum(aggregation.heap_bytes for _, aggregation in self.aggregations)
+
     def partial_columns(self) -> list[Column]:
         """Aggregate expressions over rows that give the state columns, by name and in their types."""
         return self._typed([each for name, aggregation in self.aggregations for each in aggregation.partial(name)])

@@ -80,6 +80,7 @@ class _Flow:
         where: how messages call it.
         key: what its records are keyed by, as far as that still holds; () for unknown.
         lost: why that doesn't hold any more; "" if it does, or never did.
+        retimed: what has changed the event time since the records were read; "" if nothing has.
     """
 
     where: str
@@ -89,6 +90,7 @@ class _Flow:
     key: tuple[str, ...]
     event_time: str | None
     lost: str = ""
+    retimed: str = ""
 
 
 class _Compiler:
@@ -211,24 +213,23 @@ class _Compiler:
         where = f"{flow.where}: transform({'lambda' if name == '<lambda>' else name})"
         made = called(where, step.function, flow.frame)
         if several := over_several_rows(made, flow.frame):
-            raise ProgramError(
-                f"{where}: {several}. "
-                f"Group with .group_by(…).aggregate(…), which goes over all there ever were; a transform treats each "
-                f"row by itself"
-            )
+            raise ProgramError(f"{where}: {several}; a transform treats each row by itself")
         before, after = identities(flow.frame), identities(made)
-        gone = [name for name in (*flow.key, PARTITION) if name not in before or before[name] != after.get(name)]
+        gone = [name for name in (*flow.key, PARTITION) if before.get(name, 0) != after.get(name)]
         schema = made.schema
         check_names(where, [name for name in schema.names if name != PARTITION])
         event_time = flow.event_time if flow.event_time in _times(schema) else None
-        lost = flow.lost
+        lost, retimed = flow.lost, flow.retimed
+        if event_time is not None and before[event_time] != after.get(event_time):
+            retimed = where
         if flow.key and gone:
             lost = f"{where} doesn't pass {' and '.join(gone)} through unchanged"
         key = () if gone else flow.key
         frame = empty(self._spark, schema)  # the next step needn't analyse this one again
         return replace(
-            flow, steps=(*flow.steps, Transform(step.function)), frame=frame, key=key, event_time=event_time, lost=lost
-        )
+            flow, steps=(*flow.steps, Transform(step.function)), frame=frame, key=key, event_time=event_time, lost=lost,
+            retimed=retimed,
+        )  # fmt: skip
 
     def _join(self, flow: _Flow, step: JoinDef) -> _Flow:
         table = self._tables.get(step.table)
@@ -298,6 +299,11 @@ class _Compiler:
         routed_by = flow.key if in_place else group
         spec = aggregate_spec(where, end, flow.frame, changelog, flow.event_time, routed_by, in_place=in_place)
         if in_place:
+            if flow.retimed and spec.window is not None and spec.window.grace_ms is not None:
+                raise ProgramError(
+                    f"{where}: the window has a grace, which goes by {flow.event_time!r} as it was read, and "
+                    f"{flow.retimed} changes it: make a column of another name there, or say .repartition(…) after it"
+                )
             self._end(flow, Aggregate(spec, outputs))
             return
         topic = self._internal(f"{end.name}-repartition", f"aggregate {end.name!r}")

@@ -9,7 +9,11 @@ __all__ = ["DeadLetter", "Drop", "ErrorPolicy", "Fail"]
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The application stops, and says which record it was (topic, partition, offset) and what is wrong with it."""
+    """The instance stops, and says which record it was (topic, partition, offset) and what is wrong with it.
+
+    Whoever takes its task over stops there, too. Nothing of the epoch that the record is in has counted: with another
+    policy, or with the group's offset behind the record, the application goes on.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +23,13 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """The record goes to another topic as it was read, with the error and its origin in headers. It is counted."""
+    """The record goes to another topic as it was read, with the error and its origin in headers. It is counted.
+
+    In the transaction of the epoch: once. A global table, which is read outside of transactions, can't have it.
+
+    Attributes:
+        topic: where to; it must exist.
+    """
 
     topic: str
 

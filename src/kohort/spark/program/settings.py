@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tempfile
 from collections.abc import Mapping
@@ -28,7 +29,8 @@ class AppSettings:
     Attributes:
         application_id: the group's id; internal topics' names begin with it.
         client: how to reach the cluster.
-        num_standby_replicas: how many copies of each task's state other instances keep.
+        num_standby_replicas: how many copies of each task's state other instances keep; None leaves it to the group's
+            configuration, which by default has none kept.
         max_warmup_replicas: how many tasks may restore at a time on instances that they shall move to; None leaves it
             to the group's configuration.
         acceptable_recovery_lag: how many records behind a copy may be for its task to move there; None as above.
@@ -36,7 +38,8 @@ class AppSettings:
             and how often it sends one; None leaves it to the group's configuration.
         replication_factor: of internal topics; -1 for the brokers' default.
         state_dir: where stores are kept, in a folder named as the application. An instance's own.
-        application_server: "HOST:PORT" where this instance answers queries; None for none. An instance's own.
+        application_server: "HOST:PORT" where this instance answers queries, port 0 for a free one; None for none. An
+            instance's own.
         client_tags: where this instance runs, so that standbys are spread: `{"zone": "eu-1a"}`. An instance's own.
         rack_id: the rack this instance runs in. An instance's own.
         group_instance_id: makes this instance a static member, which may restart without its tasks moving. Its own.
@@ -57,7 +60,7 @@ class AppSettings:
 
     application_id: str
     client: ClientConfig
-    num_standby_replicas: int = 0
+    num_standby_replicas: int | None = None
     max_warmup_replicas: int | None = None
     acceptable_recovery_lag: int | None = None
     session_timeout_ms: int | None = None
@@ -126,18 +129,16 @@ class AppSettings:
 
     @property
     def endpoint(self) -> tuple[str, int] | None:
-        """The host and port of `application_server`."""
+        """The host and port of `application_server`; port 0 is a free one, which is known once it is listened on."""
         if self.application_server is None:
             return None
-        try:
-            ((host, port),) = parse_addresses(self.application_server)
-        except (ConfigError, ValueError):
-            port = 0
-        if not port or not self.application_server.endswith(f":{port}"):  # which has a default for brokers
-            raise ProgramError(
-                f"application_server={self.application_server!r}: HOST:PORT, where other instances reach this one"
-            )
-        return host, port
+        with contextlib.suppress(ConfigError, ValueError):
+            ((host, port),) = parse_addresses(self.application_server, least_port=0)
+            if self.application_server.endswith(f":{port}"):  # else none is given: brokers have a default
+                return host, port
+        raise ProgramError(
+            f"application_server={self.application_server!r}: HOST:PORT, where other instances reach this one"
+        )
 
     def _path(self, name: str) -> None:
         value = getattr(self, name)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from kohort.spark.program.analysis import sentence
 from kohort.spark.program.compiled import PARTITION, RESERVED, SourceSpec
 from kohort.spark.program.errors import ProgramError
-from kohort.spark.program.policies import ErrorPolicy
+from kohort.spark.program.policies import DeadLetter, ErrorPolicy
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -49,11 +49,24 @@ class SourceDef:
 
 @dataclass(eq=False)
 class TableDef:
-    """A table, as the user says it."""
+    """A table, as the user says it.
+
+    Raises:
+        ProgramError: it is a global one with dead letters, of its own or the application's. Every instance reads all of
+            it, outside of transactions: each would write them. What becomes of such records has to be said, then.
+    """
 
     name: str
     source: SourceDef
     is_global: bool
+
+    def __post_init__(self) -> None:
+        """Check."""
+        if self.is_global and isinstance(self.source.on_error, DeadLetter):
+            raise ProgramError(
+                f"global_table {self.source.topic!r}: it can't have dead letters, nor go by the application's: every "
+                f"instance reads it, so each would write them. Say on_error=Drop() or on_error=Fail() for it"
+            )
 
 
 def resolved(definition: SourceDef, what: str) -> SourceSpec:

@@ -150,12 +150,13 @@ class Stream:
     ) -> Stream:
         """Each row with the table's columns added, as the table is when the row is processed.
 
-        A row sees all records of the table that were there when its epoch began. A change of the table changes no rows
-        that were joined before.
+        Of a table a row sees all records that were there when its epoch began. A global table is loaded once before
+        any row is joined; afterwards it is followed by itself, and a row sees what the instance has of it by then. A
+        change of the table changes no rows that were joined before.
 
         Args:
             table: a table, whose key the stream must be keyed by, and whose topic needs as many partitions; or a global
-                table.
+                table. A table can be joined to the streams of one topic, a global one to all.
             on: the table's key columns, which the stream must have too; by default these.
             how: what becomes of rows without a match: "inner" drops them, "left" keeps them, with nulls.
 
@@ -287,10 +288,19 @@ class GroupedStream:
     ) -> Aggregated:
         """Keep a state of your own for each group, by a function over Arrow tables of many groups at once.
 
-        The function is called as `function(rows, prior)`, once for each Spark partition of an epoch. `rows` has the
-        stream's columns (with a window, its start as `window` before them); `prior` has the group's columns and the
-        state's, of those groups in `rows` that have a state. It gives a table of the group's columns and the state's,
-        with one row for each group in `rows`.
+        The function is called as `function(rows, prior)`, once for each task of an epoch. `rows` has the stream's
+        columns (with a window, its start as `window` before them), in the order of the task's partition unless a
+        transform shuffles. `prior` has the group's columns and the state's, of those groups in `rows` that have a
+        state. It gives a table of the group's columns and the state's, with one row for each group in `rows`.
+
+            def smoothed(rows: pa.Table, prior: pa.Table) -> pa.Table:
+                levels = dict(zip(prior["origin"].to_pylist(), prior["level"].to_pylist()))
+                for origin, delay in zip(rows["origin"].to_pylist(), rows["dep_delay"].to_pylist()):
+                    before = levels.get(origin, delay)
+                    levels[origin] = before + 0.1 * (delay - before)
+                return pa.table({"origin": list(levels), "level": list(levels.values())})
+
+            delays.group_by("origin").aggregate_arrow("levels", smoothed, state="level DOUBLE")
 
         Args:
             name: of the store, as in `aggregate`.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kohort.client.errors import ConfigError
 from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
+from kohort.spark.program.aggregates.identity import identity
 from kohort.spark.program.compiled import (
     AggregateSpec,
     Join,
@@ -28,13 +29,15 @@ if TYPE_CHECKING:
 
 __all__ = ["fingerprint", "topology"]
 
+# Records of internal topics have event times, and those may lie ahead of the broker's clock: a timetable's, say.
+_EVENT_TIME: Final = {"message.timestamp.type": "CreateTime", "message.timestamp.after.max.ms": str(2**63 - 1)}
 _REPARTITION: Final = {
     "cleanup.policy": "delete",
-    "message.timestamp.type": "CreateTime",
+    **_EVENT_TIME,
     "retention.ms": "-1",  # they are removed when they have been consumed, not before
     "segment.bytes": str(50 * 1024 * 1024),
 }
-_CHANGELOG: Final = {"cleanup.policy": "compact", "message.timestamp.type": "CreateTime"}
+_CHANGELOG: Final = {"cleanup.policy": "compact", **_EVENT_TIME}
 
 
 def topology(parts: Sequence[Part], settings: AppSettings) -> Topology:
@@ -99,9 +102,11 @@ def _changelog(spec: AggregateSpec | None, settings: AppSettings) -> dict[str, s
 
 
 def fingerprint(parts: Sequence[Part]) -> str:
-    """16 hex digits that change with what stores and repartition topics hold.
+    """16 hex digits that change with what stores and repartition topics hold, and with what it means.
 
-    Functions aren't in it, nor are outputs, settings and policies: these may change from one start to the next.
+    So each aggregation is in it with all it is told, those of users with the text of their expressions. Functions over
+    rows aren't, nor are outputs, settings and policies: these may change from one start to the next. Of Arrow functions
+    only the schema of the state is: one that was mended goes on with the state that it finds.
     """
     text = json.dumps([_part(part) for part in parts], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -139,7 +144,7 @@ def _aggregate(spec: AggregateSpec) -> Any:
         "group": [[name, kind.simpleString()] for name, kind in spec.group],
         "window": None if window is None else [window.column, window.size_ms, window.slide_ms],
         "state": [[name, kind.simpleString()] for name, kind in spec.state_columns],
-        "by": [[name, type(each).__name__] for name, each in spec.aggregations],
+        "by": [[name, identity(each)] for name, each in spec.aggregations],
         "routed": [spec.route.value, list(spec.routed_by)],
     }
 

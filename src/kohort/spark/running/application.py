@@ -21,6 +21,7 @@ from kohort.spark.running.instance import GLOBALS, Instance
 from kohort.spark.running.listener import Listener
 from kohort.spark.running.problems import ApplicationError, unreadable
 from kohort.spark.running.queries import Queries
+from kohort.spark.running.stopping import Stopping
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,18 +41,21 @@ def run_application(
     *,
     listeners: Sequence[Listener] = (),
     progress: bool = True,
+    stopping: Stopping | None = None,
 ) -> None:
     """Be an instance of an application until SIGINT or SIGTERM, or until another instance has all stop.
 
     The first signal has it finish its epochs, close its tasks and leave the group. A second SIGINT ends it at once,
-    as if it had been killed: nothing is lost by that, others only take a while to notice.
+    as if it had been killed: nothing is lost by that, others only take a while to notice. Off the main thread no signal
+    is heard.
 
     Args:
         spark: the session that computes. Some of its settings are others while this runs.
         program: what to run.
         settings: how.
         listeners: told what happens, in this process's event loop.
-        progress: whether to show a live line.
+        progress: whether to show a live line, or where there is no terminal plain ones.
+        stopping: ends it as a signal does.
 
     Raises:
         ProgramError: the program doesn't fit the cluster, or its group.
@@ -59,7 +63,8 @@ def run_application(
         KafkaError, ClientError: the group won't have it, or there was no broker at the start.
         StateDirectoryError: another process uses the state directory, or it can't be written.
     """
-    run = _Running(spark, program, settings, listeners, progress)
+    stopping = Stopping() if stopping is None else stopping
+    run = _Running(spark, program, settings, listeners, progress, stopping)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -67,15 +72,23 @@ def run_application(
         return
     # There is a loop in this thread already, as in a notebook: this one has a thread to itself.
     failure: list[BaseException] = []
+    over = threading.Event()
 
     def apart() -> None:
         try:
             _run_loop(run)
         except BaseException as error:
             failure.append(error)
+        finally:
+            over.set()
 
     thread = threading.Thread(target=apart, name="kohort-application")
     thread.start()
+    try:
+        over.wait()  # not join, which takes a thread for ended once it was interrupted
+    except KeyboardInterrupt:
+        stopping.ask()
+        over.wait()
     thread.join()
     if failure:
         raise failure[0]
@@ -99,9 +112,10 @@ class _Running:
         settings: AppSettings,
         listeners: Sequence[Listener],
         progress: bool,
+        stopping: Stopping,
     ) -> None:
         self._spark, self._program, self._settings = spark, program, settings
-        self._listeners, self._progress = listeners, progress
+        self._listeners, self._progress, self._stopping = listeners, progress, stopping
 
     async def __call__(self) -> None:
         from kohort.spark.jobs.reuse import session_settings
@@ -110,7 +124,6 @@ class _Running:
         from kohort.spark.serving.service import Service
 
         spark, program, settings = self._spark, self._program, self._settings
-        parallelism = max(1, spark.sparkContext.defaultParallelism)
         parts = {part.id: part for part in program.parts}
         parts[GLOBALS] = Part(GLOBALS, None, program.globals, ())
 
@@ -126,6 +139,9 @@ class _Running:
             waiting("Spark is warming up")
             await asyncio.gather(*(asyncio.to_thread(jobs_of(part).warm_up) for part in parts))
             waiting(None)
+
+        def parallelism() -> int:
+            return max(1, spark.sparkContext.defaultParallelism)
 
         @functools.cache
         def jobs_of(part: str) -> SparkJobs:
@@ -149,9 +165,11 @@ class _Running:
             instance.tell(*self._listeners, *service.listeners)
             if self._progress:
                 _stop_progress_bar(spark)
-            stack.enter_context(session_settings(spark, parallelism))
+            largest = max((spec.heap_bytes for part in program.parts for spec in part.aggregates), default=0)
+            stack.enter_context(session_settings(spark, parallelism(), largest))
             line = stack.enter_context(LineServer(instance.lookup, *_addresses(spark)))
             stack.enter_context(_signals(instance))
+            stack.enter_context(self._stopping.ends(instance.stop))
             await instance.run()
 
 

@@ -14,13 +14,14 @@ from kohort.client.cluster import Cluster
 from kohort.client.errors import ClientError
 from kohort.client.types import TopicInfo, TopicPartition
 from kohort.protocol.errors import KafkaError
-from kohort.spark.jobs.work import OffsetRange, Work
+from kohort.spark.jobs.work import OffsetRange, Read, Work
 from kohort.spark.running.blueprint import GlobalTable
 from kohort.spark.running.ends import Ends
 from kohort.spark.running.lane import Jobs
 from kohort.spark.running.limits import share
-from kohort.spark.running.listener import Listener, Restoring
-from kohort.spark.running.problems import ApplicationError
+from kohort.spark.running.listener import EpochDone, Listener, Restoring
+from kohort.spark.running.problems import ApplicationError, unreadable
+from kohort.spark.running.rounds import lag
 from kohort.spark.running.stores import OpenStores
 from kohort.spark.running.waiting import plain
 from kohort.spark.running.worker import Worker
@@ -28,6 +29,9 @@ from kohort.spark.state import Store
 from kohort.spark.state.following import unfit
 
 log = logging.getLogger(__name__)
+
+PART: Final = "globals"
+"""What global tables are told of as, and asked for, in place of a part: they belong to none."""
 
 _RECORDS: Final = 100_000  # at a time
 _ATTEMPTS: Final = 3
@@ -38,12 +42,14 @@ class GlobalTables:
     """Loads global tables to their end, then follows them.
 
     There is no transaction: the topic is the table's changelog, and the store knows how far it has it.
+    What can't be read stops the application, or is left out and counted: dead letters there are none, since every
+    instance would write its own.
 
     Args:
         tables: which.
         make_jobs: makes the Spark jobs that read them, in their own thread.
         stores, cluster, ends: of the instance.
-        listener: told how far loading is.
+        listener: told how far loading is, and of what is read as of epochs.
         waiting: told why it waits.
     """
 
@@ -63,7 +69,7 @@ class GlobalTables:
         self._jobs: Jobs | None = None
         self._loaded = asyncio.Event()
         self._number = 0
-        self._unread: list[str] = []
+        self._left: dict[str, int] = {}  # records, by table
         self._beginnings: dict[str, Mapping[TopicPartition, int]] = {}
 
     async def loaded(self) -> None:
@@ -119,11 +125,10 @@ class GlobalTables:
         ends = await self._ends.of([TopicPartition(table.topic, number) for number in info.partitions])
         if table.name not in self._beginnings:
             self._beginnings[table.name] = await self._ends.beginnings(ends)
-        beginnings = self._beginnings[table.name]
         await self._compare(table, store, info, ends)
         read = False
         while True:
-            places = {each: store.positions.get(each.partition, beginnings.get(each, 0)) for each in ends}
+            places = self._places(table, store, ends)
             shares = share(_RECORDS, {each: ends[each] - at for each, at in places.items()})
             if not shares:
                 if read and not self._loaded.is_set():
@@ -135,11 +140,16 @@ class GlobalTables:
                 for each, count in shares.items()
             )
             self._number += 1
-            await self._worker.run(self._load, table, store, Work(self._number, ranges))
-            while self._unread:
-                self._listener.failed(self._unread.pop(0))
+            await self._epoch(table, store, Work(self._number, ranges), ends)
             if not self._loaded.is_set():
                 self._tell(table, ends, places)
+
+    def _places(
+        self, table: GlobalTable, store: Store, ends: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """Where to read on."""
+        beginnings = self._beginnings[table.name]
+        return {each: store.positions.get(each.partition, beginnings.get(each, 0)) for each in ends}
 
     async def _compare(
         self, table: GlobalTable, store: Store, topic: TopicInfo, ends: Mapping[TopicPartition, int]
@@ -156,27 +166,36 @@ class GlobalTables:
         if store.origin != origin:
             await self._worker.run(store.begin, origin)
 
-    def _load(self, table: GlobalTable, store: Store, work: Work) -> None:
+    async def _epoch(self, table: GlobalTable, store: Store, work: Work, ends: Mapping[TopicPartition, int]) -> None:
+        """Read some more of a table, and tell of it as a lane does of an epoch: so what is left out is counted."""
+        started = time.monotonic()
+        read, job_ms = await self._worker.run(self._load, table, store, work)
+        self._left[table.name] = lag(self._places(table, store, ends), ends)
+        self._listener.epoch(
+            EpochDone(
+                at=time.time(), part=PART, number=work.epoch, input=table.name,
+                records=read.records, bytes=read.bytes, out_records=0,
+                dropped=read.dropped, late=0, lag=sum(self._left.values()),
+                tasks=(), took_ms=(time.monotonic() - started) * 1000, job_ms=job_ms, commit_ms=0.0,
+                positions={f"{each.topic}-{each.partition}": each.end for each in work.ranges},
+            )
+        )  # fmt: skip
+
+    def _load(self, table: GlobalTable, store: Store, work: Work) -> tuple[Read, float]:
+        """Read some more of a table into its store; what was read, and the milliseconds of the job."""
         if self._jobs is None:
             self._jobs = self._make_jobs()
+        started = time.monotonic()
         emitted = self._jobs.run_table(table.name, work)
-        dead = emitted.read.dead
-        if dead.num_rows and table.unreadable.stop:
-            row = dead.slice(0, 1).to_pylist()[0]
-            raise ApplicationError(
-                f"a record can't be read: {row['topic']}-{row['partition']}, offset {row['offset']}: {row['error']}"
-            )
-        if dead.num_rows:
-            # No transaction writes here, and every instance reads the same: so they are told of, whatever the policy.
-            first = dead.slice(0, 1).to_pylist()[0]
-            self._unread.append(
-                f"global table {table.name}: {dead.num_rows} records can't be read and are left out, the first at"
-                f" {first['topic']}-{first['partition']}, offset {first['offset']}: {first['error']}"
-            )
+        job_ms = (time.monotonic() - started) * 1000
+        if emitted.read.dead.num_rows and table.unreadable.stop:
+            row = emitted.read.dead.slice(0, 1).to_pylist()[0]
+            raise unreadable(f"{row['topic']}-{row['partition']}, offset {row['offset']}: {row['error']}")
         (rows,) = emitted.rows.values()
         for each in work.ranges:
             mine = rows.filter(pc.equal(rows["partition"], each.partition))
             store.write(mine["key"].combine_chunks(), mine["value"].combine_chunks(), each.end, each.partition)
+        return emitted.read, job_ms
 
     def _tell(
         self, table: GlobalTable, ends: Mapping[TopicPartition, int], places: Mapping[TopicPartition, int]

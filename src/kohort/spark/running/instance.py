@@ -34,7 +34,7 @@ from kohort.spark.program.settings import AppSettings
 from kohort.spark.running.blueprint import Blueprint
 from kohort.spark.running.committing import Committer, Probe, unprobed
 from kohort.spark.running.ends import Ends
-from kohort.spark.running.globals import GlobalTables
+from kohort.spark.running.globals import PART, GlobalTables
 from kohort.spark.running.held import Held, tasks_now
 from kohort.spark.running.holding import Holding
 from kohort.spark.running.lane import Jobs, Lane
@@ -50,10 +50,11 @@ from kohort.spark.state import ChangelogTailer, StateDirectory
 
 log = logging.getLogger(__name__)
 
-GLOBALS: Final = "globals"
+GLOBALS: Final = PART
 """What `make_jobs` is called with for the jobs that read global tables."""
 
 _STOP_WITHIN_S: Final = 30.0
+_LOOK_S: Final = 1.0
 
 
 class Instance:
@@ -172,6 +173,7 @@ class Instance:
             stack.push_async_callback(self._close_lanes)
             await self.member.start()
             self.spawn(reporting.run(), "reporting")
+            self.spawn(self._look(), "looking")
             await self._live()
         if self._failure is not None:
             raise self._failure
@@ -237,6 +239,12 @@ class Instance:
             )
             self._listener.failed(f"the application stops: {plain(error)}")
         self._stop.set()
+
+    async def _look(self) -> None:
+        """Have lanes know how far their inputs go, whatever they are at: so the lag is seen to grow if one hangs."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            await asyncio.gather(*(lane.look() for lane in self.lanes.values()))
 
     async def _until_failure(self, work: Coroutine[Any, Any, None]) -> None:
         try:

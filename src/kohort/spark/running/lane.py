@@ -35,6 +35,7 @@ _ATTEMPTS: Final = 3
 _PAUSES_S: Final = (0.0, 0.5, 2.0)
 _BROKER_PAUSE_S: Final = 0.5
 _SHORT_S: Final = 15.0
+_HEARD_S: Final = 2.0
 
 
 class Jobs(Protocol):
@@ -98,6 +99,8 @@ class Lane:
         self._number = 0
         self._failures = 0
         self._short_since: float | None = None
+        self._known: Mapping[TopicPartition, int] = {}
+        self._heard = 0.0
         self._added, self._rested = asyncio.Event(), asyncio.Event()
 
     _jobs: Jobs | None
@@ -112,6 +115,22 @@ class Lane:
     def positions(self) -> dict[TopicPartition, int]:
         """Where its tasks read on."""
         return {partition: at for task in self._tasks.values() for partition, at in task.positions.items()}
+
+    @property
+    def behind(self) -> tuple[int, float] | None:
+        """Records that its tasks have left to read, and when it heard how far there are any, in seconds since 1970.
+
+        None if it has no tasks, or hasn't heard.
+        """
+        return (lag(self.positions(), self._known), self._heard) if self._tasks and self._known else None
+
+    async def look(self) -> None:
+        """Hear how far the inputs go, unless it just has: an epoch may take long, or hang, while they grow."""
+        if self._tasks and time.time() - self._heard >= _HEARD_S:
+            try:
+                await self._ask()
+            except (KafkaError, ClientError) as error:
+                log.debug("part %s can't see how far its topics go: %s", self.duties.part, error)
 
     def add(self, task: ActiveTask) -> None:
         """Run a task, from the next round on."""
@@ -158,7 +177,7 @@ class Lane:
             if self._prepared is not None:
                 await self._prepared()
             try:
-                ends = await self._ends.of(self.duties.inputs.partitions(self._tasks))
+                ends = await self._ask()
             except (KafkaError, ClientError) as error:
                 self._failures = 0  # the broker is what fails
                 self._waiting(f"part {self.duties.part} can't see how far its topics go: {error}")
@@ -166,6 +185,12 @@ class Lane:
                 continue
             if not self._all_there(ends) or not await self._round(ends):
                 await self._ends.pause()
+
+    async def _ask(self) -> Mapping[TopicPartition, int]:
+        """Where the inputs end. Raises as `Ends.of`."""
+        ends = await self._ends.of(self.duties.inputs.partitions(self._tasks))
+        self._known, self._heard = ends, time.time()
+        return ends
 
     async def _round(self, ends: Mapping[TopicPartition, int]) -> bool:
         """One round; whether there was anything to read."""
@@ -296,7 +321,7 @@ class Lane:
             tasks[task].stream_time = times[task]
         took_ms = (time.monotonic() - started) * 1000
         read = emitted.read
-        self._limit.took(took_ms, read.records, read.bytes)
+        self._limit.took(took_ms, work.length, read.records, read.bytes)
         self._waiting(None)
         self._listener.epoch(
             EpochDone(

@@ -49,18 +49,19 @@ class EpochLimit:
             most = min(most, int(self._settings.most_bytes / self._record_bytes))
         return max(1, min(self._records, most))
 
-    def took(self, ms: float, records: int, size: int) -> None:
+    def took(self, ms: float, offsets: int, records: int, size: int) -> None:
         """An epoch is done.
 
         Args:
             ms: that it took.
+            offsets: how many it went over: in a topic that was compacted, not each has a record.
             records, size: what it read, the size in bytes.
         """
         settings = self._settings
         if records > 0:
             # Larger records count at once, smaller ones only by and by: memory is what is at stake.
             self._record_bytes = max(size / records, 0.8 * self._record_bytes)
-        if records < _FULL * self.records:
+        if offsets < _FULL * self.records:
             return
         if ms < _QUICK * settings.target_ms or self._records < _WORTHWHILE:
             self._records = min(settings.most_records, 2 * self._records)
@@ -68,8 +69,8 @@ class EpochLimit:
             self._records = max(_WORTHWHILE, self._records // 2)
 
     def failed(self) -> None:
-        """An epoch failed, perhaps since it was too large."""
-        self._records = max(_FEWEST, self._records // 2)
+        """An epoch failed, perhaps since it was too large; and by far, where it isn't known how large records are."""
+        self._records = max(_FEWEST, self._records // 2) if self._record_bytes > 0 else _FEWEST
 
 
 def share(limit: int, waiting: Mapping[Key, int]) -> dict[Key, int]:

@@ -18,7 +18,7 @@ class EpochDone:
 
     Attributes:
         at: when the commit was done, in seconds since 1970.
-        part: the id of the subtopology.
+        part: the id of the subtopology; "globals" for a load of a global table, which has no `tasks`.
         number: counts the part's epochs in this process, from 1.
         input: "stream", or the name of the table that was read.
         records, bytes: what was read (bytes of keys and values).

@@ -76,6 +76,11 @@ class Queries:
         """Where others reach this instance; None if it told nobody."""
         return self._instance.endpoint
 
+    def lags(self) -> Mapping[str, tuple[int, float]]:
+        """What is left to read: `kohort.spark.serving.overview.Lagging`."""
+        lanes = self._instance.lanes.items()
+        return {part: behind for part, lane in lanes if (behind := lane.behind) is not None}
+
     def _lag(self, task: TaskId, name: str) -> int | None:
         changelog = self._instance.blueprint.changelogs(task)[name]
         known = self._instance.tailer.positions().get(changelog)

@@ -148,7 +148,11 @@ class Asking:
             )
             owner = own
         elif owner is None:
-            reason = "no instance runs it at the moment; the group gives it to one soon"
+            # The group tells of none that has no endpoint: whether such a one runs it can't be seen.
+            reason = (
+                "no instance that answers queries runs it: the group gives it to one soon, or the one that has it"
+                " lacks an application_server"
+            )
         else:
             reason = f"{address(owner)} has it, or is about to"
         return Missing(partition, reason, None if owner is None else address(owner), self._copies(question, partition))

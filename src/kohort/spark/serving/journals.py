@@ -163,12 +163,19 @@ class Journals:
         copies: dict[str, set[str]] = {}
         given: dict[tuple[str, str], float] = {}
         found: dict[str, float] = {}
-        for instance, now in self.tasks():
+        for entry in self.entries:
+            instance = entry.instance
+            if entry.event == "started":  # what it was given in the life before, it isn't any more
+                copies.pop(instance, None)
+                given = {each: at for each, at in given.items() if each[0] != instance}
+            if entry.event != "tasks":
+                continue
+            now = _news(entry, TasksNow)
             for task in copies.get(instance, set()).intersection(now.active):
                 given[instance, task] = now.at
             copies[instance] = {*now.standby, *now.warmup}
-            for owner, task in [each for each in given if each[0] == instance and each[1] not in now.restoring]:
-                at = given.pop((owner, task))
+            for task in [task for owner, task in given if owner == instance and task not in now.restoring]:
+                at = given.pop((instance, task))
                 if task in now.active and since <= now.at <= until:
                     found[task] = now.at - at
         return dict(sorted(found.items()))
@@ -221,7 +228,11 @@ class Journals:
     def _all(self, event: str, kind: type[_T]) -> Iterator[tuple[str, _T]]:
         for entry in self.entries:
             if entry.event == event:
-                yield entry.instance, msgspec.convert({"at": entry.at, **entry.fields}, kind)
+                yield entry.instance, _news(entry, kind)
+
+
+def _news(entry: Entry, kind: type[_T]) -> _T:
+    return msgspec.convert({"at": entry.at, **entry.fields}, kind)
 
 
 def read_journals(*paths: str | os.PathLike[str]) -> Journals:

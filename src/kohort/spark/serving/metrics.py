@@ -25,7 +25,7 @@ from prometheus_client.registry import Collector
 
 from kohort import __version__
 from kohort.spark.running.listener import EpochDone, QuietListener, Restoring
-from kohort.spark.serving.overview import Overview
+from kohort.spark.serving.overview import Lagging, Overview
 from kohort.spark.serving.queryable import Queryable, StoreRole
 
 __all__ = ["Metrics"]
@@ -41,7 +41,7 @@ class Metrics(QuietListener):
     Args:
         application_id: of the application.
         overview: another listener of the same instance; it must be told first.
-        instance: whose copies of stores are shown; None for none.
+        instance: whose copies of stores are shown, and whose lag, if it is `Lagging`; None for none.
     """
 
     def __init__(self, application_id: str, overview: Overview, instance: Queryable | None = None) -> None:
@@ -67,6 +67,8 @@ class Metrics(QuietListener):
         Info("kafka_streams", "What runs.", registry=registry).info(
             {"application_id": application_id, "version": __version__}
         )
+        if isinstance(instance, Lagging):
+            overview.instance = instance
         registry.register(_Now(overview, instance))
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
@@ -124,12 +126,19 @@ class _Now(Collector):
         tasks.add_metric(["warm-up"], 0 if now is None else len(now.warmup))
         tasks.add_metric(["restoring"], 0 if now is None else len(now.restoring))
         yield tasks
-        lag = GaugeMetricFamily("kafka_streams_records_lag", "Records left to read after the last epoch.", labels=_PART)
+        lag = GaugeMetricFamily("kafka_streams_records_lag", "Records left to read.", labels=_PART)
+        age = GaugeMetricFamily(
+            "kafka_streams_records_lag_age_seconds", "Since when that isn't known any better.", labels=_PART
+        )
         rate = GaugeMetricFamily("kafka_streams_process_rate", "Records a second, lately.", labels=_PART)
         for part_id, part in overview.parts.items():
             rate.add_metric([part_id], part.rate(overview.clock()))
-            lag.add_metric([part_id], part.lag)
+        for part_id, left in overview.lags().items():
+            lag.add_metric([part_id], left)
+        for part_id, seconds in overview.lag_ages().items():
+            age.add_metric([part_id], seconds)
         yield lag
+        yield age
         yield rate
         yield from self._stores()
 

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 from kohort.spark.running.listener import EpochDone, QuietListener, Restoring, TasksNow
 
-__all__ = ["Overview", "PartSoFar"]
+__all__ = ["Lagging", "Overview", "PartSoFar"]
 
 _RATE_OVER: Final = 10.0  # seconds
 _FAILING_FOR: Final = 30.0  # seconds
+
+
+@runtime_checkable
+class Lagging(Protocol):
+    """An instance that knows between epochs, too, what its parts have left to read."""
+
+    def lags(self) -> Mapping[str, tuple[int, float]]:
+        """By part that has tasks here: records left to read, and when that was known (seconds since 1970)."""
 
 
 @dataclass
@@ -73,6 +81,7 @@ class Overview(QuietListener):
         restores: of stores that aren't done, by (task, store).
         reason: why nothing goes on; None if it does.
         failure: what went wrong last, and when; None when it has gone on since.
+        instance: who is asked for the lag; None if it goes by the last epochs.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
@@ -82,6 +91,7 @@ class Overview(QuietListener):
         self.restores: dict[tuple[str, str], Restoring] = {}
         self.reason: str | None = None
         self.failure: tuple[float, str] | None = None
+        self.instance: Lagging | None = None
 
     def epoch(self, done: EpochDone) -> None:
         """An epoch is committed."""
@@ -95,7 +105,7 @@ class Overview(QuietListener):
         self.now = now
         running = {task.rpartition("_")[0] for task in now.active}
         for part_id, part in self.parts.items():
-            if part_id not in running:  # what is left to read is another instance's now
+            if part.last.tasks and part_id not in running:  # what is left to read is another instance's now
                 part.lag = 0
                 part.positions.clear()
         kept = {*now.restoring, "global"}
@@ -127,7 +137,17 @@ class Overview(QuietListener):
     @property
     def lag(self) -> int:
         """Records that are left to read."""
-        return sum(part.lag for part in list(self.parts.values()))
+        return sum(self.lags().values())
+
+    def lags(self) -> dict[str, int]:
+        """The same by part: as far as that is known now, or was after the last epoch."""
+        told = {part_id: part.lag for part_id, part in list(self.parts.items())}
+        return told | {part_id: left for part_id, (left, _) in self._asked().items()}
+
+    def lag_ages(self) -> dict[str, float]:
+        """Since how many seconds nobody has heard how far a part's topics go; of parts that are asked for their lag."""
+        now = self.clock()
+        return {part_id: max(0.0, now - at) for part_id, (_, at) in self._asked().items()}
 
     def rate(self) -> float:
         """Records a second, lately."""
@@ -148,6 +168,9 @@ class Overview(QuietListener):
             return "restoring"
         return "running"
 
+    def _asked(self) -> Mapping[str, tuple[int, float]]:
+        return {} if self.instance is None else self.instance.lags()
+
     # Pages -----------------------------------------------------------------------------------------------------
 
     def health(self) -> dict[str, Any]:
@@ -159,12 +182,13 @@ class Overview(QuietListener):
             "stopped": {} if self.now is None else dict(self.now.stopped),
             "records": self.records,
             "lag": self.lag,
+            "lag_age_s": round(max(self.lag_ages().values(), default=0.0), 1),
         }
 
     def shown(self) -> dict[str, Any]:
         """What /tasks says."""
         now = self.now
-        clock = self.clock()
+        clock, lags = self.clock(), self.lags()
         return {
             "status": self.state(),
             "active": [] if now is None else list(now.active),
@@ -186,7 +210,7 @@ class Overview(QuietListener):
                     "epochs": part.epochs,
                     "records": part.records,
                     "rate": round(part.rate(clock)),
-                    "lag": part.lag,
+                    "lag": lags[part_id],
                     "dropped": part.dropped,
                     "late": part.late,
                     "last_epoch_ms": round(part.last.took_ms),

@@ -37,7 +37,7 @@ class Service:
         instance: whose stores are asked for.
         application_server: host and port where others reach the instance; port 0 takes a free one. None: no server.
         journal: the file that everything is written to; None for none.
-        progress: whether to show the live line.
+        progress: whether to show the live line, or where there is no terminal plain ones.
 
     Attributes:
         listeners: whom the instance tells what happens.

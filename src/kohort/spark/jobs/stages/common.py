@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.client.config import ClientConfig
+from kohort.spark.jobs.batches import one_batch
 from kohort.spark.jobs.work import DEAD_SCHEMA, Read
 from kohort.spark.line.client import Line, Task
 
@@ -21,6 +22,8 @@ TIMESTAMP: Final = "_timestamp"
 """BIGINT: a record's time, in ms."""
 KEY: Final = "_key"
 """STRING: the key in a store."""
+LAST_MS: Final = 253_402_300_799_999
+"""The end of the year 9999, in ms since 1970: what is later is no time, but a number in another unit."""
 RECORDS: Final = "_records"
 """BIGINT: how many rows went into a partial; 0 for prior values."""
 
@@ -117,8 +120,9 @@ def read_chunks(task: Task, servers: ClientConfig, read: Read) -> Iterator[Chunk
 
 
 def note_times(read: Read, partitions: pa.Array, times: pa.Array) -> None:
-    """Remember the largest time (ms) of each partition."""
+    """Remember the largest time (ms) of each partition, but for those that no window has."""
     table = pa.table({"partition": partitions, "time": times})
+    table = table.filter(pc.less_equal(table["time"], LAST_MS))
     largest = table.group_by("partition").aggregate([("time", "max")])
     found = zip(largest.column("partition").to_pylist(), largest.column("time_max").to_pylist(), strict=True)
     for partition, time in found:  # a few: one a partition
@@ -164,10 +168,8 @@ def on_time(starts: pa.Array, partitions: pa.Array, task: Task, size_ms: int, gr
 def _chunk(topic: str, some: list[tuple[int, pa.RecordBatch]]) -> Chunk:
     numbers = np.array([partition for partition, _ in some], np.int32)
     lengths = [batch.num_rows for _, batch in some]
-    if len(some) == 1:
-        records = some[0][1]
-    else:
-        records = pa.Table.from_batches([batch for _, batch in some]).combine_chunks().to_batches()[0]
+    batches = [batch for _, batch in some]
+    records = batches[0] if len(batches) == 1 else one_batch(pa.Table.from_batches(batches))
     return Chunk(topic, records, pa.array(np.repeat(numbers, lengths)))
 
 

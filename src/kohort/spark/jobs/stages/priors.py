@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.client.config import ClientConfig
+from kohort.spark.jobs.batches import one_batch
 from kohort.spark.jobs.errors import StoredValueError
 from kohort.spark.jobs.stages.common import (
     KEY,
@@ -91,7 +92,7 @@ def _read(place: Place, split: int, servers: ClientConfig, priors: Priors) -> It
         keys = chunk.records.column("key").cast(pa.string())
         partials.append(_batch(priors, chunk.partitions, keys, chunk.times, values.column(0), values.column(1)))
     if partials:
-        batch = pa.Table.from_batches(partials).combine_chunks().to_batches()[0]
+        batch = one_batch(pa.Table.from_batches(partials))
         batch = _drop_late(batch, priors, task, read)
         if batch.num_rows:
             yield batch

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.client.config import ClientConfig
+from kohort.spark.jobs.batches import one_batch
 from kohort.spark.jobs.stages.common import (
     PARTITION,
     READING,
@@ -43,6 +44,8 @@ class RowsReading:
         on_error: whether unreadable records end the job, are counted, or are reported with their content.
         timestamps: whether `_timestamp` is wanted.
         table: whether records without a value are rows too, with their keys in `_tombstone`.
+        key: a table's columns that its records' keys hold as JSON: of records without a value they come from there.
+            () if the key is the text of one column.
         whole: whether all of a partition is read in one split.
     """
 
@@ -55,6 +58,7 @@ class RowsReading:
     timestamps: bool
     table: bool
     whole: bool = False
+    key: tuple[str, ...] = ()
 
 
 def rows_stage(place: Place, reading: RowsReading) -> Stage:
@@ -103,11 +107,11 @@ def _decode(chunk: Chunk, reading: RowsReading, read: Read) -> pa.RecordBatch:
     batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
     if gone is None:
         return batch
-    tombstones = _tombstones(gone, reading)
+    gone, tombstones = _tombstones(gone, reading, read)
     offsets = pa.concat_arrays([kept.records.column("offset"), gone.records.column("offset")])
     both = pa.table(pa.Table.from_batches([batch, tombstones.cast(batch.schema)]))
     order = pc.sort_indices(pa.table({"offset": offsets}), sort_keys=[("offset", "ascending")])
-    return both.take(order).combine_chunks().to_batches()[0]
+    return one_batch(both.take(order))
 
 
 def _columns(chunk: Chunk, values: pa.Array, reading: RowsReading, read: Read) -> tuple[dict[str, pa.Array], Chunk]:
@@ -130,14 +134,26 @@ def _columns(chunk: Chunk, values: pa.Array, reading: RowsReading, read: Read) -
     return dict(zip(batch.schema.names, batch.columns, strict=True)), chunk
 
 
-def _tombstones(gone: Chunk, reading: RowsReading) -> pa.RecordBatch:
+def _tombstones(gone: Chunk, reading: RowsReading, read: Read) -> tuple[Chunk, pa.RecordBatch]:
+    """Rows that delete, and their records: without those whose keys aren't a table's."""
+    known: dict[str, pa.Array] = {}
+    if reading.key:
+        # Whoever wrote the key may have put blanks into the JSON, or the columns into another order.
+        decoded = _decoder("json", _only_columns(reading.schema, reading.key), None).decode(gone.records.column("key"))
+        read.dropped += len(decoded.errors)
+        if decoded.good is not None:
+            gone = Chunk(gone.topic, gone.records.take(decoded.good), gone.partitions.take(decoded.good))
+        known = dict(zip(decoded.columns.schema.names, decoded.columns.columns, strict=True))
     count = len(gone.partitions)
-    columns = {field.name: pa.nulls(count, field.type) for field in _arrow_schema(reading.schema)}
+    columns = {
+        field.name: known[field.name].cast(field.type) if field.name in known else pa.nulls(count, field.type)
+        for field in _arrow_schema(reading.schema)
+    }
     columns[PARTITION] = gone.partitions
     if reading.timestamps:
         columns[TIMESTAMP] = gone.times
     columns[TOMBSTONE] = gone.records.column("key").cast(pa.string(), safe=False)
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    return gone, pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
 def _only(chunk: Chunk, mask: pa.Array) -> Chunk:
@@ -163,6 +179,15 @@ def _decoder(format: str, schema: str, avro_schema: str | None) -> Any:  # noqa:
     from kohort.spark.formats import decoder
 
     return decoder(format, spark_schema(schema), avro_schema)
+
+
+@lru_cache(maxsize=64)
+def _only_columns(schema: str, names: tuple[str, ...]) -> str:
+    """Some columns of a schema of Spark's JSON."""
+    import json
+
+    fields = json.loads(schema)["fields"]
+    return json.dumps({"type": "struct", "fields": [field for field in fields if field["name"] in names]})
 
 
 def spark_schema(schema: str) -> Any:

@@ -36,6 +36,11 @@ class Aggregation(ABC):
         """
         return self
 
+    @property
+    def heap_bytes(self) -> int:
+        """About how much of the JVM's heap a group takes while it is aggregated, where Spark keeps it as an object."""
+        return 256
+
     @abstractmethod
     def partial(self, name: str) -> Named:
         """The state columns, as aggregate expressions over rows."""

@@ -62,6 +62,10 @@ class _Collect(Aggregation):
     latest: bool
     moment: Column | None = None
 
+    @property
+    def heap_bytes(self) -> int:
+        return 256 + 64 * self.limit
+
     def bound(self, rows: DataFrame, event_time: str | None) -> _Collect:
         return _timed(self, "collect", rows, event_time)
 

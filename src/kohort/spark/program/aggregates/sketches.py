@@ -54,6 +54,10 @@ class Distinct(Aggregation):
             return replace(self, hashed=F.unix_micros(of))  # its text depends on the session's time zone
         return replace(self, hashed=of.cast("string"))
 
+    @property
+    def heap_bytes(self) -> int:
+        return 256 + (1 << self.lg_k)
+
     def partial(self, name: str) -> Named:
         return [(name, F.hll_sketch_agg(column(self.of) if self.hashed is None else self.hashed, self.lg_k))]
 
@@ -75,6 +79,10 @@ class Percentile(Aggregation):
 
     def bound(self, rows: DataFrame, event_time: str | None) -> Percentile:
         return replace(self, whole=isinstance(numeric("approx_percentile", rows, self.of), IntegralType))
+
+    @property
+    def heap_bytes(self) -> int:
+        return 256 + 24 * self.k
 
     def partial(self, name: str) -> Named:
         of = column(self.of)

@@ -1,0 +1,113 @@
+"""An application that runs in the test's own process, until a watcher has seen enough and signals its end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+import confluent_kafka
+from pyspark.sql import SparkSession
+
+from kohort.client.admin import Admin
+from kohort.spark import StreamsApp
+from kohort.spark.running.listener import STREAM, EpochDone, QuietListener
+
+
+class Heard(QuietListener):
+    """The epochs that were committed, and what went wrong."""
+
+    def __init__(self) -> None:
+        self.epochs: list[EpochDone] = []
+        self.failures: list[str] = []
+
+    def epoch(self, done: EpochDone) -> None:
+        self.epochs.append(done)
+
+    def failed(self, text: str) -> None:
+        self.failures.append(text)
+
+    def total(self, what: str, **of: str) -> int:
+        """The sum of a number over epochs: `total("records", part="0", input="stream")`."""
+        some = (
+            each for each in tuple(self.epochs) if all(getattr(each, name) == wanted for name, wanted in of.items())
+        )
+        return sum(getattr(each, what) for each in some)
+
+    def through(self, sent: int, *, moved: bool = False) -> bool:
+        """Whether so many records were read, and all that went from them through a repartition topic (`moved`)."""
+        if self.total("records", part="0", input=STREAM) < sent:
+            return False
+        return not moved or self.total("records", part="1") >= self.total("out_records", part="0")
+
+
+def run(app: StreamsApp, spark: SparkSession, heard: Heard, is_done: Callable[[], bool]) -> None:
+    """Run an application until it's done, then stop it as an operator does: with a signal.
+
+    A failure that it is told of ends it, too.
+    """
+    over = threading.Event()
+    trouble: list[BaseException] = []
+
+    def watch() -> None:
+        deadline = time.monotonic() + 120
+        try:
+            while not is_done() and time.monotonic() < deadline and not heard.failures:
+                if over.wait(0.2):
+                    return
+        except BaseException as error:
+            trouble.append(error)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    # A signal that comes when the application has ended by itself is no harm.
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        app.run(spark, listeners=[heard], progress=False)
+    finally:
+        over.set()
+        watcher.join()
+        signal.signal(signal.SIGTERM, before)
+    if trouble:
+        raise trouble[0]
+
+
+def create_topics(servers: str, *names: str) -> None:
+    """Topics of two partitions."""
+
+    async def create() -> None:
+        async with Admin(servers) as admin:
+            for name in names:
+                await admin.topics.create(name, partitions=2)
+
+    asyncio.run(create())
+
+
+def producer(servers: str) -> confluent_kafka.Producer:
+    """One that puts keys where Kafka's own puts them."""
+    return confluent_kafka.Producer({"bootstrap.servers": servers, "partitioner": "murmur2"})
+
+
+def read(servers: str, topic: str) -> list[confluent_kafka.Message]:
+    """All that is committed in both partitions."""
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": servers, "group.id": "check", "isolation.level": "read_committed",
+         "enable.partition.eof": True, "enable.auto.commit": False, "enable.metrics.push": False}
+    )  # fmt: skip
+    found, ended = [], 0
+    try:
+        consumer.assign([confluent_kafka.TopicPartition(topic, n, confluent_kafka.OFFSET_BEGINNING) for n in (0, 1)])
+        while ended < 2 and (message := consumer.poll(10)) is not None:
+            if message.error() is None:
+                found.append(message)
+            elif message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF:
+                ended += 1
+            else:
+                raise confluent_kafka.KafkaException(message.error())
+    finally:
+        consumer.close()
+    return found

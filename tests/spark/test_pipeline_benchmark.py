@@ -1,0 +1,156 @@
+"""The pipeline's benchmark keeps what it has measured, whatever becomes of the rest."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from benchmarks.pipeline import __main__ as program
+from benchmarks.pipeline import figures
+from benchmarks.pipeline.contenders import Contender, Job
+from benchmarks.pipeline.measures import Epochs, Latency, Reading, Throughput
+from benchmarks.pipeline.run import Run
+from tests.spark.serving.events import epoch
+
+
+class One(Contender):
+    name, title = "kohort", "Kohort"
+    measures = (*Contender.measures, "epochs", "reading")
+
+    def command(self, job: Job) -> list[str]:
+        raise NotImplementedError
+
+
+class Other(One):
+    name, title = "structured", "Structured Streaming"
+    measures = (*Contender.measures, "reading")
+
+
+class Unprepared(One):
+    name, title = "quix", "quixstreams"
+
+    def prepare(self) -> None:
+        raise OSError("no network")
+
+
+def throughput(*differences: str) -> Throughput:
+    return Throughput(1_000, 1.0, 0.5, 3.0, 1.0, 900.0, 10, list(differences), [epoch(1.0, ["0_0"]), epoch(2.0)])
+
+
+class Bench:
+    """Has the outcome of each measure: what it gives, or raises."""
+
+    def __init__(self, **outcomes: Any) -> None:
+        self.outcomes = outcomes
+
+    def __getattr__(self, measure: str) -> Callable[[Contender], Any]:
+        def taken(contender: Contender) -> Any:
+            outcome = self.outcomes[measure]
+            if isinstance(outcome, BaseException):
+                raise outcome
+            return outcome
+
+        return taken
+
+
+def run(*contenders: Contender) -> tuple[Run, io.StringIO]:
+    said = io.StringIO()
+    return Run(contenders, Console(file=said, width=160)), said
+
+
+def test_a_measure_that_fails_costs_no_other(tmp_path: Path) -> None:
+    made, said = run(One(), Other(), Unprepared())
+    made.prepare(lambda _: None)
+    bench: Any = Bench(
+        throughput=throughput(),
+        latency=TimeoutError("nothing for 300 s: [/flights-0]"),  # which isn't rich's markup
+        epochs=Epochs([], []),
+        reading=Reading(1_000, 5_000, 2.0, [0.5, 0.25, 0.5]),
+    )
+    made.measure(bench, ("throughput", "latency", "epochs", "reading"))
+    lines = said.getvalue().splitlines()
+    assert lines[:3] == [
+        "quixstreams, preparation: OSError: no network",
+        "Kohort, throughput: 2,000 records/s",
+        "Structured Streaming, throughput: 2,000 records/s",
+    ]
+    assert "Kohort, latency: TimeoutError: nothing for 300 s: [/flights-0]" in lines
+    assert "Structured Streaming, reading: 2,000 records/s" in lines
+    assert not any(line.startswith(("quixstreams, throughput", "Structured Streaming, epochs")) for line in lines)
+    assert made.wrong
+    made.report(5_000, tmp_path / "figures.json")
+    shown = said.getvalue()
+    assert "failed: latency" in shown and "failed: preparation" in shown
+    assert "≥ the connector: 1.00 ×" in shown
+    found = json.loads((tmp_path / "figures.json").read_text())["contenders"]
+    assert found["kohort"]["throughput"]["records"] == 1_000
+    assert found["structured"]["reading"]["seconds"] == [0.5, 0.25, 0.5]
+    assert found["kohort"]["latency"] is None and "300 s" in found["kohort"]["failures"][0]
+
+
+def test_groups_that_differ_make_it_wrong() -> None:
+    made, said = run(One())
+    bench: Any = Bench(throughput=throughput(), latency=Latency(0.1, 0.2, 1.0, ["('EWR', '2013') is missing"]))
+    made.measure(bench, ("throughput",))
+    assert not made.wrong
+    made.measure(bench, ("latency",))
+    assert made.wrong
+    assert "Kohort, latency: ('EWR', '2013') is missing" in said.getvalue().splitlines()
+    made.report(5_000, None)
+    assert "1 groups differ" in said.getvalue()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_was_found_until_an_interruption_is_kept(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted(Bench):
+        def latency(self, contender: Contender) -> Any:
+            os.kill(os.getpid(), number)
+
+    def measure(made: Run, options: Any, console: Console) -> None:
+        bench: Any = Interrupted(throughput=throughput())
+        made.measure(bench, options.only)
+
+    file = tmp_path / "figures.json"
+    monkeypatch.setattr(program, "CONTENDERS", (One(),))
+    monkeypatch.setattr(program, "_measure", measure)
+    monkeypatch.setattr("sys.argv", ["benchmark", "--contenders", "kohort", "--json", str(file)])
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a test runner may have replaced
+    try:
+        assert program.main() == 1
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    said = capsys.readouterr().out
+    assert "interrupted" in said and "2,000 records/s" in said and "latency, median" not in said
+    assert json.loads(file.read_text())["contenders"]["kohort"]["throughput"]["seconds"] == 0.5
+
+
+def cells(measured: Epochs) -> list[list[str]]:
+    return [list(column.cells) for column in figures.costs(measured).columns]  # type: ignore[arg-type]
+
+
+def test_large_epochs_are_judged_as_a_whole() -> None:
+    """In Spark they are quick enough, with the transaction they aren't."""
+    large = [epoch(at, records=300_000, took_ms=2_000, job_ms=1_000) for at in (1.0, 2.0, 3.0)]
+    small = [epoch(1.0, ["0_0"], took_ms=400), epoch(2.0, ["1_0"], took_ms=600)]
+    _, counts, whole, _, in_spark, _, _, met = cells(Epochs(small, large))
+    assert counts == ["1", "1", "3"]
+    assert whole == ["400 ms", "600 ms", "150,000"]
+    assert in_spark[2] == "300,000"
+    assert met == [figures.MET, figures.MISSED, figures.MISSED]
+
+
+def test_epochs_of_which_none_was_large_enough() -> None:
+    _, counts, whole, _, _, _, _, met = cells(Epochs([], []))
+    assert (counts, whole, met) == (["0", "0", "0"], ["", "", ""], [figures.MISSED] * 3)
