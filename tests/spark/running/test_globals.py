@@ -189,6 +189,48 @@ def test_a_topic_that_was_made_anew_or_has_lost_records(kohort_broker: Broker, t
     asyncio.run(scenario())
 
 
+def test_what_is_loaded_anew_isnt_ready_meanwhile(kohort_broker: Broker, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        servers, topic = kohort_broker.bootstrap_servers, f"airlines-{uuid.uuid4().hex[:8]}"
+        blueprint = Blueprint("app", Topology({"0": Subtopology(source_topics=["s"])}), "p", {})
+        was_ready = []
+
+        class Watched(_Jobs):
+            def run_table(self, table: str, work: Work) -> Emitted:
+                was_ready.append(tables.ready)
+                return super().run_table(table, work)
+
+        jobs = Watched(servers)
+        async with Admin(servers) as admin, Cluster(servers) as cluster:
+            with StateDirectory(tmp_path, "app") as directory:
+                stores, ends = OpenStores(blueprint, directory), Ends(cluster, pause_ms=10)
+                tables = GlobalTables(
+                    (GlobalTable("airlines", topic, Unreadable()),), lambda: jobs, stores, cluster, ends, _Heard(),
+                    lambda reason: None,
+                )  # fmt: skip
+                running = None
+                for value in (b"old", b"new"):
+                    await admin.topics.create(topic, partitions=1)
+                    async with Producer(servers) as producer:
+                        await producer.send(topic, value, key=b"k")
+                    running = running or asyncio.create_task(tables.run())
+                    async with asyncio.timeout(20):
+                        await tables.loaded()
+                        while _get(stores, b"k") != value:
+                            await asyncio.sleep(0.01)
+                        await tables.loaded()
+                    await admin.topics.delete(topic)
+                assert running is not None
+                running.cancel()
+                await asyncio.wait([running])
+                await tables.close()
+                await ends.close()
+            jobs.close()
+        assert was_ready and not any(was_ready)
+
+    asyncio.run(scenario())
+
+
 def _get(stores: OpenStores, key: bytes) -> bytes | None:
     value: bytes | None = stores.lookup("airlines", None, pa.array([key], pa.binary())).to_pylist()[0]
     return value

@@ -73,7 +73,7 @@ class GlobalTables:
         self._beginnings: dict[str, Mapping[TopicPartition, int]] = {}
 
     async def loaded(self) -> None:
-        """Wait until all tables were loaded to their end once."""
+        """Wait until all tables were loaded to their end, once or since one had to be cleared."""
         await self._loaded.wait()
 
     @property
@@ -161,6 +161,7 @@ class GlobalTables:
             at = store.positions.get(each.partition)
             if why := unfit(at, store.origin, origin, beginnings.get(each, 0), end, rebuild=None):
                 log.warning("global table %s is cleared, and loaded anew from %s: %s", table.name, each, why)
+                self._loaded.clear()  # nothing is joined with what is half there
                 await self._worker.run(store.clear, origin)
                 return
         if store.origin != origin:
