@@ -23,7 +23,12 @@ SENSORS = ("a", "b")
 
 
 @pytest.mark.parametrize(
-    ("by", "restarts"), [("room", "none"), ("sensor", "with its state"), ("room", "without its state")]
+    ("by", "restarts"),
+    [
+        ("room", "none"),
+        pytest.param("sensor", "with its state", marks=pytest.mark.long),
+        pytest.param("room", "without its state", marks=pytest.mark.long),
+    ],
 )
 def test_each_window_is_written_once_when_it_closes(
     spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path, by: str, restarts: str
