@@ -36,7 +36,8 @@ test: $(READY) ## The tests, in parallel: make test WORKERS=8
 
 test-long: $(READY) ## More of them: crashes, restarts and groups of all clients; more simulated worlds
 	@$(BIN)/python -m tests.kernels
-	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m long
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore tests/pipeline -m long
+	@$(BIN)/pytest tests/pipeline -m long
 
 lint: $(READY) ## ruff and the import contracts
 	@$(BIN)/ruff format --check --quiet . || { echo "some files aren't formatted: run make format"; exit 1; }

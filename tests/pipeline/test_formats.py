@@ -104,6 +104,7 @@ def test_avro_goes_in_and_avro_text_and_bytes_come_out(
     assert heard.total("dropped") == len(bad)
 
 
+@pytest.mark.long
 def test_bad_records_of_a_table_are_dropped(spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path) -> None:
     """The others are joined; a key whose last record is bad keeps the one before."""
     servers = kohort_fresh_broker.bootstrap_servers
@@ -135,6 +136,7 @@ def test_bad_records_of_a_table_are_dropped(spark: SparkSession, kohort_fresh_br
     assert (heard.total("dropped", input="sensors"), heard.total("dropped")) == (3, 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", ["combined", "as they are"])
 def test_what_is_repartitioned_and_counted_is_what_could_be_read(
     spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path, rows: str

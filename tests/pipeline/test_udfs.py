@@ -56,7 +56,10 @@ def map_in_arrow(df: DataFrame) -> DataFrame:
     return df.mapInArrow(squared, df.schema)
 
 
-@pytest.mark.parametrize("function", [udf, pandas_udf, arrow_udf, map_in_pandas, map_in_arrow])
+OTHERS = [pytest.param(each, marks=pytest.mark.long) for each in (udf, arrow_udf, map_in_pandas, map_in_arrow)]
+
+
+@pytest.mark.parametrize("function", [pandas_udf, *OTHERS])
 def test_a_function_computes_every_row_of_every_epoch(
     spark: SparkSession,
     kohort_fresh_broker: Broker,
@@ -86,6 +89,7 @@ def test_a_function_computes_every_row_of_every_epoch(
     assert sums == {"a": {"n": 5, "total": 120}, "b": {"n": 5, "total": 165}}
 
 
+@pytest.mark.long
 def test_a_function_that_fails_stops_the_application(
     spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
 ) -> None:
@@ -107,7 +111,8 @@ def test_a_function_that_fails_stops_the_application(
     heard.failed = told.append  # type: ignore[method-assign]
     with pytest.raises(ApplicationError, match=r"part 0 failed 3 times .*readings-0:0.*: ValueError: four is too many"):
         run(app, spark, heard, lambda: False)
-    assert told[:-1] == ["part 0: ValueError: four is too many"] * 3
+    # An epoch of a part of the records may have failed before.
+    assert len(told) >= 4 and set(told[:-1]) == {"part 0: ValueError: four is too many"}
     assert told[-1].startswith("the application stops: part 0 failed 3 times")
     assert "a" not in {value["sensor"] for value in map(_value, read(servers, "squares"))}
 
