@@ -39,6 +39,7 @@ PUBLISHED: dict[str, Any] = {
 }
 
 
+@pytest.mark.long
 def test_avro_goes_in_and_avro_text_and_bytes_come_out(
     spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
 ) -> None:

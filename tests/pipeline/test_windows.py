@@ -65,6 +65,7 @@ def test_each_window_is_written_once_when_it_closes(
     assert late == ([4] if restarts == "none" else [0, 0, 4])
 
 
+@pytest.mark.long
 def test_windows_are_forgotten_after_their_retention(
     spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
 ) -> None:
