@@ -1,11 +1,7 @@
-"""Instances of the application, each a session of its own: Python, the JVM and its workers live and die together.
-
-A process group won't do: the daemon that Spark's Python workers come from makes a group of its own.
-"""
+"""Instances of the application, each a session of its own: Python, the JVM and its workers live and die together."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -13,6 +9,8 @@ import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from kohort.cli.demo.processes import signal_session
 
 __all__ = ["Instance"]
 
@@ -103,26 +101,10 @@ class Instance:
 
     def _signal(self, number: signal.Signals) -> None:
         assert self._process is not None
-        told: set[int] = set()
-        while new := _session(self._process.pid) - told:  # those, too, that were started meanwhile
-            for pid in new:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, number)
-            told |= new
+        signal_session(self._process.pid, number)
 
     def _end(self) -> int:
         assert self._process is not None
         code = self._process.wait()
         self._process = None
         return code
-
-
-def _session(leader: int) -> set[int]:
-    """The processes of a session, by what Linux tells."""
-    found = set()
-    for directory in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has just ended
-            after_name = (directory / "stat").read_bytes().rpartition(b")")[2].split()
-            if int(after_name[3]) == leader:
-                found.add(int(directory.name))
-    return found

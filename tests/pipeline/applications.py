@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import confluent_kafka
 from pyspark.sql import SparkSession
@@ -74,6 +74,39 @@ def run(app: StreamsApp, spark: SparkSession, heard: Heard, is_done: Callable[[]
         signal.signal(signal.SIGTERM, before)
     if trouble:
         raise trouble[0]
+
+
+def run_in_steps(
+    app: StreamsApp,
+    spark: SparkSession,
+    steps: Sequence[Callable[[], int]],
+    look: Callable[[], None] = lambda: None,
+    *,
+    moved: bool = False,
+) -> Heard:
+    """Run an application step by step: what one sends is done with before the next. Nothing may fail.
+
+    Args:
+        steps: each sends records, and says how many.
+        look: called after each step.
+        moved: whether rows go through a repartition topic.
+    """
+    heard = Heard()
+
+    def script() -> Iterator[bool]:
+        sent = 0
+        for step in steps:
+            sent += step()
+            while not heard.through(sent, moved=moved):
+                yield False
+            look()
+        yield True
+
+    going = script()
+    run(app, spark, heard, lambda: next(going))
+    assert not heard.failures
+    assert len(heard.epochs) >= len(steps)
+    return heard
 
 
 def create_topics(servers: str, *names: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -17,7 +18,7 @@ from kohort.spark import StreamsApp, count, sum_
 from kohort.spark.running.problems import ApplicationError
 from kohort.testing.broker import Broker
 
-from .applications import Heard, create_topics, producer, read, run
+from .applications import Heard, create_topics, producer, read, run, run_in_steps
 
 READING = "sensor STRING, n BIGINT"
 
@@ -73,18 +74,7 @@ def test_a_function_computes_every_row_of_every_epoch(
     squares = app.stream("readings", schema=READING, key="sensor").transform(function)
     squares.group_by("sensor").aggregate("sums", n=count(), total=sum_("n")).to("squares")
     moved = len(app.compile(spark).parts) > 1
-    heard = Heard()
-
-    def script() -> Iterator[bool]:
-        for end in (5, 10):
-            _send(servers, range(end - 5, end))
-            while not heard.through(end, moved=moved):
-                yield False
-        yield True
-
-    going = script()
-    run(app, spark, heard, lambda: next(going))
-    assert not heard.failures
+    run_in_steps(app, spark, [partial(_send, servers, range(first, first + 5)) for first in (0, 5)], moved=moved)
     sums = {value.pop("sensor"): value for value in map(_value, read(servers, "squares"))}
     assert sums == {"a": {"n": 5, "total": 120}, "b": {"n": 5, "total": 165}}
 
@@ -117,12 +107,13 @@ def test_a_function_that_fails_stops_the_application(
     assert "a" not in {value["sensor"] for value in map(_value, read(servers, "squares"))}
 
 
-def _send(servers: str, numbers: range) -> None:
+def _send(servers: str, numbers: range) -> int:
     sending = producer(servers)
     for n in numbers:
         name = "ab"[n % 2]
         sending.produce("readings", json.dumps({"sensor": name, "n": n}), key=name, partition=n % 2)
     sending.flush()
+    return len(numbers)
 
 
 def _value(message: object) -> dict[str, object]:

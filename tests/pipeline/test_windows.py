@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from kohort.spark import StreamsApp, count, window
 from kohort.spark.state import StateDirectory
 from kohort.testing.broker import Broker
 
-from .applications import Heard, create_topics, producer, read, run
+from .applications import create_topics, producer, read, run_in_steps
 
 READING = "sensor STRING, room STRING, at TIMESTAMP"
 SENSORS = ("a", "b")
@@ -57,7 +58,9 @@ def test_each_window_is_written_once_when_it_closes(
             values = (json.loads(each.value()) for each in read(servers, "closed"))
             published.append(sorted((_hour(value), value[by], value["n"]) for value in values))
 
-        heard = _run_steps(app, spark, servers, [times for times, _ in some], look, moved=by == "room")
+        heard = run_in_steps(
+            app, spark, [partial(_send, servers, times) for times, _ in some], look, moved=by == "room"
+        )
         late.append(heard.total("late"))
         done += len(some)
     assert done == len(steps)
@@ -84,7 +87,7 @@ def test_windows_are_forgotten_after_their_retention(
             last = {_hour(json.loads(each.key())): each.value() for each in records}
             logged.append({hour: None if value is None else json.loads(value)["n"] for hour, value in last.items()})
 
-        _run_steps(app, spark, servers, steps, look)
+        run_in_steps(app, spark, [partial(_send, servers, times) for times in steps], look)
         assert _stored(tmp_path / str(number)) == {hour: n for hour, n in logged[-1].items() if n is not None}
     assert logged == [
         {"00": 1, "01": 1},
@@ -94,39 +97,6 @@ def test_windows_are_forgotten_after_their_retention(
         {"00": None, "01": 1, "02": 1, "03": 2},
     ]
     assert all(each.value() is not None for each in read(servers, "counted"))
-
-
-def _run_steps(
-    app: StreamsApp,
-    spark: SparkSession,
-    servers: str,
-    steps: Sequence[Sequence[str]],
-    look: Callable[[], None],
-    *,
-    moved: bool = False,
-) -> Heard:
-    """Run it, with a reading of each sensor at the times of each step: the next when the last one is done with.
-
-    Args:
-        look: called after each step.
-        moved: whether rows go through a repartition topic.
-    """
-    heard = Heard()
-
-    def script() -> Iterator[bool]:
-        sent = 0
-        for times in steps:
-            sent += _send(servers, times)
-            while not heard.through(sent, moved=moved):
-                yield False
-            look()
-        yield True
-
-    going = script()
-    run(app, spark, heard, lambda: next(going))
-    assert not heard.failures
-    assert len(heard.epochs) >= len(steps)
-    return heard
 
 
 def _send(servers: str, times: Sequence[str]) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -75,11 +77,49 @@ class _Jobs:
         self._reader.close()
 
 
+class _Instance:
+    """A broker's topic of a global table, and time after time what an instance does with it."""
+
+    def __init__(self, broker: Broker, path: Path, *, stop: bool = True) -> None:
+        self.servers, self.topic = broker.bootstrap_servers, f"airlines-{uuid.uuid4().hex[:8]}"
+        self.path, self.stop = path, stop
+
+    @asynccontextmanager
+    async def made(self, jobs: _Jobs, heard: _Heard | None = None) -> AsyncIterator[GlobalTables]:
+        """Its tables, which nobody runs yet; `get` reads them."""
+        blueprint = Blueprint("app", Topology({"0": Subtopology(source_topics=["s"])}), "p", {})
+        async with Cluster(self.servers) as cluster:
+            with StateDirectory(self.path, "app") as directory:
+                self.stores, ends = OpenStores(blueprint, directory), Ends(cluster, pause_ms=10)
+                tables = GlobalTables(
+                    (GlobalTable("airlines", self.topic, Unreadable(stop=self.stop)),), lambda: jobs,
+                    self.stores, cluster, ends, heard or _Heard(), lambda reason: None,
+                )  # fmt: skip
+                yield tables
+                await tables.close()
+                await ends.close()
+        jobs.close()
+
+    @asynccontextmanager
+    async def running(self, jobs: _Jobs, heard: _Heard | None = None) -> AsyncIterator[GlobalTables]:
+        """The same, while they are kept."""
+        async with self.made(jobs, heard) as tables:
+            running = asyncio.create_task(tables.run())
+            async with asyncio.timeout(20):
+                yield tables
+            running.cancel()
+            await asyncio.wait([running])
+
+    def get(self, key: bytes) -> bytes | None:
+        value: bytes | None = self.stores.lookup("airlines", None, pa.array([key], pa.binary())).to_pylist()[0]
+        return value
+
+
 def test_global_tables(kohort_broker: Broker, tmp_path: Path) -> None:
     async def scenario() -> None:
-        servers, topic = kohort_broker.bootstrap_servers, f"airlines-{uuid.uuid4().hex[:8]}"
-        blueprint = Blueprint("app", Topology({"0": Subtopology(source_topics=["s"])}), "p", {})
-        async with Admin(servers) as admin, Producer(servers) as producer, Cluster(servers) as cluster:
+        instance = _Instance(kohort_broker, tmp_path, stop=False)
+        topic, get = instance.topic, instance.get
+        async with Admin(instance.servers) as admin, Producer(instance.servers) as producer:
             await admin.topics.create(topic, partitions=2)
             for number in range(100):
                 await producer.send(topic, b"v%d" % number, key=b"k%d" % number, partition=number % 2)
@@ -87,27 +127,15 @@ def test_global_tables(kohort_broker: Broker, tmp_path: Path) -> None:
             await producer.flush()
             read = []
             for time in range(2):
-                heard, jobs = _Heard(), _Jobs(servers)
-                with StateDirectory(tmp_path, "app") as directory:
-                    stores, ends = OpenStores(blueprint, directory), Ends(cluster, pause_ms=10)
-                    tables = GlobalTables(
-                        (GlobalTable("airlines", topic, Unreadable(stop=False)),), lambda jobs=jobs: jobs,  # type: ignore[misc]
-                        stores, cluster, ends, heard, lambda reason: None,
-                    )  # fmt: skip
-                    running = asyncio.create_task(tables.run())
-                    async with asyncio.timeout(20):
-                        await tables.loaded()
-                        assert _get(stores, b"k7") == b"v7" and _get(stores, b"k1") == b"v1"
-                        await producer.send(topic, None, key=b"k8", partition=0)
-                        await producer.send(topic, b"new%d" % time, key=b"k9", partition=1)
-                        await producer.flush()
-                        while _get(stores, b"k8") is not None or _get(stores, b"k9") != b"new%d" % time:
-                            await asyncio.sleep(0.01)
-                    running.cancel()
-                    await asyncio.wait([running])
-                    await tables.close()
-                    await ends.close()
-                jobs.close()
+                heard, jobs = _Heard(), _Jobs(instance.servers)
+                async with instance.running(jobs, heard) as tables:
+                    await tables.loaded()
+                    assert get(b"k7") == b"v7" and get(b"k1") == b"v1"
+                    await producer.send(topic, None, key=b"k8", partition=0)
+                    await producer.send(topic, b"new%d" % time, key=b"k9", partition=1)
+                    await producer.flush()
+                    while get(b"k8") is not None or get(b"k9") != b"new%d" % time:
+                        await asyncio.sleep(0.01)
                 assert not heard.failures and {each.part for each in heard.epochs} == {"globals"}
                 dropped = sum(each.dropped for each in heard.epochs)
                 read.append((jobs.read, dropped, heard.epochs[-1].lag, [each.done for each in heard.restores][-1:]))
@@ -118,56 +146,31 @@ def test_global_tables(kohort_broker: Broker, tmp_path: Path) -> None:
 
 def test_a_record_that_cant_be_read_stops_the_application(kohort_broker: Broker, tmp_path: Path) -> None:
     async def scenario() -> None:
-        servers, topic = kohort_broker.bootstrap_servers, f"airlines-{uuid.uuid4().hex[:8]}"
-        blueprint = Blueprint("app", Topology({"0": Subtopology(source_topics=["s"])}), "p", {})
-        async with Admin(servers) as admin, Producer(servers) as producer, Cluster(servers) as cluster:
-            await admin.topics.create(topic, partitions=1)
+        instance = _Instance(kohort_broker, tmp_path)
+        async with Admin(instance.servers) as admin, Producer(instance.servers) as producer:
+            await admin.topics.create(instance.topic, partitions=1)
             for value in (b"v", b"?"):
-                await producer.send(topic, value, key=b"k")
-            await producer.flush()
-            jobs = _Jobs(servers)
-            with StateDirectory(tmp_path, "app") as directory:
-                stores, ends = OpenStores(blueprint, directory), Ends(cluster, pause_ms=10)
-                tables = GlobalTables(
-                    (GlobalTable("airlines", topic, Unreadable()),), lambda: jobs, stores, cluster, ends, _Heard(),
-                    lambda reason: None,
-                )  # fmt: skip
-                said = rf"can't be read: {topic}-0, offset 1: no JSON\. Say on_error="
-                with pytest.raises(ApplicationError, match=said):
-                    await asyncio.wait_for(tables.run(), 20)
-                assert not tables.ready
-                await tables.close()
-                await ends.close()
-            jobs.close()
+                await producer.send(instance.topic, value, key=b"k")
+        async with instance.made(_Jobs(instance.servers)) as tables:
+            said = rf"can't be read: {instance.topic}-0, offset 1: no JSON\. Say on_error="
+            with pytest.raises(ApplicationError, match=said):
+                await asyncio.wait_for(tables.run(), 20)
+            assert not tables.ready
 
     asyncio.run(scenario())
 
 
 def test_a_topic_that_was_made_anew_or_has_lost_records(kohort_broker: Broker, tmp_path: Path) -> None:
     async def scenario() -> None:
-        servers, topic = kohort_broker.bootstrap_servers, f"airlines-{uuid.uuid4().hex[:8]}"
-        blueprint = Blueprint("app", Topology({"0": Subtopology(source_topics=["s"])}), "p", {})
+        instance = _Instance(kohort_broker, tmp_path)
+        servers, topic = instance.servers, instance.topic
 
         async def loaded(expected: dict[bytes, bytes | None]) -> None:
-            jobs = _Jobs(servers)
-            async with Cluster(servers) as cluster:
-                with StateDirectory(tmp_path, "app") as directory:
-                    stores, ends = OpenStores(blueprint, directory), Ends(cluster, pause_ms=10)
-                    tables = GlobalTables(
-                        (GlobalTable("airlines", topic, Unreadable()),), lambda: jobs, stores, cluster, ends, _Heard(),
-                        lambda reason: None,
-                    )  # fmt: skip
-                    running = asyncio.create_task(tables.run())
-                    async with asyncio.timeout(20):
-                        assert not tables.ready
-                        await tables.loaded()
-                        assert tables.ready
-                        assert {key: _get(stores, key) for key in expected} == expected
-                    running.cancel()
-                    await asyncio.wait([running])
-                    await tables.close()
-                    await ends.close()
-            jobs.close()
+            async with instance.running(_Jobs(servers)) as tables:
+                assert not tables.ready
+                await tables.loaded()
+                assert tables.ready
+                assert {key: instance.get(key) for key in expected} == expected
 
         async with Admin(servers) as admin:
             await admin.topics.create(topic, partitions=1)
@@ -196,8 +199,7 @@ def test_what_is_loaded_anew_isnt_ready_meanwhile(
     monkeypatch.setattr("kohort.spark.running.globals.unfit", lambda *_, **__: again.pop() if again else None)
 
     async def scenario() -> None:
-        servers, topic = kohort_broker.bootstrap_servers, f"airlines-{uuid.uuid4().hex[:8]}"
-        blueprint = Blueprint("app", Topology({"0": Subtopology(source_topics=["s"])}), "p", {})
+        instance = _Instance(kohort_broker, tmp_path)
         was_ready = []
 
         class Watched(_Jobs):
@@ -205,35 +207,16 @@ def test_what_is_loaded_anew_isnt_ready_meanwhile(
                 was_ready.append(tables.ready)
                 return super().run_table(table, work)
 
-        jobs = Watched(servers)
-        async with Admin(servers) as admin, Producer(servers) as producer, Cluster(servers) as cluster:
-            await admin.topics.create(topic, partitions=1)
-            await producer.send(topic, b"v", key=b"k")
-            await producer.flush()
-            with StateDirectory(tmp_path, "app") as directory:
-                stores, ends = OpenStores(blueprint, directory), Ends(cluster, pause_ms=10)
-                tables = GlobalTables(
-                    (GlobalTable("airlines", topic, Unreadable()),), lambda: jobs, stores, cluster, ends, _Heard(),
-                    lambda reason: None,
-                )  # fmt: skip
-                running = asyncio.create_task(tables.run())
-                async with asyncio.timeout(20):
-                    await tables.loaded()
-                    again.append("its topic was made anew")
-                    while len(was_ready) < 2:
-                        await asyncio.sleep(0.01)
-                    await tables.loaded()
-                    assert _get(stores, b"k") == b"v"
-                running.cancel()
-                await asyncio.wait([running])
-                await tables.close()
-                await ends.close()
-            jobs.close()
+        async with Admin(instance.servers) as admin, Producer(instance.servers) as producer:
+            await admin.topics.create(instance.topic, partitions=1)
+            await producer.send(instance.topic, b"v", key=b"k")
+        async with instance.running(Watched(instance.servers)) as tables:
+            await tables.loaded()
+            again.append("its topic was made anew")
+            while len(was_ready) < 2:
+                await asyncio.sleep(0.01)
+            await tables.loaded()
+            assert instance.get(b"k") == b"v"
         assert was_ready == [False, False]
 
     asyncio.run(scenario())
-
-
-def _get(stores: OpenStores, key: bytes) -> bytes | None:
-    value: bytes | None = stores.lookup("airlines", None, pa.array([key], pa.binary())).to_pylist()[0]
-    return value

@@ -68,6 +68,7 @@ class FakeInstance:
     opened: list[OpenStore] = field(default_factory=list)
     map: dict[Endpoint, EndpointPartitions] = field(default_factory=dict)
     count: int | None = PARTITIONS
+    behind: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def stores(self) -> Mapping[str, StoreInfo]:
         return STORES
@@ -80,6 +81,9 @@ class FakeInstance:
 
     def open_stores(self, name: str) -> Sequence[OpenStore]:
         return [store for store in self.opened if store.name == name and not getattr(store.store, "closed", False)]
+
+    def lags(self) -> Mapping[str, tuple[int, float]]:
+        return self.behind
 
     def endpoints(self) -> Mapping[Endpoint, EndpointPartitions]:
         return self.map
@@ -122,9 +126,9 @@ class Instances:
         self._session = await self._stack.enter_async_context(ClientSession())
         for _ in range(self._count):
             fake = FakeInstance()
-            overview = Overview()
+            overview = Overview(instance=fake)
             server = QueryServer(
-                fake, overview, Metrics("app", overview, fake), "127.0.0.1", 0, forward_timeout_ms=self._timeout_ms
+                fake, overview, Metrics("app", overview), "127.0.0.1", 0, forward_timeout_ms=self._timeout_ms
             )
             await server.start()
             self._stack.push_async_callback(server.close)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -70,17 +68,10 @@ def test_rate_lag_and_restores() -> None:
     assert overview.lag == 0
 
 
-class Knowing(FakeInstance):
-    """Knows its lag between epochs."""
-
-    def lags(self) -> Mapping[str, tuple[int, float]]:
-        return {"0": (90, 95.0), "1": (5, 99.0)}
-
-
 def test_the_lag_is_that_of_now_where_it_is_known() -> None:
     clock = Clock()
-    overview = Overview(clock)
-    metrics = Metrics("app", overview, Knowing())
+    overview = Overview(clock, FakeInstance(behind={"0": (90, 95.0), "1": (5, 99.0)}))
+    metrics = Metrics("app", overview)
     overview.epoch(epoch(1.0, lag=3))
     overview.epoch(epoch(1.0, [], lag=2))
     overview.tasks(tasks(2.0, ["0_0"]))
@@ -94,11 +85,11 @@ def test_the_lag_is_that_of_now_where_it_is_known() -> None:
 
 
 def test_metrics() -> None:
-    overview = Overview()
     instance = FakeInstance()
+    overview = Overview(instance=instance)
     instance.opens("delays", 2, role=StoreRole.STANDBY, lag=17)
     instance.opens("delays", 3)
-    metrics = Metrics("flight-delays", overview, instance)
+    metrics = Metrics("flight-delays", overview)
     told = Listeners([overview, metrics])
     told.tasks(tasks(0.0, ["0_0", "1_0"], ["1_2"], restoring=["1_0"]))
     told.epoch(epoch(1.0, records=100, dropped=3, late=2, lag=9))

@@ -20,6 +20,8 @@ from rocksdict import Options, Rdict
 from kohort.spark.state import StateError, Store, StoreClosedError, StoreCorruptError
 from kohort.spark.state.rocks import StoreMemory
 
+from ...interop.waiting import eventually
+
 ALL = os.environ.get("KOHORT_ALL_FAULTS") == "1"
 
 
@@ -326,7 +328,8 @@ def test_stores_share_their_memory(tmp_path: Path) -> None:
     for _ in range(4):
         for store in stores:
             store.write(keys, values, 1)
-    assert memory.write_buffers.get_usage() <= 12 << 20  # some of it being flushed
+    # Of more than 16 MiB that were written. Flushing goes on in the background, and may lag.
+    eventually(lambda: memory.write_buffers.get_usage() <= 8 << 20, what="the rest is flushed")
     assert 0 < memory.used() <= 16 << 20
     for store in stores:
         assert store.get_many(keys) == values

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
-__all__ = ["Child"]
+__all__ = ["Child", "signal_session"]
 
 _TAIL: Final = 15
 """Lines of a log that are shown when a child fails."""
@@ -59,9 +59,9 @@ class Child:
 
     def kill(self) -> None:
         """End the process and all that it started, at once: SIGKILL, as when a machine dies. May be called twice."""
-        for pid in [self.pid, *_session(self.pid)] if self.code is None else _session(self.pid):
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        if self.code is None:
+            self._process.kill()  # where there is no /proc, too
+        signal_session(self.pid, signal.SIGKILL)
         self._process.wait()
 
     def stop(self, patience: float) -> int | None:
@@ -81,14 +81,26 @@ class Child:
         return "\n".join(lines[-_TAIL:])
 
 
-def _session(leader: int) -> list[int]:
-    """The processes of a session, but for its leader: where there is /proc; elsewhere they notice by themselves."""
-    found = []
+def signal_session(leader: int, number: signal.Signals) -> None:
+    """Send a signal to all processes of a session, to those that are started meanwhile, too.
+
+    A process group won't do: the daemon that Spark's Python workers come from makes a group of its own. Without /proc
+    none is found; what an instance started ends by itself then, when it notices that the instance is gone.
+    """
+    told: set[int] = set()
+    while new := _session(leader) - told:
+        for pid in new:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+        told |= new
+
+
+def _session(leader: int) -> set[int]:
+    """The processes of a session, its leader among them, by what Linux tells."""
+    found = set()
     for directory in Path("/proc").glob("[0-9]*"):
-        try:
+        with suppress(OSError):  # it has just ended
             after_name = (directory / "stat").read_bytes().rpartition(b")")[2].split()
-        except OSError:  # it has just ended
-            continue
-        if int(after_name[3]) == leader and int(directory.name) != leader:
-            found.append(int(directory.name))
+            if int(after_name[3]) == leader:
+                found.add(int(directory.name))
     return found

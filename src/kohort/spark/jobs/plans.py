@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
@@ -297,9 +298,8 @@ def _demand_partition(rows: DataFrame, what: str) -> None:
 
 def _placed(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
     """Rows that lack all columns of their topic's key have no `_partition`: such records lie in any, by chance."""
-    return rows.withColumn(
-        PARTITION, F.when(F.coalesce(*[column(name).cast("string") for name in key]).isNotNull(), column(PARTITION))
-    )
+    keyed = reduce(or_, [column(name).isNotNull() for name in key])
+    return rows.withColumn(PARTITION, F.when(keyed, column(PARTITION)))
 
 
 def _policy(policy: ErrorPolicy) -> Literal["fail", "drop", "dead"]:

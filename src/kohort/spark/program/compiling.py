@@ -215,7 +215,7 @@ class _Compiler:
         if several := over_several_rows(made, flow.frame):
             raise ProgramError(f"{where}: {several}; a transform treats each row by itself")
         before, after = identities(flow.frame), identities(made)
-        gone = [name for name in (*flow.key, PARTITION) if before.get(name, 0) != after.get(name)]
+        gone = [name for name in (*flow.key, PARTITION) if name not in before or before[name] != after.get(name)]
         schema = made.schema
         check_names(where, [name for name in schema.names if name != PARTITION])
         event_time = flow.event_time if flow.event_time in _times(schema) else None

@@ -17,7 +17,8 @@ from kohort.spark.program.compiled import Part, Program
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.running.blueprint import blueprint_of
-from kohort.spark.running.instance import GLOBALS, Instance
+from kohort.spark.running.globals import GLOBALS
+from kohort.spark.running.instance import Instance
 from kohort.spark.running.listener import Listener
 from kohort.spark.running.problems import ApplicationError, unreadable
 from kohort.spark.running.queries import Queries

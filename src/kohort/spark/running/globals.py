@@ -22,6 +22,7 @@ from kohort.spark.running.limits import share
 from kohort.spark.running.listener import EpochDone, Listener, Restoring
 from kohort.spark.running.problems import ApplicationError, unreadable
 from kohort.spark.running.rounds import lag
+from kohort.spark.running.rows import first_of
 from kohort.spark.running.stores import OpenStores
 from kohort.spark.running.waiting import plain
 from kohort.spark.running.worker import Worker
@@ -30,8 +31,8 @@ from kohort.spark.state.following import unfit
 
 log = logging.getLogger(__name__)
 
-PART: Final = "globals"
-"""What global tables are told of as, and asked for, in place of a part: they belong to none."""
+GLOBALS: Final = "globals"
+"""What global tables are told of as, and their jobs asked for, in place of a part's id: they belong to none."""
 
 _RECORDS: Final = 100_000  # at a time
 _ATTEMPTS: Final = 3
@@ -174,7 +175,7 @@ class GlobalTables:
         self._left[table.name] = lag(self._places(table, store, ends), ends)
         self._listener.epoch(
             EpochDone(
-                at=time.time(), part=PART, number=work.epoch, input=table.name,
+                at=time.time(), part=GLOBALS, number=work.epoch, input=table.name,
                 records=read.records, bytes=read.bytes, out_records=0,
                 dropped=read.dropped, late=0, lag=sum(self._left.values()),
                 tasks=(), took_ms=(time.monotonic() - started) * 1000, job_ms=job_ms, commit_ms=0.0,
@@ -189,9 +190,8 @@ class GlobalTables:
         started = time.monotonic()
         emitted = self._jobs.run_table(table.name, work)
         job_ms = (time.monotonic() - started) * 1000
-        if emitted.read.dead.num_rows and table.unreadable.stop:
-            row = emitted.read.dead.slice(0, 1).to_pylist()[0]
-            raise unreadable(f"{row['topic']}-{row['partition']}, offset {row['offset']}: {row['error']}")
+        if table.unreadable.stop and (record := first_of(emitted.read.dead)) is not None:
+            raise unreadable(record)
         (rows,) = emitted.rows.values()
         for each in work.ranges:
             mine = rows.filter(pc.equal(rows["partition"], each.partition))

@@ -34,7 +34,7 @@ from kohort.spark.program.settings import AppSettings
 from kohort.spark.running.blueprint import Blueprint
 from kohort.spark.running.committing import Committer, Probe, unprobed
 from kohort.spark.running.ends import Ends
-from kohort.spark.running.globals import PART, GlobalTables
+from kohort.spark.running.globals import GLOBALS, GlobalTables
 from kohort.spark.running.held import Held, tasks_now
 from kohort.spark.running.holding import Holding
 from kohort.spark.running.lane import Jobs, Lane
@@ -49,9 +49,6 @@ from kohort.spark.running.waiting import Reasons, plain
 from kohort.spark.state import ChangelogTailer, StateDirectory
 
 log = logging.getLogger(__name__)
-
-GLOBALS: Final = PART
-"""What `make_jobs` is called with for the jobs that read global tables."""
 
 _STOP_WITHIN_S: Final = 30.0
 _LOOK_S: Final = 1.0

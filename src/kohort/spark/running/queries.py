@@ -77,7 +77,7 @@ class Queries:
         return self._instance.endpoint
 
     def lags(self) -> Mapping[str, tuple[int, float]]:
-        """What is left to read: `kohort.spark.serving.overview.Lagging`."""
+        """What is left to read, by part, and since when that is known."""
         lanes = self._instance.lanes.items()
         return {part: behind for part, lane in lanes if (behind := lane.behind) is not None}
 

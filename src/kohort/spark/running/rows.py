@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.jobs.splicing import output_values
-from kohort.spark.jobs.work import ROWS_SCHEMA, Emitted
+from kohort.spark.jobs.work import DEAD_SCHEMA, ROWS_SCHEMA, Emitted
 from kohort.spark.running.closing import Windows, later
 from kohort.spark.running.duties import Duties, Kept, Sent, Unreadable
 
@@ -18,7 +18,6 @@ Scan = Callable[[str, int, bytes, bytes], pa.Table]
 """(store, partition, from, up to) -> what the store has there: columns key and value."""
 
 _STRICT: Final = Unreadable()
-_HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 @dataclass
@@ -192,7 +191,7 @@ def _bury(out: Outgoing, duties: Duties, dead: pa.Table) -> None:
                 ]
                 for row in rows.select(["topic", "partition", "offset", "headers", "error"]).to_pylist()
             ],
-            _HEADERS,
+            DEAD_SCHEMA.field("headers").type,
         )
         table = rows.select(["key", "value", "timestamp"]).append_column("headers", headers)
         out.sent.append((unreadable.dead_letters, table))
@@ -217,7 +216,12 @@ def first_unreadable(duties: Duties, dead: pa.Table) -> str | None:
     """Where the first record is that the application is to stop at, and why it can't be read."""
     fatal = [topic for topic in _topics(dead) if duties.unreadable.get(topic, _STRICT).stop]
     strict = pc.is_in(dead["topic"], value_set=pa.array(fatal, pa.string()))
-    rows: list[dict[str, Any]] = dead.filter(strict).to_pylist()
+    return first_of(dead.filter(strict))
+
+
+def first_of(dead: pa.Table) -> str | None:
+    """Where the first of unreadable records (`DEAD_SCHEMA`) is, and why it can't be read; None if there are none."""
+    rows: list[dict[str, Any]] = dead.select(["topic", "partition", "offset", "error"]).to_pylist()
     if not rows:
         return None
     row = min(rows, key=lambda each: (each["topic"], each["partition"], each["offset"]))

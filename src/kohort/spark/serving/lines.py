@@ -170,9 +170,10 @@ def summary(overview: Overview) -> str:
         last = max(ends, key=lambda done: done.at)
         ago = time.strftime("%H:%M:%SZ", time.gmtime(last.at))
         parts.append(f"epoch {last.part}#{last.number} {last.took_ms:,.0f} ms at {ago}")
-    for name, count in (("dropped", "dropped"), ("late", "late")):
-        if total := sum(getattr(part, count) for part in list(overview.parts.values())):
-            parts.append(f"{total:,} {name}")
+    left_out = {
+        name: sum(getattr(part, name) for part in list(overview.parts.values())) for name in ("dropped", "late")
+    }
+    parts += [f"{total:,} {name}" for name, total in left_out.items() if total]
     if now is not None:
         roles = [f"{len(now.active)} active"]
         roles += [f"{len(now.standby)} standby"] if now.standby else []

@@ -25,8 +25,8 @@ from prometheus_client.registry import Collector
 
 from kohort import __version__
 from kohort.spark.running.listener import EpochDone, QuietListener, Restoring
-from kohort.spark.serving.overview import Lagging, Overview
-from kohort.spark.serving.queryable import Queryable, StoreRole
+from kohort.spark.serving.overview import Overview
+from kohort.spark.serving.queryable import StoreRole
 
 __all__ = ["Metrics"]
 
@@ -41,10 +41,9 @@ class Metrics(QuietListener):
     Args:
         application_id: of the application.
         overview: another listener of the same instance; it must be told first.
-        instance: whose copies of stores are shown, and whose lag, if it is `Lagging`; None for none.
     """
 
-    def __init__(self, application_id: str, overview: Overview, instance: Queryable | None = None) -> None:
+    def __init__(self, application_id: str, overview: Overview) -> None:
         registry = self._registry = CollectorRegistry()
 
         def counter(name: str, documentation: str, labels: Iterable[str] = _PART) -> Counter:
@@ -67,9 +66,7 @@ class Metrics(QuietListener):
         Info("kafka_streams", "What runs.", registry=registry).info(
             {"application_id": application_id, "version": __version__}
         )
-        if isinstance(instance, Lagging):
-            overview.instance = instance
-        registry.register(_Now(overview, instance))
+        registry.register(_Now(overview))
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
 
@@ -105,9 +102,8 @@ class Metrics(QuietListener):
 class _Now(Collector):
     """What holds at the moment of asking."""
 
-    def __init__(self, overview: Overview, instance: Queryable | None) -> None:
+    def __init__(self, overview: Overview) -> None:
         self._overview = overview
-        self._instance = instance
 
     def describe(self) -> Iterable[Metric]:
         """No metrics: Prometheus needn't collect any to register this."""
@@ -156,9 +152,9 @@ class _Now(Collector):
             "Records of changelogs that standbys and warm-ups lack.",
             labels=["store", "partition", "role"],
         )
-        if self._instance is not None:
-            for name in self._instance.stores():
-                for store in self._instance.open_stores(name):
+        if (instance := self._overview.instance) is not None:
+            for name in instance.stores():
+                for store in instance.open_stores(name):
                     if store.role in (StoreRole.STANDBY, StoreRole.WARMUP) and store.lag is not None:
                         copies.add_metric([name, str(store.partition), store.role.value], store.lag)
         yield copies

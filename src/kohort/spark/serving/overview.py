@@ -6,22 +6,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final
 
 from kohort.spark.running.listener import EpochDone, QuietListener, Restoring, TasksNow
+from kohort.spark.serving.queryable import Queryable
 
-__all__ = ["Lagging", "Overview", "PartSoFar"]
+__all__ = ["Overview", "PartSoFar"]
 
 _RATE_OVER: Final = 10.0  # seconds
 _FAILING_FOR: Final = 30.0  # seconds
-
-
-@runtime_checkable
-class Lagging(Protocol):
-    """An instance that knows between epochs, too, what its parts have left to read."""
-
-    def lags(self) -> Mapping[str, tuple[int, float]]:
-        """By part that has tasks here: records left to read, and when that was known (seconds since 1970)."""
 
 
 @dataclass
@@ -74,6 +67,7 @@ class Overview(QuietListener):
 
     Args:
         clock: seconds since 1970.
+        instance: who is asked for the lag; None if it goes by the last epochs.
 
     Attributes:
         now: the tasks; None before there are any.
@@ -81,17 +75,16 @@ class Overview(QuietListener):
         restores: of stores that aren't done, by (task, store).
         reason: why nothing goes on; None if it does.
         failure: what went wrong last, and when; None when it has gone on since.
-        instance: who is asked for the lag; None if it goes by the last epochs.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time, instance: Queryable | None = None) -> None:
         self.clock = clock
+        self.instance = instance
         self.now: TasksNow | None = None
         self.parts: dict[str, PartSoFar] = {}
         self.restores: dict[tuple[str, str], Restoring] = {}
         self.reason: str | None = None
         self.failure: tuple[float, str] | None = None
-        self.instance: Lagging | None = None
 
     def epoch(self, done: EpochDone) -> None:
         """An epoch is committed."""

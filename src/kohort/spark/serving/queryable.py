@@ -104,6 +104,9 @@ class Queryable(Protocol):
     def open_stores(self, name: str) -> Sequence[OpenStore]:
         """The partitions of a store that are open here now."""
 
+    def lags(self) -> Mapping[str, tuple[int, float]]:
+        """By part that has tasks here: records left to read, and when that was known (seconds since 1970)."""
+
     def endpoints(self) -> Mapping[Endpoint, EndpointPartitions]:
         """Which instance has which input partitions, as the group said last."""
 

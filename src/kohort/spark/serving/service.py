@@ -58,8 +58,8 @@ class Service:
     ) -> None:
         self._instance = instance
         self._application_server = application_server
-        self._overview = Overview()
-        self._metrics = Metrics(application_id, self._overview, instance)
+        self._overview = Overview(instance=instance)
+        self._metrics = Metrics(application_id, self._overview)
         self._journal = None if journal is None else Journal(journal)
         self._progress = ProgressLine(application_id, self._overview) if progress else None
         self._server: QueryServer | None = None
