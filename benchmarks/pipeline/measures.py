@@ -49,7 +49,7 @@ SMALL, LARGE = 1_000, 300_000
 WARM_UP, ROUNDS = 20, 30
 """How often the few flights are sent: before it counts, and then."""
 
-BACKLOG, BACKLOGS = 3, 8
+BACKLOG, BACKLOGS = 6, 4
 """How many years of flights are sent at once, and how often. The first half is to warm up: the JVM compiles."""
 
 READINGS = 3
@@ -140,7 +140,7 @@ class Epochs:
 
     Attributes:
         small: those of `SMALL` flights that were sent at once, and of what they come to in the second subtopology.
-        large: those of `LARGE` flights and more, from a backlog.
+        large: those of `LARGE` flights and more, from a backlog, that began when all of it was written.
     """
 
     small: list[EpochDone]
@@ -333,24 +333,29 @@ class Bench:
         with Results(job.servers, job.results, PARTITIONS) as results, Instance(contender, job) as instance:
             self._wake(contender, instance)
 
-            def send(flights: pa.Table, records: int) -> float:
+            def send(flights: pa.Table, records: int) -> tuple[float, float]:
                 nonlocal wanted
                 data.fill(job.servers, job.source, flights, records)
+                filled = time.time()
                 wanted += len(flights["delay"].drop_null()) * records // len(flights)
                 self._until(results, wanted, [instance], f"{contender.title}: {records:,} flights at once")
-                return time.time()
+                return filled, time.time()
 
             warm = 0.0
             for number in range(WARM_UP + ROUNDS):
-                at = send(self.flights.slice(number * SMALL, SMALL), SMALL)
-                warm = at if number < WARM_UP else warm
-            small = time.time()
-            halves = [send(self.flights, BACKLOG * len(self.flights)) for _ in range(BACKLOGS)]
-        told = [done for _, done in read_journals(job.directory).epochs()]
+                _, done = send(self.flights.slice(number * SMALL, SMALL), SMALL)
+                warm = done if number < WARM_UP else warm
+            backlogs = [send(self.flights, BACKLOG * len(self.flights)) for _ in range(BACKLOGS)]
+        counted = backlogs[BACKLOGS // 2 :]
+        told = [one for _, one in read_journals(job.directory).epochs()]
         return Epochs(
-            small=[one for one in told if warm < one.at <= small and (one.part != "0" or one.records == SMALL)],
+            small=[one for one in told if warm < one.at <= done and (one.part != "0" or one.records == SMALL)],
             large=[
-                one for one in told if halves[BACKLOGS // 2 - 1] < one.at and one.part == "0" and one.records >= LARGE
+                one
+                for one in told
+                if one.part == "0"
+                and one.records >= LARGE
+                and any(filled <= one.at - one.took_ms / 1000 and one.at <= end for filled, end in counted)
             ],
         )
 

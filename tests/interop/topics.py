@@ -4,31 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
-
-from .waiting import eventually
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 
 def create_topic(admin: AdminClient, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
-    """A topic that is ready to be written to.
-
-    Apache Kafka tells that it has created a topic before all of its leaders are ready. One that isn't refuses a
-    producer's first batch, and may then take the second, which is on its way already: a broker lets a producer that it
-    doesn't know begin with any sequence. librdkafka concludes from the second that the first is written, too, and so
-    loses it.
-    """
     new = NewTopic(name, num_partitions=partitions, replication_factor=1, config=dict(configs or {}))
     admin.create_topics([new])[name].result(20)
-    latest = {TopicPartition(name, number): OffsetSpec.latest() for number in range(partitions)}
-
-    def ready() -> bool:
-        try:
-            return all(found.result(20) for found in admin.list_offsets(latest).values())
-        except KafkaException:
-            return False
-
-    eventually(ready, what=f"{name} has leaders")
     return name
 
 

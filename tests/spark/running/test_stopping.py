@@ -73,9 +73,20 @@ def test_an_application_that_does_not_run_is_not_stopped(monkeypatch: pytest.Mon
     app.stop()
 
 
-def test_an_interrupted_cell_of_a_notebook_ends_the_run_in_good_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A loop runs in the main thread there, so the application has a thread of its own, which hears no signal."""
-    stopping, said = Stopping(), []
+@pytest.mark.parametrize("early", [True, False])
+def test_an_interrupted_cell_of_a_notebook_ends_the_run_in_good_order(
+    monkeypatch: pytest.MonkeyPatch, early: bool
+) -> None:
+    """A loop runs in the main thread there, so the application has a thread of its own, which hears no signal.
+
+    Early: the signal comes before the main thread waits for that.
+    """
+    stopping, said, sent = Stopping(), [], threading.Event()
+
+    class Slow(threading.Thread):
+        def start(self) -> None:
+            super().start()
+            assert sent.wait(10)
 
     def run_loop(_: object) -> None:
         asyncio.run(interrupted())
@@ -84,6 +95,7 @@ def test_an_interrupted_cell_of_a_notebook_ends_the_run_in_good_order(monkeypatc
         end = asyncio.Event()
         with stopping.ends(end.set):
             os.kill(os.getpid(), signal.SIGINT)
+            sent.set()
             await asyncio.wait_for(end.wait(), 10)
             said.append("ended")
 
@@ -91,9 +103,13 @@ def test_an_interrupted_cell_of_a_notebook_ends_the_run_in_good_order(monkeypatc
         run_application(None, None, None, stopping=stopping)  # type: ignore[arg-type]
 
     monkeypatch.setattr("kohort.spark.running.application._run_loop", run_loop)
+    if early:
+        monkeypatch.setattr(threading, "Thread", Slow)
+    before = signal.getsignal(signal.SIGINT)
     loop = asyncio.new_event_loop()
     try:
         loop.run_until_complete(cell())
     finally:
         loop.close()
     assert said == ["ended"]
+    assert signal.getsignal(signal.SIGINT) is before

@@ -8,7 +8,7 @@ import functools
 import logging
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kohort.client.admin import Admin
@@ -84,15 +84,31 @@ def run_application(
             over.set()
 
     thread = threading.Thread(target=apart, name="kohort-application")
-    thread.start()
-    try:
+    with _interrupt(stopping.ask):
+        thread.start()
         over.wait()  # not join, which takes a thread for ended once it was interrupted
-    except KeyboardInterrupt:
-        stopping.ask()
-        over.wait()
     thread.join()
     if failure:
         raise failure[0]
+
+
+@contextlib.contextmanager
+def _interrupt(asks: Callable[[], object]) -> Iterator[None]:
+    """Meanwhile the first SIGINT asks, and nothing is interrupted by it, at whatever moment it comes."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ask(number: int, frame: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        asks()
+
+    before = signal.getsignal(signal.SIGINT) or signal.default_int_handler
+    signal.signal(signal.SIGINT, ask)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _run_loop(run: _Running) -> None:
