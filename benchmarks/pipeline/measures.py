@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -140,7 +140,7 @@ class Epochs:
 
     Attributes:
         small: those of `SMALL` flights that were sent at once, and of what they come to in the second subtopology.
-        large: those of `LARGE` flights and more, from a backlog, that began when all of it was written.
+        large: those of `LARGE` flights and more, from a backlog, that began after all of it was written.
     """
 
     small: list[EpochDone]
@@ -181,6 +181,14 @@ class Reading:
     def brief(self) -> str:
         """In a line."""
         return f"{self.rate:,.0f} records/s"
+
+
+def large_epochs(told: Iterable[EpochDone], spans: Sequence[tuple[float, float]]) -> list[EpochDone]:
+    """Those of `LARGE` flights and more that began and ended within one of `spans` (seconds since 1970)."""
+    return [
+        one for one in told if one.part == "0" and one.records >= LARGE
+        and any(start <= one.at - one.took_ms / 1000 and one.at <= end for start, end in spans)
+    ]  # fmt: skip
 
 
 class Bench:
@@ -334,6 +342,7 @@ class Bench:
             self._wake(contender, instance)
 
             def send(flights: pa.Table, records: int) -> tuple[float, float]:
+                """When all was written, and when the last result of it was there."""
                 nonlocal wanted
                 data.fill(job.servers, job.source, flights, records)
                 filled = time.time()
@@ -341,22 +350,15 @@ class Bench:
                 self._until(results, wanted, [instance], f"{contender.title}: {records:,} flights at once")
                 return filled, time.time()
 
-            warm = 0.0
+            warm = few = 0.0
             for number in range(WARM_UP + ROUNDS):
-                _, done = send(self.flights.slice(number * SMALL, SMALL), SMALL)
-                warm = done if number < WARM_UP else warm
+                _, few = send(self.flights.slice(number * SMALL, SMALL), SMALL)
+                warm = few if number < WARM_UP else warm
             backlogs = [send(self.flights, BACKLOG * len(self.flights)) for _ in range(BACKLOGS)]
-        counted = backlogs[BACKLOGS // 2 :]
         told = [one for _, one in read_journals(job.directory).epochs()]
         return Epochs(
-            small=[one for one in told if warm < one.at <= done and (one.part != "0" or one.records == SMALL)],
-            large=[
-                one
-                for one in told
-                if one.part == "0"
-                and one.records >= LARGE
-                and any(filled <= one.at - one.took_ms / 1000 and one.at <= end for filled, end in counted)
-            ],
+            small=[one for one in told if warm < one.at <= few and (one.part != "0" or one.records == SMALL)],
+            large=large_epochs(told, backlogs[BACKLOGS // 2 :]),
         )
 
     def reading(self, contender: Contender) -> Reading:

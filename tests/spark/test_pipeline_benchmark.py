@@ -16,7 +16,7 @@ from rich.console import Console
 from benchmarks.pipeline import __main__ as program
 from benchmarks.pipeline import figures
 from benchmarks.pipeline.contenders import Contender, Job
-from benchmarks.pipeline.measures import Epochs, Latency, Reading, Throughput
+from benchmarks.pipeline.measures import LARGE, Epochs, Latency, Reading, Throughput, large_epochs
 from benchmarks.pipeline.run import Run
 from tests.spark.serving.events import epoch
 
@@ -149,6 +149,12 @@ def test_large_epochs_are_judged_as_a_whole() -> None:
     assert whole == ["400 ms", "600 ms", "150,000"]
     assert in_spark[2] == "300,000"
     assert met == [figures.MET, figures.MISSED, figures.MISSED]
+
+
+def test_large_epochs_count_if_nothing_is_written_meanwhile() -> None:
+    told = [epoch(at, records=records, took_ms=1000) for at, records in ((1.9, LARGE), (2, LARGE), (3, LARGE - 1))]
+    told += [epoch(5, ["1_0"], LARGE, 1000), epoch(6, records=LARGE, took_ms=1000), epoch(6.1, records=LARGE)]
+    assert [one.at for one in large_epochs(told, [(1, 3), (5, 6)])] == [2, 6]
 
 
 def test_epochs_of_which_none_was_large_enough() -> None:

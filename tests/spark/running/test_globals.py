@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -77,8 +77,8 @@ class _Jobs:
         self._reader.close()
 
 
-class _Instance:
-    """A broker's topic of a global table, and time after time what an instance does with it."""
+class _Table:
+    """The topic of a global table, and what an instance makes of it, time after time."""
 
     def __init__(self, broker: Broker, path: Path, *, stop: bool = True) -> None:
         self.servers, self.topic = broker.bootstrap_servers, f"airlines-{uuid.uuid4().hex[:8]}"
@@ -95,20 +95,25 @@ class _Instance:
                     (GlobalTable("airlines", self.topic, Unreadable(stop=self.stop)),), lambda: jobs,
                     self.stores, cluster, ends, heard or _Heard(), lambda reason: None,
                 )  # fmt: skip
-                yield tables
-                await tables.close()
-                await ends.close()
-        jobs.close()
+                try:
+                    yield tables
+                finally:
+                    await tables.close()
+                    await ends.close()
+                    jobs.close()
 
     @asynccontextmanager
     async def running(self, jobs: _Jobs, heard: _Heard | None = None) -> AsyncIterator[GlobalTables]:
         """The same, while they are kept."""
         async with self.made(jobs, heard) as tables:
             running = asyncio.create_task(tables.run())
-            async with asyncio.timeout(20):
-                yield tables
-            running.cancel()
-            await asyncio.wait([running])
+            try:
+                async with asyncio.timeout(20):
+                    yield tables
+            finally:
+                running.cancel()
+                with suppress(asyncio.CancelledError):
+                    await running
 
     def get(self, key: bytes) -> bytes | None:
         value: bytes | None = self.stores.lookup("airlines", None, pa.array([key], pa.binary())).to_pylist()[0]
@@ -117,9 +122,9 @@ class _Instance:
 
 def test_global_tables(kohort_broker: Broker, tmp_path: Path) -> None:
     async def scenario() -> None:
-        instance = _Instance(kohort_broker, tmp_path, stop=False)
-        topic, get = instance.topic, instance.get
-        async with Admin(instance.servers) as admin, Producer(instance.servers) as producer:
+        table = _Table(kohort_broker, tmp_path, stop=False)
+        topic, get = table.topic, table.get
+        async with Admin(table.servers) as admin, Producer(table.servers) as producer:
             await admin.topics.create(topic, partitions=2)
             for number in range(100):
                 await producer.send(topic, b"v%d" % number, key=b"k%d" % number, partition=number % 2)
@@ -127,8 +132,8 @@ def test_global_tables(kohort_broker: Broker, tmp_path: Path) -> None:
             await producer.flush()
             read = []
             for time in range(2):
-                heard, jobs = _Heard(), _Jobs(instance.servers)
-                async with instance.running(jobs, heard) as tables:
+                heard, jobs = _Heard(), _Jobs(table.servers)
+                async with table.running(jobs, heard) as tables:
                     await tables.loaded()
                     assert get(b"k7") == b"v7" and get(b"k1") == b"v1"
                     await producer.send(topic, None, key=b"k8", partition=0)
@@ -146,13 +151,13 @@ def test_global_tables(kohort_broker: Broker, tmp_path: Path) -> None:
 
 def test_a_record_that_cant_be_read_stops_the_application(kohort_broker: Broker, tmp_path: Path) -> None:
     async def scenario() -> None:
-        instance = _Instance(kohort_broker, tmp_path)
-        async with Admin(instance.servers) as admin, Producer(instance.servers) as producer:
-            await admin.topics.create(instance.topic, partitions=1)
+        table = _Table(kohort_broker, tmp_path)
+        async with Admin(table.servers) as admin, Producer(table.servers) as producer:
+            await admin.topics.create(table.topic, partitions=1)
             for value in (b"v", b"?"):
-                await producer.send(instance.topic, value, key=b"k")
-        async with instance.made(_Jobs(instance.servers)) as tables:
-            said = rf"can't be read: {instance.topic}-0, offset 1: no JSON\. Say on_error="
+                await producer.send(table.topic, value, key=b"k")
+        async with table.made(_Jobs(table.servers)) as tables:
+            said = rf"can't be read: {table.topic}-0, offset 1: no JSON\. Say on_error="
             with pytest.raises(ApplicationError, match=said):
                 await asyncio.wait_for(tables.run(), 20)
             assert not tables.ready
@@ -162,15 +167,15 @@ def test_a_record_that_cant_be_read_stops_the_application(kohort_broker: Broker,
 
 def test_a_topic_that_was_made_anew_or_has_lost_records(kohort_broker: Broker, tmp_path: Path) -> None:
     async def scenario() -> None:
-        instance = _Instance(kohort_broker, tmp_path)
-        servers, topic = instance.servers, instance.topic
+        table = _Table(kohort_broker, tmp_path)
+        servers, topic = table.servers, table.topic
 
         async def loaded(expected: dict[bytes, bytes | None]) -> None:
-            async with instance.running(_Jobs(servers)) as tables:
+            async with table.running(_Jobs(servers)) as tables:
                 assert not tables.ready
                 await tables.loaded()
                 assert tables.ready
-                assert {key: instance.get(key) for key in expected} == expected
+                assert {key: table.get(key) for key in expected} == expected
 
         async with Admin(servers) as admin:
             await admin.topics.create(topic, partitions=1)
@@ -199,7 +204,7 @@ def test_what_is_loaded_anew_isnt_ready_meanwhile(
     monkeypatch.setattr("kohort.spark.running.globals.unfit", lambda *_, **__: again.pop() if again else None)
 
     async def scenario() -> None:
-        instance = _Instance(kohort_broker, tmp_path)
+        table = _Table(kohort_broker, tmp_path)
         was_ready = []
 
         class Watched(_Jobs):
@@ -207,16 +212,16 @@ def test_what_is_loaded_anew_isnt_ready_meanwhile(
                 was_ready.append(tables.ready)
                 return super().run_table(table, work)
 
-        async with Admin(instance.servers) as admin, Producer(instance.servers) as producer:
-            await admin.topics.create(instance.topic, partitions=1)
-            await producer.send(instance.topic, b"v", key=b"k")
-        async with instance.running(Watched(instance.servers)) as tables:
+        async with Admin(table.servers) as admin, Producer(table.servers) as producer:
+            await admin.topics.create(table.topic, partitions=1)
+            await producer.send(table.topic, b"v", key=b"k")
+        async with table.running(Watched(table.servers)) as tables:
             await tables.loaded()
             again.append("its topic was made anew")
             while len(was_ready) < 2:
                 await asyncio.sleep(0.01)
             await tables.loaded()
-            assert instance.get(b"k") == b"v"
+            assert table.get(b"k") == b"v"
         assert was_ready == [False, False]
 
     asyncio.run(scenario())

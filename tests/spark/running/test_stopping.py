@@ -79,7 +79,7 @@ def test_an_interrupted_cell_of_a_notebook_ends_the_run_in_good_order(
 ) -> None:
     """A loop runs in the main thread there, so the application has a thread of its own, which hears no signal.
 
-    Early: the signal comes before the main thread waits for that.
+    Early: the signal comes before the main thread waits for that thread.
     """
     stopping, said, sent = Stopping(), [], threading.Event()
 
@@ -105,11 +105,13 @@ def test_an_interrupted_cell_of_a_notebook_ends_the_run_in_good_order(
     monkeypatch.setattr("kohort.spark.running.application._run_loop", run_loop)
     if early:
         monkeypatch.setattr(threading, "Thread", Slow)
-    before = signal.getsignal(signal.SIGINT)
+    # Another handler than Python's own, which the first SIGINT leaves for the second.
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     loop = asyncio.new_event_loop()
     try:
         loop.run_until_complete(cell())
     finally:
         loop.close()
+        after = signal.signal(signal.SIGINT, before)
     assert said == ["ended"]
-    assert signal.getsignal(signal.SIGINT) is before
+    assert after is signal.SIG_IGN

@@ -328,7 +328,7 @@ def test_stores_share_their_memory(tmp_path: Path) -> None:
     for _ in range(4):
         for store in stores:
             store.write(keys, values, 1)
-    # Of more than 16 MiB that were written. Flushing goes on in the background, and may lag.
+    # Of some 15 MiB that were written. Flushing goes on in the background, and may lag.
     eventually(lambda: memory.write_buffers.get_usage() <= 8 << 20, what="the rest is flushed")
     assert 0 < memory.used() <= 16 << 20
     for store in stores:

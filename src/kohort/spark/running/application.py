@@ -48,7 +48,8 @@ def run_application(
 
     The first signal has it finish its epochs, close its tasks and leave the group. A second SIGINT ends it at once,
     as if it had been killed: nothing is lost by that, others only take a while to notice. Off the main thread no signal
-    is heard.
+    is heard. Where a loop runs in this thread already, as in a notebook, a second SIGINT only ends the call; the run
+    goes on to its end in good order.
 
     Args:
         spark: the session that computes. Some of its settings are others while this runs.
@@ -94,21 +95,22 @@ def run_application(
 
 @contextlib.contextmanager
 def _interrupt(asks: Callable[[], object]) -> Iterator[None]:
-    """Meanwhile the first SIGINT asks, and nothing is interrupted by it, at whatever moment it comes."""
+    """Meanwhile the first SIGINT asks, and interrupts nothing, at whatever moment it comes; the second interrupts."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def ask(number: int, frame: object) -> None:
-        signal.signal(signal.SIGINT, before)
         asks()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    before = signal.getsignal(signal.SIGINT) or signal.default_int_handler
-    signal.signal(signal.SIGINT, ask)
+    before = signal.signal(signal.SIGINT, ask)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(
+            signal.SIGINT, signal.default_int_handler if before is None else before
+        )  # None: it isn't Python's
 
 
 def _run_loop(run: _Running) -> None:

@@ -22,7 +22,7 @@ from kohort.spark.running.limits import share
 from kohort.spark.running.listener import EpochDone, Listener, Restoring
 from kohort.spark.running.problems import ApplicationError, unreadable
 from kohort.spark.running.rounds import lag
-from kohort.spark.running.rows import first_of
+from kohort.spark.running.rows import first_dead
 from kohort.spark.running.stores import OpenStores
 from kohort.spark.running.waiting import plain
 from kohort.spark.running.worker import Worker
@@ -190,7 +190,7 @@ class GlobalTables:
         started = time.monotonic()
         emitted = self._jobs.run_table(table.name, work)
         job_ms = (time.monotonic() - started) * 1000
-        if table.unreadable.stop and (record := first_of(emitted.read.dead)) is not None:
+        if table.unreadable.stop and (record := first_dead(emitted.read.dead)) is not None:
             raise unreadable(record)
         (rows,) = emitted.rows.values()
         for each in work.ranges:

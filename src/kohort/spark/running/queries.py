@@ -77,7 +77,7 @@ class Queries:
         return self._instance.endpoint
 
     def lags(self) -> Mapping[str, tuple[int, float]]:
-        """What is left to read, by part, and since when that is known."""
+        """By part that has tasks here: records left to read, and when that was known (seconds since 1970)."""
         lanes = self._instance.lanes.items()
         return {part: behind for part, lane in lanes if (behind := lane.behind) is not None}
 

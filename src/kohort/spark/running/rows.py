@@ -216,10 +216,10 @@ def first_unreadable(duties: Duties, dead: pa.Table) -> str | None:
     """Where the first record is that the application is to stop at, and why it can't be read."""
     fatal = [topic for topic in _topics(dead) if duties.unreadable.get(topic, _STRICT).stop]
     strict = pc.is_in(dead["topic"], value_set=pa.array(fatal, pa.string()))
-    return first_of(dead.filter(strict))
+    return first_dead(dead.filter(strict))
 
 
-def first_of(dead: pa.Table) -> str | None:
+def first_dead(dead: pa.Table) -> str | None:
     """Where the first of unreadable records (`DEAD_SCHEMA`) is, and why it can't be read; None if there are none."""
     rows: list[dict[str, Any]] = dead.select(["topic", "partition", "offset", "error"]).to_pylist()
     if not rows:

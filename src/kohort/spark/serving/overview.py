@@ -67,7 +67,7 @@ class Overview(QuietListener):
 
     Args:
         clock: seconds since 1970.
-        instance: who is asked for the lag, and for copies of stores; None if the lag is that of the last epochs.
+        instance: who is asked for the lag, and by metrics for copies of stores; None: the lag is the last epochs'.
 
     Attributes:
         now: the tasks; None before there are any.
