@@ -53,7 +53,8 @@ class Given:
                 return
 
 
-CLASSIC = {"session_timeout_ms": 3000, "heartbeat_interval_ms": 200}
+CLASSIC = {"session_timeout_ms": 3000, "heartbeat_interval_ms": 200, "max_poll_interval_ms": 5000}
+"""The last, and 5 s more, is how long a join is waited for that was swallowed: others may take so long to join."""
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,8 @@ def test_global_tables(kohort_broker: Broker, tmp_path: Path) -> None:
                     await producer.flush()
                     while get(b"k8") is not None or get(b"k9") != b"new%d" % time:
                         await asyncio.sleep(0.01)
+                    while sum(each.records for each in heard.epochs) < jobs.read:  # it tells when it is stored
+                        await asyncio.sleep(0.01)
                 assert not heard.failures and {each.part for each in heard.epochs} == {"globals"}
                 dropped = sum(each.dropped for each in heard.epochs)
                 read.append((jobs.read, dropped, heard.epochs[-1].lag, [each.done for each in heard.restores][-1:]))
