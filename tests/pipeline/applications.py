@@ -8,11 +8,13 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import confluent_kafka
 from pyspark.sql import SparkSession
 
 from kohort.client.admin import Admin
+from kohort.protocol.errors import KafkaError
 from kohort.spark import StreamsApp
 from kohort.spark.running.listener import STREAM, EpochDone, QuietListener
 
@@ -121,6 +123,19 @@ def create_topics(servers: str, *names: str) -> None:
                 await admin.topics.create(name, partitions=2)
 
     asyncio.run(create())
+
+
+def members_of(servers: str, group: str) -> Sequence[Any]:
+    """The members of a group, as it is described; none if there is no group."""
+
+    async def describe() -> Sequence[Any]:
+        async with Admin(servers) as admin:
+            try:
+                return (await admin.groups.describe(group))[group].members
+            except KafkaError:
+                return ()
+
+    return asyncio.run(describe())
 
 
 def producer(servers: str) -> confluent_kafka.Producer:

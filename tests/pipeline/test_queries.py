@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
-import socket
-import threading
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,6 +17,8 @@ from kohort.client.admin import Admin
 from kohort.spark import StreamsApp, avg, count, max_, window
 from kohort.testing.broker import Broker
 
+from .applications import Heard, members_of, run
+
 FLIGHTS = 300
 SCHEMA = "carrier STRING, origin STRING, dep_delay DOUBLE, time_hour TIMESTAMP"
 
@@ -30,16 +26,19 @@ SCHEMA = "carrier STRING, origin STRING, dep_delay DOUBLE, time_hour TIMESTAMP"
 def test_queries_answer_what_the_changelogs_say(
     spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
 ) -> None:
-    servers, port = kohort_fresh_broker.bootstrap_servers, _free_port()
+    servers = kohort_fresh_broker.bootstrap_servers
     asyncio.run(_topics(servers))
     _produce(servers)
-    app = StreamsApp("asked", bootstrap_servers=servers, state_dir=tmp_path, application_server=f"127.0.0.1:{port}")
+    app = StreamsApp("asked", bootstrap_servers=servers, state_dir=tmp_path, application_server="127.0.0.1:0")
     flights = app.stream("flights", schema=SCHEMA, key="carrier", event_time="time_hour")
     airlines = app.table("airlines", schema="carrier STRING, name STRING", key="carrier")
     by_hour = flights.join(airlines).group_by("origin", window("time_hour", "1 hour"))
     by_hour.aggregate("delays", n=count(), mean=avg("dep_delay"), worst=max_("dep_delay"))
 
-    answers = _while_it_runs(app, spark, lambda: _asked(f"http://127.0.0.1:{port}"))
+    answers: dict[str, Any] = {}
+    heard = Heard()
+    run(app, spark, heard, lambda: _ask(servers, answers))
+    assert not heard.failures
 
     delays = _changelog(servers, "asked-delays-changelog")
     assert sum(json.loads(value)["n"] for value in delays.values()) == FLIGHTS
@@ -65,39 +64,22 @@ def test_queries_answer_what_the_changelogs_say(
     assert answers["/health"]["status"] == "running"
 
 
-def _while_it_runs(app: StreamsApp, spark: SparkSession, ask: Callable[[], Any]) -> Any:
-    """What `ask` gives, in a thread; then the application is ended."""
-    answers: list[Any] = []
-
-    def asking() -> None:
-        try:
-            answers.append(ask())
-        finally:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    thread = threading.Thread(target=asking)
-    thread.start()
-    app.run(spark, progress=False)
-    thread.join()
-    assert answers, "it wasn't asked to the end"
-    return answers[0]
-
-
-def _asked(url: str) -> Mapping[str, Any]:
-    """The answers by path, once all flights are counted."""
-    day = "/stores/delays?from=2013-01-01&to=2013-01-02"
-    deadline = time.monotonic() + 120
-    answers: dict[str, Any] = {}
-    while sum(row["value"]["n"] for row in answers.get(day, {}).get("rows", ())) < FLIGHTS:
-        assert time.monotonic() < deadline, answers
-        time.sleep(0.3)
-        answers[day] = _get(url + day)
+def _ask(servers: str, answers: dict[str, Any]) -> bool:
+    """Have the answers by path, once all flights are counted; whether they are."""
+    members = members_of(servers, "asked")
+    if not members or members[0].streams is None or members[0].streams.endpoint is None:
+        return False
+    host, port = members[0].streams.endpoint
+    url, day = f"http://{host}:{port}", "/stores/delays?from=2013-01-01&to=2013-01-02"
+    answers[day] = _get(url + day)
+    if sum(row["value"]["n"] for row in answers[day].get("rows", ())) < FLIGHTS:
+        return False
     keys = [f"/{row['key']['origin']}@{row['key']['window']}?state=true" for row in answers[day]["rows"]]
     airlines = ["", "/" + quote("Ä/1", safe=""), "/XX"]
     paths = [f"/stores/delays{key}" for key in keys] + [f"/stores/airlines{key}" for key in airlines]
     for path in (*paths, "/stores/delays?key=JFK", "/health"):
         answers[path] = _get(url + path)
-    return answers
+    return True
 
 
 def _get(url: str) -> Any:
@@ -108,12 +90,6 @@ def _get(url: str) -> Any:
         return json.load(error)
     except OSError:
         return {}  # it doesn't listen yet
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 async def _topics(servers: str) -> None:

@@ -13,6 +13,7 @@ from kohort.spark import DeadLetter, Drop, StreamsApp, avg, count, max_, window
 from kohort.spark.running.problems import ApplicationError
 from kohort.testing.broker import Broker
 
+from ..interop.waiting import eventually
 from .applications import Heard, create_topics, producer, read, run
 
 FLIGHT = "carrier STRING, origin STRING, dep_delay DOUBLE, time_hour TIMESTAMP"
@@ -34,8 +35,8 @@ def test_flights(spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Pat
     assert not heard.failures
     assert _groups(servers) == expected
     assert {(each.part, each.input) for each in heard.epochs} >= {("0", "airlines"), ("0", "stream"), ("1", "stream")}
-    left = [thread.name for thread in threading.enumerate() if thread.name.startswith(("kohort-lane", "kohort-line"))]
-    assert not left
+    ours = ("kohort-lane", "kohort-line")
+    eventually(lambda: not [each for each in threading.enumerate() if each.name.startswith(ours)], what="threads end")
 
 
 def test_unreadable_records_go_where_the_program_says(

@@ -7,7 +7,6 @@ import json
 import threading
 import urllib.request
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,6 +16,8 @@ from kohort.client.producer import Producer
 from kohort.spark import StreamsApp
 from kohort.spark.running.listener import EpochDone, QuietListener, TasksNow
 from kohort.testing.broker import Broker
+
+from .applications import members_of
 
 
 class _Heard(QuietListener):
@@ -42,7 +43,7 @@ def test_stop_ends_a_run_and_none_that_comes_after(
 
     heard, thread = _started(app, spark, progress=True)
     assert heard.running.wait(120)
-    (member,) = asyncio.run(_members(servers))
+    (member,) = members_of(servers, "app")
     host, port = member.streams.endpoint
     assert host == "127.0.0.1" and port > 0
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=10) as response:
@@ -51,7 +52,7 @@ def test_stop_ends_a_run_and_none_that_comes_after(
     app.stop()
     thread.join(60)
     assert not thread.is_alive()
-    assert asyncio.run(_members(servers)) == ()
+    assert members_of(servers, "app") == ()
     said = capfd.readouterr().err
     assert " app: waiting: Spark is warming up\n" in said
     assert " app: tasks: active 0_0,0_1" in said
@@ -77,11 +78,6 @@ async def _topics(servers: str) -> None:
     async with Admin(servers) as admin:
         for name in ("in", "out"):
             await admin.topics.create(name, partitions=2)
-
-
-async def _members(servers: str) -> Any:
-    async with Admin(servers) as admin:
-        return (await admin.groups.describe("app"))["app"].members
 
 
 async def _send(servers: str) -> None:

@@ -14,6 +14,7 @@ from kohort.cli.demo.failures import DemoError
 from kohort.cli.demo.java import check_java, java_version
 from kohort.cli.demo.plan import Plan, program
 from kohort.cli.demo.processes import Child
+from tests.interop.waiting import eventually
 
 ROOT = Path(__file__).parents[3]
 
@@ -90,7 +91,11 @@ def test_a_child_ends_with_all_that_it_started(tmp_path: Path) -> None:
         while not (said := child.tail()):
             time.sleep(0.01)
     assert child.code is not None and child.code < 0
-    deadline = time.monotonic() + 5
-    while Path(f"/proc/{said}/cmdline").exists() and Path(f"/proc/{said}/cmdline").read_bytes():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: not lives(said), what="the grandchild has ended")
+
+
+def lives(pid: str) -> bool:
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:  # nobody is there any more, or not even a trace of it
+        return False

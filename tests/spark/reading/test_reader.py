@@ -101,7 +101,7 @@ def test_aborted_records_and_control_records_are_left_out(kohort_fresh_broker: B
 def test_a_range_beyond_the_end_is_waited_for_and_then_told(kohort_fresh_broker: Broker) -> None:
     servers = kohort_fresh_broker.bootstrap_servers
     numbers(servers, 0, 5)
-    reader = RangeReader(servers, patience_ms=700)
+    reader = RangeReader(servers, patience_ms=2_000)
     with pytest.raises(RangeError, match=r"topic t, partition 0, offsets 0 to 9 .*: .* offset is 5.*up to 5"):
         found(reader, 0, 9)
     with pytest.raises(RangeError, match=r"offsets 7 to 9 .*: the log has offsets 0 to 5 .*truncated") as caught:
@@ -109,7 +109,7 @@ def test_a_range_beyond_the_end_is_waited_for_and_then_told(kohort_fresh_broker:
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     with pytest.raises(RangeError, match="has no partition 3: it has partitions 0 to 0"):
         list(reader.read("t", 3, 0, 1))
-    with pytest.raises(RangeError, match=r"no progress within 0\.7 s"):
+    with pytest.raises(RangeError, match=r"no progress within 2 s"):
         list(reader.read("missing", 0, 0, 1))
     patient = RangeReader(servers, patience_ms=20_000)
     later = threading.Timer(0.5, numbers, (servers, 5, 4))

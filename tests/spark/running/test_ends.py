@@ -20,7 +20,7 @@ def test_a_topic_that_is_gone_is_no_news_for_those_who_do_not_read_it(kohort_bro
         servers, topic = kohort_broker.bootstrap_servers, f"there-{uuid.uuid4().hex[:8]}"
         async with Admin(servers) as admin, Cluster(servers) as cluster:
             await admin.topics.create(topic, partitions=1)
-            ends = Ends(cluster, timeout_ms=500)
+            ends = Ends(cluster, timeout_ms=2_000)
             here, gone = TopicPartition(topic, 0), TopicPartition(f"{topic}-gone", 0)
             first, second, third = await asyncio.gather(
                 ends.of([here]), ends.of([gone]), ends.of([here, gone]), return_exceptions=True

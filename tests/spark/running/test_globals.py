@@ -141,7 +141,8 @@ def test_global_tables(kohort_broker: Broker, tmp_path: Path) -> None:
                     await producer.flush()
                     while get(b"k8") is not None or get(b"k9") != b"new%d" % time:
                         await asyncio.sleep(0.01)
-                    while sum(each.records for each in heard.epochs) < jobs.read:  # it tells when it is stored
+                    # It tells when it is stored; and the second time, k8 was deleted before.
+                    while jobs.read < (2 if time else 103) or sum(each.records for each in heard.epochs) < jobs.read:
                         await asyncio.sleep(0.01)
                 assert not heard.failures and {each.part for each in heard.epochs} == {"globals"}
                 dropped = sum(each.dropped for each in heard.epochs)

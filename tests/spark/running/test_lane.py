@@ -90,12 +90,14 @@ class _Committer:
         self.failures: list[BaseException] = []
         self.closed = 0
         self.hang: asyncio.Event | None = None
+        self.hangs = False
 
     async def open(self) -> None:
         """Nothing to do."""
 
     async def commit(self, out: Outgoing, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[Any, int]:
         if self.hang is not None:
+            self.hangs = True
             await self.hang.wait()
         if self.failures:
             raise self.failures.pop(0)
@@ -223,8 +225,7 @@ def test_lost_at_once(where: str) -> None:
             world.committer.hang = asyncio.Event()
         world.ends.now = {S0: 10}
         world.lane.add(world.task(0))
-        await world.until(world.jobs.started.is_set)
-        await asyncio.sleep(0.02)
+        await world.until(world.jobs.started.is_set if where == "job" else lambda: world.committer.hangs)
         async with asyncio.timeout(5):
             await world.lane.lose([T0])
         assert world.committer.committed == [] and world.committer.closed == 1

@@ -105,9 +105,10 @@ def test_each_passes_questions_on_and_a_standby_answers_where_the_owner_does_not
             owners: dict[str, str] = {}
             for asked in (one, other):
                 for key in keys:
-                    while (said := await asked.count(key))[0] != 200:  # the group may not have told yet
+                    # The group may not have told yet; and what is committed is stored a little later.
+                    while (said := await asked.count(key))[0] != 200 or said[1]["value"] != {"n": counts[key]}:
                         await asyncio.sleep(0.05)
-                    assert (said[1]["role"], said[1]["value"]) == ("active", {"n": counts[key]})
+                    assert said[1]["role"] == "active"
                     assert owners.setdefault(key, said[1]["instance"]) == said[1]["instance"]
             assert set(owners.values()) == {one.address, other.address}
             assert 'kafka_streams_records_lag_age_seconds{subtopology="1"}' in (await one.get("/metrics"))[1]
@@ -118,10 +119,10 @@ def test_each_passes_questions_on_and_a_standby_answers_where_the_owner_does_not
             assert status == 503
             (lack,) = said["missing"]
             assert f"{other.address} should have it, but" in lack["reason"] and lack["copies"] == [one.address]
-            while (stale := (await one.count(key, "?stale=true"))[1])["lag"]:
+            # It is asked now and then how far the changelog goes, so the lag may be 0 a little too soon.
+            while (stale := (await one.count(key, "?stale=true"))[1])["lag"] or stale["value"] != {"n": counts[key]}:
                 await asyncio.sleep(0.05)
             assert (stale["instance"], stale["role"], stale["lag"]) == (one.address, "standby", 0)
-            assert stale["value"] == {"n": counts[key]}
 
     run(kohort_broker, tmp_path, scenario)
 

@@ -30,9 +30,10 @@ def test_what_does_not_hear_that_it_is_cancelled_is_told_again(monkeypatch: pyte
         await asyncio.sleep(0)
         async with asyncio.timeout(5):
             await worker.stopped(cancel)
-        assert told == 3 and await running and not worker.busy
+        assert await running and not worker.busy
+        before = told
         await worker.stopped(cancel)
-        assert told == 3
+        assert told == before >= 3
         await worker.closed()
 
     asyncio.run(scenario())

@@ -223,11 +223,11 @@ def test_the_owner_hangs_and_somebody_else_has_a_copy() -> None:
             own = three.fakes[1].own
             assert own is not None
             three.fakes[0].map[dead] = three.fakes[0].map.pop(own)
-            assert "no answer within 0.3 s" in (await three.get(PATH)).json["message"]
+            assert "no answer within 2 s" in (await three.get(PATH)).json["message"]
             stale = (await three.get(PATH + "?stale=true")).json
         assert (stale["instance"], stale["lag"]) == (f"127.0.0.1:{three.servers[2].port}", 7)
 
-    run(test, 3, timeout_ms=300)
+    run(test, 3, timeout_ms=2_000)
 
 
 @pytest.mark.parametrize(

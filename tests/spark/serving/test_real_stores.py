@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from pathlib import Path
 
@@ -44,19 +45,22 @@ def test_queries_while_a_store_comes_and_goes(tmp_path: Path) -> None:
             one.own("delays", dict.fromkeys(range(PARTITIONS), 0))
             fake, ended = one.fakes[0], threading.Event()
 
+            statuses, last = set(), -1
+
             def live() -> None:
-                for life in range(6):
+                for life in itertools.count():
                     store = Store(tmp_path / "delays", "delays", JFK)
                     fake.opened = [OpenStore("delays", JFK, StoreRole.ACTIVE, 0, store)]
                     for number in range(20):
                         value = f'{{"n":{life * 20 + number}}}'.encode()
                         store.write(pa.array([window_key("JFK")], pa.binary()), pa.array([value], pa.binary()), number)
                     store.close()
+                    if life >= 5 and (last >= 0 or life > 500):
+                        break
                 ended.set()
 
             thread = threading.Thread(target=live)
             thread.start()
-            statuses, last = set(), -1
             while not ended.is_set():
                 for path in ("/stores/delays/JFK@2013-01-01T05", f"/stores/delays?key=JFK&partition={JFK}"):
                     reply = await one.get(path)

@@ -251,11 +251,11 @@ def test_killed_while_it_writes_a_store_has_whole_writes_only(tmp_path: Path) ->
 
 def test_readers_and_a_writer_while_it_is_closed_get_results_or_a_clean_error(tmp_path: Path) -> None:
     keys, values = many(5_000)
+    done = 0
     for round_number in range(5):
         store = Store(tmp_path, "s", 3)
         store.write(keys, values, 1)
         failures: list[BaseException] = []
-        done = 0
 
         def read(store: Store = store, failures: list[BaseException] = failures) -> None:
             nonlocal done
@@ -284,6 +284,8 @@ def test_readers_and_a_writer_while_it_is_closed_get_results_or_a_clean_error(tm
         for thread in threads:
             thread.start()
         time.sleep(0.05 + 0.03 * round_number)
+        if round_number == 4:
+            eventually(lambda: done, what="a reader has read")
         store.close()
         store.close()
         for thread in threads:
