@@ -30,15 +30,15 @@ def live(bootstrap: str, topic: str, members: Members, start: Callable[[int], Me
     feeder = Feeder(bootstrap, topic, len(ALL))
     try:
         a = start(0)
-        eventually(lambda: shared(a), what="one has all")
+        eventually(lambda: shared(a), within=60, what="one has all")
         b, c = start(1), start(2)
-        eventually(lambda: shared(a, b, c), what="three share")
+        eventually(lambda: shared(a, b, c), within=60, what="three share")
         b.leave()
-        eventually(lambda: shared(a, c), what="two share after one has left")
+        eventually(lambda: shared(a, c), within=60, what="two share after one has left")
         c.kill()
-        eventually(lambda: shared(a), what="one has all after one has crashed")
+        eventually(lambda: shared(a), within=60, what="one has all after one has crashed")
         b, c = start(1), start(2)
-        eventually(lambda: shared(a, b, c), what="three share again")
+        eventually(lambda: shared(a, b, c), within=60, what="three share again")
     finally:
         ends = feeder.stop()
     try:

@@ -28,7 +28,6 @@ QUICK_GROUPS = {
         "session.timeout.ms": "6000",
     }.items()
 }
-QUICK_GROUPS["group.consumer.session.timeout.ms"] = "3000"
 SMALL = {
     "group.streams.initial.rebalance.delay.ms": "0",
     "share.coordinator.state.topic.num.partitions": "2",

@@ -91,6 +91,7 @@ async def commit_all(applications: list[Application], servers: str, topology: To
 def test_members_come_and_go(server: Server, admin: AdminClient, new_name: NewName) -> None:
     group = new_name()
     topology = word_count(group, create_topic(admin, f"{group}-in", 3))
+    configure(admin, group, streams__session__timeout__ms="30000")  # nobody has to be missed
 
     async def test() -> None:
         async with joined(server.bootstrap, group, topology) as a:
@@ -116,6 +117,7 @@ def test_answers_with_tasks_get_lost(server: Server, admin: AdminClient, new_nam
     """No task is nobody's afterwards, be the lost answer that to joining or a later one."""
     group = new_name()
     topology = word_count(group, create_topic(admin, f"{group}-in", 3))
+    configure(admin, group, streams__session__timeout__ms="30000")  # nobody has to be missed
 
     async def test() -> None:
         names = {"instance_id": "b"} if static else {}

@@ -107,14 +107,18 @@ def test_a_group_works_on_from_its_committed_offsets(program: str, server: Serve
     try:
         wanted = {"bootstrap": server.bootstrap, "group": GROUP, "topic": TOPIC, "session_timeout": 10_000}
         group = [members.start(program, **wanted) for _ in range(3)]
-        eventually(lambda: all(m.told("committed") for m in group), what="all three work")
+        eventually(lambda: all(m.told("committed") for m in group), within=60, what="all three work")
         for _ in range(2):
             crash(server, feeder)
             done = {m: len(m.told("committed")) for m in group}
-            eventually(lambda done=done: all(len(m.told("committed")) > n for m, n in done.items()), what="all work on")
+            eventually(
+                lambda done=done: all(len(m.told("committed")) > n for m, n in done.items()),
+                within=60,
+                what="all work on",
+            )
     finally:
         ends = feeder.stop()
-    eventually(lambda: members.committed() == ends, what="all is read and committed")
+    eventually(lambda: members.committed() == ends, within=60, what="all is read and committed")
     for member in group:
         member.leave()
     assert_at_least_once(group, ends)
@@ -126,14 +130,18 @@ def test_exactly_once_stays_exact(program: str, server: Server, members: Members
     try:
         wanted = {"bootstrap": server.bootstrap, "group": GROUP, "topic": TOPIC, "session_timeout": 10_000}
         group = [members.start(program, target=TARGET, transactional_id=f"t-{slot}", **wanted) for slot in range(3)]
-        eventually(lambda: all(m.told("committed") for m in group), what="all three work")
+        eventually(lambda: all(m.told("committed") for m in group), within=60, what="all three work")
         for _ in range(2):
             crash(server, feeder)
             done = {m: len(m.told("committed")) for m in group}
-            eventually(lambda done=done: all(len(m.told("committed")) > n for m, n in done.items()), what="all work on")
+            eventually(
+                lambda done=done: all(len(m.told("committed")) > n for m, n in done.items()),
+                within=60,
+                what="all work on",
+            )
     finally:
         ends = feeder.stop()
-    eventually(lambda: members.committed() == ends, what="all is transformed")
+    eventually(lambda: members.committed() == ends, within=60, what="all is transformed")
     for member in group:
         member.leave()
     assert read_partitions(server.bootstrap, TARGET, PARTITIONS) == numbers(ends)

@@ -39,13 +39,13 @@ def test_the_output_is_exact_though_members_are_killed(
     try:
         running = [start(slot) for slot in range(3)]
         for slot in (0, 1):
-            eventually(lambda: all(m.told("committed") for m in running), what="all three have committed")
+            eventually(lambda: all(m.told("committed") for m in running), within=60, what="all three have committed")
             running[slot].kill()
             running[slot] = start(slot)
-        eventually(lambda: all(m.told("committed") for m in running), what="all three have committed again")
+        eventually(lambda: all(m.told("committed") for m in running), within=60, what="all three have committed again")
     finally:
         ends = feeder.stop()
-    eventually(lambda: members.committed() == ends, what="all is transformed")
+    eventually(lambda: members.committed() == ends, within=60, what="all is transformed")
     for member in running:
         member.leave()
     assert read_partitions(server.bootstrap, target, PARTITIONS) == numbers(ends)

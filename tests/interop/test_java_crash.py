@@ -55,7 +55,7 @@ class Group:
     def __init__(self, stack: contextlib.ExitStack, bootstrap: str, topic: str, group: str) -> None:
         self.stack = stack
         self.bootstrap = bootstrap
-        self.options = {"topic": topic, "group__id": group, "session__timeout__ms": 3000}
+        self.options = {"topic": topic, "group__id": group, "session__timeout__ms": 10_000}
         self.alive: list[Member] = []
 
     def join(self) -> Member:

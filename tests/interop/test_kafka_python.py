@@ -135,7 +135,7 @@ def test_many_in_few_requests(server: Server, new_topic: NewTopic) -> None:
 def test_a_transaction_left_open_is_aborted_in_time(server: Server, new_topic: NewTopic, new_name: NewName) -> None:
     topic = new_topic()
     with closing(
-        KafkaProducer(bootstrap_servers=server.bootstrap, transactional_id=new_name(), transaction_timeout_ms=1000)
+        KafkaProducer(bootstrap_servers=server.bootstrap, transactional_id=new_name(), transaction_timeout_ms=5000)
     ) as producer:
         producer.init_transactions()
         producer.begin_transaction()

@@ -96,7 +96,7 @@ def test_console_consumer_reads_the_group_coordinators_records(
     produce(server, topic, 3)
     consume_and_commit(server, topic, group, 3).close()
     read = run(
-        CONSUMER, "--topic", "__consumer_offsets", "--from-beginning", "--timeout-ms", "3000", "--formatter",
+        CONSUMER, "--topic", "__consumer_offsets", "--from-beginning", "--timeout-ms", "8000", "--formatter",
         "org.apache.kafka.tools.consumer.OffsetsMessageFormatter",
     )  # fmt: skip
     records = [json.loads(record) for record in read.out.replace("}{", "}\n{").splitlines()]

@@ -20,7 +20,7 @@ from kohort.protocol.messages.metadata import MetadataResponse
 from kohort.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from kohort.protocol.records.rows import encode_rows
 from tests.client.consuming.support import take, values
-from tests.client.support.running import run
+from tests.client.support.running import run, until
 from tests.client.support.scripted_broker import Asked, ScriptedBroker
 
 T0 = TopicPartition("t", 0)
@@ -306,6 +306,7 @@ def test_the_next_answer_is_fetched_while_the_user_works_and_no_more_than_allowe
             log.per_answer = 2
             async for record in consumer:
                 if record.offset == 0:
+                    await until(lambda: len(log.asked) >= 2)
                     await asyncio.sleep(0.1)
                     assert [offset for _, offset, _ in log.asked] == [0, 2]  # one in hands, one queued
                 if record.offset == 399:

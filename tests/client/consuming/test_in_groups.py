@@ -404,6 +404,6 @@ def test_closing_ends_though_the_broker_is_gone() -> None:
             assert values(await take(consumer, 3)) == numbers(3)
         began = asyncio.get_running_loop().time()
         await consumer.close(timeout_ms=600)
-        assert asyncio.get_running_loop().time() - began < 2
+        assert asyncio.get_running_loop().time() - began < 10
 
     run(test())

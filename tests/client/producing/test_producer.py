@@ -113,11 +113,11 @@ def test_serializers_and_what_is_not_bytes() -> None:
 def test_what_cannot_be_sent_is_said_at_once() -> None:
     async def body() -> None:
         async with Broker({"auto.create.topics.enable": "false"}) as broker:
-            async with Producer(broker.bootstrap_servers, max_block_ms=300, max_request_size=10_000) as producer:
+            async with Producer(broker.bootstrap_servers, max_block_ms=3000, max_request_size=10_000) as producer:
                 await create(producer, "t", 2)
                 with pytest.raises(KafkaError, match=r"MESSAGE_TOO_LARGE.*max_request_size=10000"):
                     await producer.send("t", bytes(10_000))
-                with pytest.raises(KafkaError, match=r"UNKNOWN_TOPIC_OR_PARTITION.*max_block_ms=300"):
+                with pytest.raises(KafkaError, match=r"UNKNOWN_TOPIC_OR_PARTITION.*max_block_ms=3000"):
                     await producer.send("nowhere", b"")
                 with pytest.raises(ValueError, match="has 2 partitions, so there is none with number 2"):
                     await producer.send("t", b"", partition=2)
@@ -150,7 +150,7 @@ def test_what_a_topic_refuses_is_split_and_then_fails_clearly() -> None:
 def test_memory_is_bounded_and_waiting_for_it_ends() -> None:
     async def body() -> None:
         async with Broker() as broker:
-            small = Producer(broker.bootstrap_servers, buffer_memory=20_000, max_block_ms=300, linger_ms=60_000)
+            small = Producer(broker.bootstrap_servers, buffer_memory=20_000, max_block_ms=3000, linger_ms=60_000)
             async with small as producer:
                 most = 0
                 for _ in range(300):
@@ -162,7 +162,7 @@ def test_memory_is_bounded_and_waiting_for_it_ends() -> None:
                 for lane in producer._intake.sender._lanes.values():
                     assert lane.task is not None
                     lane.task.cancel()
-                with pytest.raises(RequestTimeoutError, match="buffer_memory=20000 was full for max_block_ms=300"):
+                with pytest.raises(RequestTimeoutError, match="buffer_memory=20000 was full for max_block_ms=3000"):
                     for _ in range(30):
                         await producer.send("t", bytes(1000))
                 with pytest.raises(NotDeliveredError, match="still on their way after timeout_ms=50") as flushed:

@@ -372,7 +372,7 @@ class Group:
     @property
     def config(self) -> ClientConfig:
         quick = {"retry_backoff_ms": 10, "retry_backoff_max_ms": 20, "reconnect_backoff_ms": 10}
-        return ClientConfig(bootstrap_servers=self.server.address, request_timeout_ms=300, **quick)
+        return ClientConfig(bootstrap_servers=self.server.address, request_timeout_ms=2000, **quick)
 
 
 def refuse(code: ErrorCode) -> Callable[[Asked], Response]:

@@ -18,7 +18,7 @@ class Options(NamedTuple):
     strategy: str = "range"
     protocol: str = "classic"
     instance: str | None = None
-    session_timeout: int = 2000  # ms
+    session_timeout: int = 6000  # ms
     target: str = ""
     transactional_id: str = ""
 
