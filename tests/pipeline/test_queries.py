@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import urllib.error
 import urllib.request
@@ -13,11 +12,10 @@ from urllib.parse import quote
 import confluent_kafka
 from pyspark.sql import SparkSession
 
-from kohort.client.admin import Admin
 from kohort.spark import StreamsApp, avg, count, max_, window
 from kohort.testing.broker import Broker
 
-from .applications import Heard, members_of, run
+from .applications import Heard, create_topics, members_of, run
 
 FLIGHTS = 300
 SCHEMA = "carrier STRING, origin STRING, dep_delay DOUBLE, time_hour TIMESTAMP"
@@ -27,7 +25,7 @@ def test_queries_answer_what_the_changelogs_say(
     spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path
 ) -> None:
     servers = kohort_fresh_broker.bootstrap_servers
-    asyncio.run(_topics(servers))
+    create_topics(servers, "flights", "airlines")
     _produce(servers)
     app = StreamsApp("asked", bootstrap_servers=servers, state_dir=tmp_path, application_server="127.0.0.1:0")
     flights = app.stream("flights", schema=SCHEMA, key="carrier", event_time="time_hour")
@@ -90,12 +88,6 @@ def _get(url: str) -> Any:
         return json.load(error)
     except OSError:
         return {}  # it doesn't listen yet
-
-
-async def _topics(servers: str) -> None:
-    async with Admin(servers) as admin:
-        await admin.topics.create("flights", partitions=2)
-        await admin.topics.create("airlines", partitions=2)
 
 
 def _produce(servers: str) -> None:

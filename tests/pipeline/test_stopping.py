@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from kohort.client.admin import Admin
 from kohort.client.producer import Producer
 from kohort.spark import StreamsApp
 from kohort.spark.running.listener import EpochDone, QuietListener, TasksNow
 from kohort.testing.broker import Broker
 
-from .applications import members_of
+from .applications import create_topics, members_of
 
 
 class _Heard(QuietListener):
@@ -37,7 +36,7 @@ def test_stop_ends_a_run_and_none_that_comes_after(
     spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     servers = kohort_fresh_broker.bootstrap_servers
-    asyncio.run(_topics(servers))
+    create_topics(servers, "in", "out")
     app = StreamsApp("app", bootstrap_servers=servers, state_dir=tmp_path, application_server="127.0.0.1:0")
     app.stream("in", schema="n BIGINT").to("out")
 
@@ -72,12 +71,6 @@ def _started(app: StreamsApp, spark: SparkSession, *, progress: bool) -> tuple[_
     thread = threading.Thread(target=app.run, args=(spark,), kwargs={"listeners": [heard], "progress": progress})
     thread.start()
     return heard, thread
-
-
-async def _topics(servers: str) -> None:
-    async with Admin(servers) as admin:
-        for name in ("in", "out"):
-            await admin.topics.create(name, partitions=2)
 
 
 async def _send(servers: str) -> None:

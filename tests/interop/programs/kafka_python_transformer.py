@@ -97,7 +97,7 @@ while not terminated:
     signal.alarm(PATIENCE_S)
     try:
         if producer is None:
-            producer: KafkaProducer | None = new_producer()
+            producer = new_producer()
             if committed := rewind():  # by the producer before, perhaps, which couldn't say so
                 say("committed", offsets=committed)
         elif found:

@@ -108,9 +108,8 @@ def _interrupt(asks: Callable[[], object]) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(
-            signal.SIGINT, signal.default_int_handler if before is None else before
-        )  # None: it isn't Python's
+        # None: the handler before wasn't Python's.
+        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
 
 
 def _run_loop(run: _Running) -> None:
