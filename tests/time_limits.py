@@ -142,6 +142,7 @@ class _Nets:
 
     def take_in(self) -> None:
         self._thread.cancel()
+        self._thread.join()  # tests count threads
         faulthandler.cancel_dump_traceback_later()
 
     def strike(self, *_: object) -> None:
