@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial, reduce
 from operator import or_
-from typing import Literal
+from typing import Final, Literal
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -33,6 +33,7 @@ from kohort.spark.jobs.terminals import (
     to_topic,
 )
 from kohort.spark.jobs.wire import column, from_wire, wire_schema
+from kohort.spark.program.carrying import transformed
 from kohort.spark.program.compiled import (
     Aggregate,
     Branch,
@@ -54,6 +55,8 @@ from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.policies import DeadLetter, Drop, ErrorPolicy
 
 _JOINED = "_joined_"
+HIDDEN: Final = frozenset({TIMESTAMP})
+"""Columns that go with rows without the user's functions seeing them."""
 
 
 class Plans:
@@ -142,13 +145,7 @@ class Plans:
             schema = read.source.schema if isinstance(read, TopicInput) else read.schema
             event_time = read.source.event_time if isinstance(read, TopicInput) else read.event_time
             branch = self._part.branches[number]
-            try:
-                self._flows[number] = _Flow(self._spark, schema, branch, timestamps=event_time is None)
-            except Exception:
-                # A function of the user's may count on the columns that it knows of. Its rows do without `_timestamp`.
-                if event_time is not None:
-                    raise
-                self._flows[number] = _Flow(self._spark, schema, branch, timestamps=False)
+            self._flows[number] = _Flow(self._spark, schema, branch, timestamps=event_time is None)
         return self._flows[number]
 
     def _used(self) -> frozenset[str]:
@@ -251,9 +248,9 @@ def _used_by_end(rows: DataFrame, branch: Branch) -> DataFrame:
 
 
 def _transformed(rows: DataFrame, piece: Sequence[Transform]) -> DataFrame:
-    """Rows after the user's functions. `_timestamp` goes with them where they let it."""
+    """Rows after the user's functions, which see no `_timestamp`."""
     for step in piece:
-        rows = step.function(rows)
+        rows = transformed(rows, step.function, HIDDEN)
     return rows
 
 
@@ -291,8 +288,9 @@ def _own(timestamps: bool) -> list[tuple[str, T.DataType]]:
 def _demand_partition(rows: DataFrame, what: str) -> None:
     if PARTITION not in rows.columns:
         raise ProgramError(
-            f"a transform before {what} drops the column {PARTITION}, which says where a row belongs: "
-            f"keep it, or say .repartition(…) after the transform"
+            f"a transform before {what} loses the column {PARTITION}, which says where a row belongs: it goes with "
+            f"rows through select, where, explode, joins and UDFs, but not through mapInPandas, mapInArrow or a union "
+            f"with other rows. Keep it there, or say .repartition(…) after the transform"
         )
 
 

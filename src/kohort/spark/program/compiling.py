@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from kohort.spark.program.aggregating import Keyed, aggregate_spec, group_types
 from kohort.spark.program.analysis import called, empty, explained, identities, over_several_rows
+from kohort.spark.program.carrying import carried
 from kohort.spark.program.compiled import (
     PARTITION,
     Aggregate,
@@ -214,6 +215,7 @@ class _Compiler:
         made = called(where, step.function, flow.frame)
         if several := over_several_rows(made, flow.frame):
             raise ProgramError(f"{where}: {several}; a transform treats each row by itself")
+        made = carried(made, flow.frame, [PARTITION])
         before, after = identities(flow.frame), identities(made)
         gone = [name for name in (*flow.key, PARTITION) if name not in before or before[name] != after.get(name)]
         schema = made.schema
