@@ -21,7 +21,7 @@ from kohort.spark.running.duties import Kept, duties_of
 from kohort.spark.running.rows import outgoing
 from kohort.testing.broker import Broker
 
-from ..spark.jobs.windowed import MINUTE, counted
+from ..spark.jobs.windowed import GRACE, MINUTE, SIZE, SLIDE, counted, walk
 from .applications import create_topics, producer, read, run_in_steps
 from .test_jobs import PARTITIONS, Stage, moved_to
 
@@ -65,8 +65,7 @@ def test_a_record_is_late_by_those_before_it(
 
 # Any epochs ----------------------------------------------------------------------------------------------------------
 
-START = 1_357_016_400_000  # 2013-01-01T05:00:00Z
-SIZE, SLIDE, GRACE, RETENTION = 10 * MINUTE, 4 * MINUTE, 5 * MINUTE, 20 * MINUTE
+RETENTION = 20 * MINUTE
 
 
 class Epochs:
@@ -137,14 +136,7 @@ def test_results_are_the_same_in_any_epochs(stage: Stage, way: str, slide: int, 
     """As if each record had been taken by itself, by the task that first has it in a window."""
     draw = random.Random(f"{way} {slide} {emit}")
     partitions = PARTITIONS if way == "in place" else 1
-    records: list[list[tuple[str, int]]] = []
-    for partition in range(partitions):
-        walk = START
-        records.append([])
-        for _ in range(60):
-            walk += draw.randrange(4 * MINUTE)
-            back = draw.choice((0, 0, 10, 40))
-            records[-1].append((f"{draw.choice('abc')}{partition}", walk - draw.randrange(back + 1) * MINUTE))
+    records = [walk(f"{emit} {at}", [f"{name}{at}" for name in "abc"]) for at in range(partitions)]
     tasks = records
     if way.startswith("as rows"):
         tasks = [[each for each in records[0] if moved_to(each[0].encode()) == at] for at in range(PARTITIONS)]

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
-
-from hypothesis import strategies as st
 
 MINUTE = 60_000
+START = 1_357_016_400_000  # 2013-01-01T05:00:00Z
+SIZE, SLIDE, GRACE = 10 * MINUTE, 4 * MINUTE, 5 * MINUTE
+
+
+def walk(seed: str, keys: Sequence[str], length: int = 60) -> list[tuple[str, int]]:
+    """Records (key, time) of one partition, in the order of their offsets; some go back in time."""
+    draw = random.Random(seed)
+    now, records = START, []
+    for _ in range(length):
+        now += draw.randrange(4 * MINUTE)
+        back = draw.choice((0, 0, 10, 40))
+        records.append((draw.choice(keys), now - draw.randrange(back + 1) * MINUTE))
+    return records
 
 
 def stream_times(times: Iterable[int | None], before: int | None = None) -> list[int | None]:
@@ -40,13 +51,3 @@ def counted(
             else:
                 counts[key, start] += 1
     return counts, late
-
-
-def cuts(length: int) -> st.SearchStrategy[list[tuple[int, int]]]:
-    """Ways to divide so many records into epochs: from, up to."""
-    return st.sets(st.integers(1, max(length - 1, 1))).map(lambda at: _pieces(sorted(at), length))
-
-
-def _pieces(at: Sequence[int], length: int) -> list[tuple[int, int]]:
-    bounds = [0, *(each for each in at if each < length), length]
-    return list(pairwise(bounds))
