@@ -362,7 +362,7 @@ class _Compiler:
             raise ProgramError(
                 f"{where}: the window has a grace, which goes by the stream time at which a row was read, and a "
                 f"transform before it loses that: it goes with rows through select, where, explode, joins and UDFs, "
-                f"but not through mapInPandas, mapInArrow or a union with other rows. Say .repartition(…) after it"
+                f"but not through mapInPandas, mapInArrow, unpivot or a union. Say .repartition(…) after it"
             )
 
     @staticmethod
