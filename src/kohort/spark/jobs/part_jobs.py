@@ -12,10 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kohort.client.config import ClientConfig
 from kohort.spark.jobs.errors import BadRecordError
+from kohort.spark.jobs.made import in_order, taken
 from kohort.spark.jobs.plans import Plans
 from kohort.spark.jobs.reuse import is_reusable, shuffle_into
 from kohort.spark.jobs.stages.common import READING, Place
-from kohort.spark.jobs.work import DEAD_SCHEMA, ROWS_SCHEMA, Emitted, Read, Work
+from kohort.spark.jobs.work import DEAD_SCHEMA, NO_KEY, Emitted, Read, Work
 from kohort.spark.line.client import Line
 from kohort.spark.line.messages import ReportRequest
 from kohort.spark.line.server import LineServer
@@ -75,7 +76,8 @@ class PartJobs:
         read = _summed(reports)
         if isinstance(self._part.input, TopicInput):
             _judge(read, self._part.input.source.on_error)
-        return Emitted(rows, read)
+        ends = [branch.terminal for branch in self._part.branches]
+        return Emitted({number: in_order(taken(made, ends[number], read)) for number, made in rows.items()}, read)
 
     def run_table(self, table: TableStore, work: Work) -> Emitted:
         """An epoch of a table's topic: rows of its store in `rows[0]`, the last of each key.
@@ -89,8 +91,8 @@ class PartJobs:
         rows, reports = self._run(lane, work, 1, lambda _, place: self._plans.table(table, place))
         read = _summed(reports)
         _judge(read, table.source.on_error)
-        keyed = rows[0].filter(rows[0]["key"].is_valid())
-        read.dropped += rows[0].num_rows - keyed.num_rows
+        keyed = in_order(rows[0].filter(rows[0]["key"].is_valid()))
+        read.drop(NO_KEY, rows[0].num_rows - keyed.num_rows)
         return Emitted({0: last_of_each_key(keyed)}, read)
 
     def cancel(self) -> None:
@@ -108,7 +110,7 @@ class PartJobs:
             rows = {}
             for number in range(branches):
                 frame = self._plan(lane, number, splits, build)
-                rows[number] = frame.toArrow().cast(ROWS_SCHEMA)
+                rows[number] = frame.toArrow()
         finally:
             reports = self._server.take_reports(lane, run)
         return rows, reports
@@ -152,14 +154,14 @@ def _summed(reports: list[tuple[ReportRequest, pa.RecordBatch | None]]) -> Read:
     readers = [report.branch for report, _ in reports if report.stage == READING]
     for report, records in reports:
         read.late += report.late
-        if report.stage != READING:
-            read.dropped += report.dropped
+        if report.stage == READING and report.branch != min(readers):
             continue
-        if report.branch != min(readers):
+        for reason, count in report.reasons.items():
+            read.drop(reason, count)
+        if report.stage != READING:
             continue
         read.records += report.records
         read.bytes += report.bytes
-        read.dropped += report.dropped
         for partition, time in report.max_times.items():
             read.max_times[partition] = max(time, read.max_times.get(partition, time))
         if records is not None:
