@@ -1,0 +1,86 @@
+"""Partials that come after their window is closed where they are merged: which ones, whatever the epochs are."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from unittest import mock
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kohort.client.config import ClientConfig
+from kohort.spark import reading
+from kohort.spark.jobs.made import in_order
+from kohort.spark.jobs.stages.common import KEY, RECORDS, STREAM_TIME
+from kohort.spark.jobs.stages.priors import Priors, partials_stage
+from kohort.spark.jobs.work import ROWS_SCHEMA, OffsetRange
+from kohort.spark.running.closing import window_text
+from tests.spark.jobs.fakes import FakeLine, FakeReader, splits
+from tests.spark.jobs.windowed import GRACE, MINUTE, SIZE, SLIDE, stream_times, windows_at
+
+CLOSING = Priors("s", pa.schema([pa.field("n", pa.int64())]), SIZE + GRACE)
+MINUTES = st.lists(st.integers(0, 60), min_size=1, max_size=24)
+CUTS = st.sets(st.integers(1, 40), max_size=6)
+
+Partial = tuple[int, int]
+"""The window's start, and the greatest time of its rows."""
+
+
+def merged(partials: Sequence[Partial], cuts: set[int]) -> tuple[list[str], int]:
+    """Which partials are merged if epochs end there, and how many come late."""
+    log = [
+        (0, offset, time, b'{"window":"%s"}' % window_text(start).encode(), b'{"records":1,"state":{"n":1}}')
+        for offset, (start, time) in enumerate(partials)
+    ]
+    line = FakeLine()
+    kept: list[str] = []
+    late = 0
+    bounds = [0, *sorted(cuts), len(log) + 40]
+    stage = partials_stage(line.place, ClientConfig(bootstrap_servers="127.0.0.1:1"), CLOSING)
+    with mock.patch.object(reading, "shared", lambda servers: FakeReader(log), create=True):
+        for start, end in itertools.pairwise(bounds):
+            line.ranges = (OffsetRange("t", 0, start, end),)
+            kept += [row[KEY] for batch in stage(splits(0)) for row in batch.to_pylist() if row[RECORDS]]
+            read = line.reports["rows"]
+            late += read.late
+            for time in read.max_times.values():
+                line.stream_times = {0: max(time, line.stream_times.get(0, time))}
+    return kept, late
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 9)), max_size=20), CUTS)
+def test_the_same_ones_are_late_in_any_epochs(drawn: list[tuple[int, int]], cuts: set[int]) -> None:
+    """Those whose window was over at the greatest time that was sent before."""
+    partials = [(slot * SLIDE, slot * SLIDE + minute * MINUTE) for slot, minute in drawn]
+    now = stream_times(time for _, time in partials)
+    wanted = [
+        start for (start, _), at in zip(partials, now, strict=True) if at is not None and start + SIZE + GRACE > at
+    ]
+    kept, late = merged(partials, cuts)
+    assert [json.loads(key)["window"] for key in kept] == [window_text(start) for start in wanted]
+    assert late == len(partials) - len(wanted)
+
+
+@given(MINUTES, CUTS, CUTS)
+def test_none_of_one_partition_is_late(minutes: list[int], cuts: set[int], later_cuts: set[int]) -> None:
+    """What a task took in time it sends before anything that closes its window, whatever its epochs and the next's."""
+    times = [minute * MINUTE for minute in minutes]
+    now = stream_times(times)
+    sent: list[Partial] = []
+    bounds = [0, *sorted(cut for cut in cuts if cut < len(times)), len(times)]
+    for first, end in itertools.pairwise(bounds):
+        found: dict[int, int] = {}
+        for time, at in zip(times[first:end], now[first:end], strict=True):
+            for start in windows_at(time, SIZE, SLIDE):
+                if at is not None and start + SIZE + GRACE > at:
+                    found[start] = max(time, found.get(start, time))
+        made = pa.Table.from_pylist(
+            [{"value": b"%d" % start, "timestamp": at} for start, at in found.items()], ROWS_SCHEMA
+        )
+        ready = in_order(made.append_column(STREAM_TIME, made["timestamp"]))
+        sent += [(int(row["value"]), row["timestamp"]) for row in ready.to_pylist()]
+    kept, late = merged(sent, later_cuts)
+    assert (len(kept), late) == (len(sent), 0)
