@@ -11,7 +11,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 unexport PYTHONDONTWRITEBYTECODE
 
 BENCHES := bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client bench-pipeline
-.PHONY: help setup demo tour test test-long lint types format bench $(BENCHES) simulate availability chaos scale cluster clean
+.PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -108,6 +108,10 @@ scale: $(READY) ## The pipeline scaled from one instance to three and back, with
 cluster: $(READY) ## The pipeline on a Spark standalone cluster of two workers
 	@$(TOOLS) java
 	@$(BIN)/python -m tests.chaos.cluster
+
+# A part of it: make test-fresh FRESH="--systems trixie --runs test --tests tests/client"
+test-fresh: $(READY) ## make demo and make test in empty roots of Debian 12 and 13; an hour (needs root)
+	@$(BIN)/python -m tests.fresh $(FRESH)
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
