@@ -11,7 +11,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 unexport PYTHONDONTWRITEBYTECODE
 
 BENCHES := bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client bench-pipeline
-.PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster clean
+.PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster dist smoke clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -113,5 +113,12 @@ cluster: $(READY) ## The pipeline on a Spark standalone cluster of two workers
 test-fresh: $(READY) ## make demo and make test in empty roots of Debian 12 and 13; an hour (needs root)
 	@$(BIN)/python -m tests.fresh $(FRESH)
 
+dist: $(READY) ## What is uploaded, in dist/: an sdist and a wheel, checked and installed once
+	@scripts/dist $(BIN)/python
+
+smoke: $(READY) ## Every target in small, so that none rots
+	@$(TOOLS) java kcat maven
+	@$(BIN)/python -m tests.smoke $(SMOKE)
+
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .cache dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

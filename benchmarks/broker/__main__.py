@@ -33,6 +33,7 @@ from benchmarks.broker.measures import ALL, table
 from benchmarks.broker.peers import Peer
 from benchmarks.broker.process import resident_mebibytes, run_on
 from benchmarks.broker.profiler import Profiler, Watch, no_profiler
+from tests.tools import KCAT, MAVEN, need
 
 SERVER_CORE, GENERATOR_CORE = 0, 1
 STARTS = 3
@@ -171,6 +172,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the load, one round: for CI")
     parser.add_argument("--profile", action="store_true", help="show where Kohort's time goes (needs py-spy)")
     options = parser.parse_args()
+    need(KCAT, MAVEN)
     console = Console(width=None if Console().is_terminal else 140)
     profiler = Profiler() if options.profile else None
     with tempfile.TemporaryDirectory(prefix="kohort-bench-") as directory:

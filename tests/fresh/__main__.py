@@ -86,7 +86,7 @@ def carry_out(
         if user != "root":
             # Without it there is no pip, and a user can't get it: the sentence that says so is kept in the log.
             root.run("cd kohort && make test", user)
-            root.must("apt-get update -qq && apt-get install -y -qq --no-install-recommends python3-venv >/dev/null")
+            root.must(f"cd {root.home(user)}/kohort && scripts/install 'the venv module of python3' python3-venv")
         full = command + (f" TESTS={shlex.quote(tests)}" if command == "make test" and tests else "")
         started = time.monotonic()
         code = root.run(f"cd kohort && exec {full}", user)

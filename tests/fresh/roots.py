@@ -95,9 +95,9 @@ class Root:
         self.directory.parent.mkdir(parents=True, exist_ok=True)
         made = base(self.release, self.machine, self.log)
         subprocess.run(["cp", "-a", "--reflink=auto", made, self.directory], check=True)
+        self.must(f"useradd --create-home --shell /bin/sh {self.USER}")
         self.machine.give(self.directory, self.release.codename, [self.home("root"), self.home(self.USER)])
         self.must("update-ca-certificates")
-        self.must(f"useradd --shell /bin/sh {self.USER} && chown -R {self.USER}: {self.home(self.USER)}")
 
     def home(self, user: str) -> Path:
         """A user's directory."""
@@ -126,10 +126,11 @@ class Root:
         environment = {**self.machine.environment, "HOME": home, "USER": user, "PATH": PATH}
         variables = [f"{name}={value}" for name, value in environment.items()]
         inside = ["/usr/bin/env", "-i", *variables, "/bin/sh", "-c", f"cd; {script}"]
+        # The shell stays, as the first process of its own: another user's wouldn't be killed together with us.
         enter = (
-            f"mkdir -p {here}{home} && mount --rbind /dev {here}/dev && mount --rbind /sys {here}/sys && "
+            f"mount --rbind /dev {here}/dev && mount --rbind /sys {here}/sys && "
             f"mount -t proc proc {here}/proc && "
-            f"exec {shlex.join(['chroot', f'--userspec={user}:', str(self.directory), *inside])}"
+            f"{shlex.join(['chroot', f'--userspec={user}:', str(self.directory), *inside])}; exit $?"
         )
         return run([*ALONE, "/bin/sh", "-c", enter], self.log, {"PATH": PATH})
 
