@@ -36,13 +36,13 @@ WORKERS ?= $(shell expr $$(nproc) \* 2)
 TESTS ?= tests
 WITH_SPARK = $(filter tests/pipeline%,$(TESTS:tests=tests tests/pipeline))
 WITHOUT_SPARK = $(filter-out tests/pipeline%,$(TESTS))
-# What ran, and what was left out for a missing program, is counted over both runs: $(1) chooses tests.
+# What ran, and what was left out for a missing program, is counted over both runs. $(1) chooses tests.
 define run_tests
 	@rm -rf .cache/test
 	@$(TOOLS) java kcat maven
 	@scripts/each "$(BIN)/python -m tests.kernels" \
-	$(if $(WITHOUT_SPARK),"$(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore tests/pipeline $(1) --junit-xml .cache/test/all.xml $(WITHOUT_SPARK)") \
-	$(if $(WITH_SPARK),"$(BIN)/pytest $(1) --junit-xml .cache/test/pipeline.xml $(WITH_SPARK)") \
+	$(if $(WITHOUT_SPARK),"$(BIN)/pytest -rfE -n $(WORKERS) --dist worksteal --ignore tests/pipeline $(1) --junit-xml .cache/test/all.xml $(WITHOUT_SPARK)") \
+	$(if $(WITH_SPARK),"$(BIN)/pytest -rfE $(1) --junit-xml .cache/test/pipeline.xml $(WITH_SPARK)") \
 	"$(BIN)/python -m tests.left_out .cache/test/*.xml"
 endef
 

@@ -35,7 +35,7 @@ WORK: Final = REPOSITORY / ".cache" / "fresh"
 GIGABYTES: Final = 10
 """That a run may need."""
 RUNS: Final = {"demo": ("make demo", "root"), "test": ("make test", "root"), "user": ("make test", Root.USER)}
-TABLE_OF_MISSING: Final = re.compile(r"^ *Tests that were left out\n(?:[┏┃┡│└├╇].*\n)+", re.MULTILINE)
+TABLE_OF_MISSING: Final = re.compile(r"^ *Tests that were left out *\n(?:[┏┃┡│└├╇].*\n)+", re.MULTILINE)
 
 
 @dataclass(frozen=True)

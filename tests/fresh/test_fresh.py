@@ -76,7 +76,7 @@ def test_without_root_a_sentence_says_so(tmp_path: Path) -> None:
 
 
 def test_the_table_of_what_was_left_out_is_found_in_a_log() -> None:
-    table = "    Tests that were left out\n┏━━┓\n┃ x┃\n┡━━┩\n│ 1│\n└──┘\n"
+    table = "    Tests that were left out   \n┏━━┓\n┃ x┃\n┡━━┩\n│ 1│\n└──┘\n"
     found = TABLE_OF_MISSING.search(f"before\n{table}3 tests passed\n")
     assert found and found[0] == table
 
