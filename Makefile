@@ -64,41 +64,44 @@ format: $(READY) ## Format and sort imports
 
 FIRST ?= 1000
 SEEDS ?= 1000
+LARGE ?= large
 simulate: $(READY) ## More seeds of the simulation, and a large one: make simulate FIRST=1000 SEEDS=5000
 	@scripts/each "$(BIN)/python -m tests.simulation --first $(FIRST) --seeds $(SEEDS)" \
-	"$(BIN)/python -m tests.simulation --first $(FIRST) --seeds 1 --size large"
+	"$(BIN)/python -m tests.simulation --first $(FIRST) --seeds 1 --size $(LARGE)"
 
 availability: $(READY) ## Availability of stateful tasks over a rolling restart and a scale-out, simulated
 	@$(BIN)/python -m tests.simulation --availability
 
+# In small: make bench BENCH=--quick
 bench: ## All benchmarks
 	@$(MAKE) --no-print-directory --keep-going $(BENCHES)
 
 bench-wire: $(READY) ## Messages and record batches, beside kio
-	@$(BIN)/python benchmarks/wire.py
+	@$(BIN)/python benchmarks/wire.py $(BENCH)
 
 bench-startup: $(READY) ## How long the command takes to start
-	@$(BIN)/python benchmarks/startup.py
+	@$(BIN)/python benchmarks/startup.py $(BENCH)
 
-bench-broker: $(READY) ## The broker beside Apache Kafka (needs Java and Maven)
-	@$(BIN)/python -m benchmarks.broker
+bench-broker: $(READY) ## The broker beside Apache Kafka (needs kcat and Maven with a JDK)
+	@$(BIN)/python -m benchmarks.broker $(BENCH)
 
-bench-placement: $(READY) ## Placement beside Kafka's StickyTaskAssignor (needs Java and Maven)
-	@$(BIN)/python -m benchmarks.placement
+bench-placement: $(READY) ## Placement beside Kafka's StickyTaskAssignor (needs Maven with a JDK)
+	@$(BIN)/python -m benchmarks.placement $(BENCH)
 
-bench-heartbeats: $(READY) ## Heartbeats of a streams group of 1,000 members (needs Java and Maven for the peer)
-	@$(BIN)/python -m benchmarks.heartbeats
+bench-heartbeats: $(READY) ## Heartbeats of a streams group of 1,000 members (the peer needs Maven with a JDK)
+	@$(BIN)/python -m benchmarks.heartbeats $(BENCH)
 
-bench-client: $(READY) ## The client beside confluent-kafka and aiokafka (Java and Maven for Apache Kafka)
-	@$(BIN)/python -m benchmarks.client
+bench-client: $(READY) ## The client beside confluent-kafka and aiokafka (Apache Kafka needs Maven with a JDK)
+	@$(BIN)/python -m benchmarks.client $(BENCH)
 
-bench-pipeline: $(READY) ## The pipeline beside Structured Streaming, Kafka Streams and quixstreams (Java and Maven)
-	@$(BIN)/python -m benchmarks.pipeline
+bench-pipeline: $(READY) ## The pipeline beside Structured Streaming, Kafka Streams and quixstreams (needs Java; some Maven with a JDK)
+	@$(BIN)/python -m benchmarks.pipeline $(BENCH)
 
 ROUNDS ?= 20
+FAULTS ?= tests/spark/running/test_faults.py tests/spark/state
 chaos: $(READY) ## The pipeline under fire: instances killed and paused, the broker restarted: make chaos ROUNDS=20
 	@$(TOOLS) java
-	@scripts/each "KOHORT_ALL_FAULTS=1 $(BIN)/pytest -n $(WORKERS) tests/spark/running/test_faults.py tests/spark/state" \
+	@scripts/each "KOHORT_ALL_FAULTS=1 $(BIN)/pytest -n $(WORKERS) $(FAULTS)" \
 	"$(BIN)/python -m tests.chaos --rounds $(ROUNDS)"
 
 scale: $(READY) ## The pipeline scaled from one instance to three and back, with warm-ups

@@ -83,7 +83,10 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=1000, help="of the streams group, at least 100")
     parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
     parser.add_argument("--without-kafka", action="store_true", help="needs neither Java nor Maven")
+    parser.add_argument("--quick", action="store_true", help="100 members, a fifth of a second: for CI")
     options = parser.parse_args()
+    if options.quick:
+        options.members, options.seconds = 100, 0.2
     console = Console(width=None if Console().is_terminal else 120)
     if not options.without_kafka and not MAVEN.is_there():
         console.print(f"Without Apache Kafka: {MAVEN.missing}.", soft_wrap=True)

@@ -1,7 +1,7 @@
 """How long the command takes to start, beside a Python that does nothing.
 
 make bench-startup
-python benchmarks/startup.py --rounds 5
+python benchmarks/startup.py --quick
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def milliseconds(command: list[str]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python benchmarks/startup.py", description=__doc__.partition("\n")[0])
-    parser.add_argument("--rounds", type=int, default=21)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--quick", action="store_true", help="one round: for CI")
+    rounds = 1 if parser.parse_args().quick else 21
     taken: dict[str, list[float]] = {name: [] for name in COMMANDS}
     for _ in range(rounds):
         for name, command in COMMANDS.items():

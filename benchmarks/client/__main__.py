@@ -128,10 +128,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=[*WORKS, *OTHERS], default=[*WORKS, *OTHERS], metavar="WORK")
     parser.add_argument("--libraries", nargs="+", choices=LIBRARIES, default=LIBRARIES, metavar="LIBRARY")
     parser.add_argument("--idle-seconds", type=float, default=20.0)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the records, one round, 5 s of idling: for CI")
+    parser.add_argument(
+        "--quick", action="store_true", help="a hundredth of the records, one round, 1 s of idling: for CI"
+    )
     options = parser.parse_args()
     if options.quick:
-        options.records, options.rounds, options.idle_seconds = options.records // 10, 1, 5.0
+        options.records, options.rounds, options.idle_seconds = options.records // 100, 1, 1.0
     console = Console(width=None if Console().is_terminal else 140)
     chosen = options.broker or "both"
     if chosen == "kafka":

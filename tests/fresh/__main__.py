@@ -58,6 +58,11 @@ class Finding:
         complete = self.user != "root" or self.outcome is None or not self.outcome.left_out
         return self.code == 0 and complete
 
+    @property
+    def who(self) -> str:
+        """Root, or not."""
+        return "root" if self.user == "root" else "a user"
+
     def row(self) -> tuple[str, ...]:
         """Of the table."""
         minutes, seconds = divmod(round(self.seconds), 60)
@@ -66,8 +71,7 @@ class Finding:
             found = self.outcome
             counts = (f"{found.passed:,}", f"{found.failed:,}", f"{found.left_out.total():,}")
         said = "good" if self.is_good else f"exit code {self.code}" if self.code else "left tests out"
-        who = self.user if self.user == "root" else "a user"
-        return (self.title, self.python, self.command, who, f"{minutes}:{seconds:02}", *counts, said)
+        return (self.title, self.python, self.command, self.who, f"{minutes}:{seconds:02}", *counts, said)
 
 
 def carry_out(
@@ -182,7 +186,7 @@ def main() -> int:
             console.print(table(findings))
             for finding in findings:
                 if finding.missing:
-                    console.print(f"\n{finding.title}, {finding.user}, without root:")
+                    console.print(f"\n{finding.title}, {finding.command} as {finding.who}:")
                     console.print(finding.missing, markup=False, highlight=False)
     return 0 if all(finding.is_good for finding in findings) else 1
 

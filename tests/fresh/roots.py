@@ -128,7 +128,7 @@ class Root:
         inside = ["/usr/bin/env", "-i", *variables, "/bin/sh", "-c", f"cd; {script}"]
         # The shell stays, as the first process of its own: another user's wouldn't be killed together with us.
         enter = (
-            f"mount --rbind /dev {here}/dev && mount --rbind /sys {here}/sys && "
+            f"mount --bind {here} {here} && mount --rbind /dev {here}/dev && mount --rbind /sys {here}/sys && "
             f"mount -t proc proc {here}/proc && "
             f"{shlex.join(['chroot', f'--userspec={user}:', str(self.directory), *inside])}; exit $?"
         )

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -84,8 +85,8 @@ def test_the_table_of_what_was_left_out_is_found_in_a_log() -> None:
 @pytest.mark.skipif(os.geteuid() != 0 or not can_mount(), reason="a process can have mounts of its own only for root")
 def test_what_runs_in_a_root_ends_with_us(tmp_path: Path) -> None:
     """Also another user's: a change of the user takes the parent's death signal away."""
-    pid = tmp_path / "pid"
-    inside = f"setpriv --reuid=1000 --clear-groups sleep 600 & echo $! > {pid}; wait"
+    sleep = f"sleep 600.{os.getpid()}"
+    inside = f"setpriv --reuid=1000 --clear-groups {sleep}; exit $?"
     script = f"""
         import sys
         from pathlib import Path
@@ -93,13 +94,16 @@ def test_what_runs_in_a_root_ends_with_us(tmp_path: Path) -> None:
         run([*ALONE, "sh", "-c", {inside!r}], Path({str(tmp_path / "log")!r}), {{"PATH": "/usr/bin:/bin"}})
     """
     runner = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], cwd=ROOT)
-    eventually(lambda: pid.exists() and pid.read_text(), what="it runs")
-    before = sleepers()
+    eventually(lambda: running(sleep), what="it runs")
     runner.send_signal(signal.SIGKILL)
     runner.wait()
-    eventually(lambda: len(sleepers()) < len(before), what="it has ended")
+    eventually(lambda: not running(sleep), what="it has ended")
 
 
-def sleepers() -> list[str]:
-    found = subprocess.run(["pgrep", "-fx", "sleep 600"], capture_output=True, text=True, check=False)
-    return found.stdout.split()
+def running(command: str) -> bool:
+    """Whether a process has this command line."""
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has just ended
+            if file.read_text().rstrip("\0").split("\0") == command.split():
+                return True
+    return False
