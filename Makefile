@@ -65,9 +65,10 @@ format: $(READY) ## Format and sort imports
 FIRST ?= 1000
 SEEDS ?= 1000
 LARGE ?= large
+KIND ?= all
 simulate: $(READY) ## More seeds of the simulation, and a large one: make simulate FIRST=1000 SEEDS=5000
-	@scripts/each "$(BIN)/python -m tests.simulation --first $(FIRST) --seeds $(SEEDS)" \
-	"$(BIN)/python -m tests.simulation --first $(FIRST) --seeds 1 --size $(LARGE)"
+	@scripts/each "$(BIN)/python -m tests.simulation --first $(FIRST) --seeds $(SEEDS) --kind $(KIND)" \
+	"$(BIN)/python -m tests.simulation --first $(FIRST) --seeds 1 --size $(LARGE) --kind $(KIND)"
 
 availability: $(READY) ## Availability of stateful tasks over a rolling restart and a scale-out, simulated
 	@$(BIN)/python -m tests.simulation --availability

@@ -34,13 +34,14 @@ class RootError(Exception):
 
 @dataclass(frozen=True)
 class Release:
-    """Of Debian."""
+    """Of Debian, and the Python that it has."""
 
     codename: str
     title: str
+    python: str
 
 
-RELEASES: Final = (Release("bookworm", "Debian 12"), Release("trixie", "Debian 13"))
+RELEASES: Final = (Release("bookworm", "Debian 12", "3.11"), Release("trixie", "Debian 13", "3.13"))
 
 
 def cache() -> Path:

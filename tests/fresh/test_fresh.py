@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import textwrap
+import tomllib
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 
 from tests.fresh.__main__ import TABLE_OF_MISSING, can_mount
 from tests.fresh.machine import Machine, MirrorError, apt_settings, as_ini, copy, mirror_of, paths, pip_settings
+from tests.fresh.roots import RELEASES
 from tests.interop.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -60,6 +63,12 @@ def test_files_that_settings_name_are_copied_where_they_are_not(tmp_path: Path) 
     (tmp_path / "root/ca.pem").write_text("theirs")
     copy(tmp_path / "ca.pem", tmp_path / "root/ca.pem")
     assert (tmp_path / "root/ca.pem").read_text() == "theirs"
+
+
+def test_the_pythons_that_are_named_are_those_that_are_tested() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = [each.rpartition(" ")[2] for each in project["classifiers"] if re.search(r":: Python :: 3\.", each)]
+    assert named == [release.python for release in RELEASES]
 
 
 def test_without_root_a_sentence_says_so(tmp_path: Path) -> None:
