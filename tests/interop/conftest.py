@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from tests.tools import MAVEN
+
 from .clients import CLIENTS, LIBRARIES, Client
-from .java import build
 from .members import Members
 from .newest_kafka import NewestKafka, running
 from .servers import Server, new_server
@@ -46,7 +47,7 @@ def server(session_server: Server, request: pytest.FixtureRequest) -> Server:
 @pytest.fixture(scope="session")
 def newest_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewestKafka]:
     """Apache Kafka's newest release, with groups of all types."""
-    build.require_java()
+    MAVEN.require()
     with running(NewestKafka(tmp_path_factory.mktemp("newest-kafka") / "node")) as node:
         yield node
 
