@@ -675,7 +675,7 @@ def test_state_of_any_type_goes_through_a_store(stage: Stage) -> None:
     rows = rows.select(*[column(each.name).cast(each.dataType).alias(each.name) for each in schema], F.lit(0))
     combined = partials(rows.toDF(*schema.names, "_partition"), spec, "_partition")
     wired = combined.select(
-        *["_partition", "_key", "_timestamp", "_records"],
+        *["_partition", "_key", "_time", "_records"],
         *[
             to_wire(column(name), kind).alias(state_column(number))
             for number, (name, kind) in enumerate(spec.state_columns)

@@ -49,7 +49,7 @@ def to_rows(rows: DataFrame, end: ToRows) -> DataFrame:
 
 
 def partials(rows: DataFrame, spec: AggregateSpec, *more: str) -> DataFrame:
-    """Rows combined by key: `more` columns, `_key`, `_timestamp`, `_records`, the state columns in their own types."""
+    """Rows combined by key: `more` columns, `_key`, `_time`, `_records`, the state columns in their own types."""
     if spec.window is not None:
         rows = with_windows(rows, spec.window)
     group = [*more, *([WINDOW_START] if spec.window is not None else []), *spec.group_names]
