@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Set as AbstractSet
+from pathlib import Path
 
 import pytest
 
@@ -237,8 +238,10 @@ def test_closing_while_a_join_waits() -> None:
     run(test())
 
 
-def test_restarted_broker() -> None:
+def test_restarted_broker(tmp_path: Path) -> None:
     async def test() -> None:
+        async with Broker(data_dir=tmp_path) as prepared:  # a member that found no topic would give its partitions up
+            await create_topics(prepared.bootstrap_servers, t=4)
         async with Broker() as first:
             port = first.server.port
             servers = first.bootstrap_servers
@@ -247,8 +250,7 @@ def test_restarted_broker() -> None:
             one = await one_context.__aenter__()
             await until(lambda: joined(one))
         await until(lambda: one.suspended)
-        async with Broker(port=port) as again:
-            await create_topics(again.bootstrap_servers, t=4)
+        async with Broker(port=port, data_dir=tmp_path):
             # It's a new cluster, which doesn't know the member.
             await until(lambda: one.calls[-1] == "assign" and one.calls.count("assign") == 2 and not one.suspended)
             assert joined(one) and one.calls == ["assign", "lose", "assign"]
