@@ -178,6 +178,31 @@ def test_callbacks_that_are_cancelled_or_fail() -> None:
     run(test())
 
 
+def test_a_callback_fails_after_a_task_group_in_it_has() -> None:
+    # Which leaves the task with a cancellation outstanding, before Python 3.13: as if the callback had been ended.
+    class Grouping(Recorder):
+        async def assign(self, added: AbstractSet[TopicPartition], assigned: AbstractSet[TopicPartition]) -> None:
+            await super().assign(added, assigned)
+
+            async def fail() -> None:
+                raise ValueError
+
+            async with asyncio.TaskGroup() as group:
+                group.create_task(asyncio.sleep(60))
+                group.create_task(fail())
+
+    async def test() -> None:
+        async with Broker() as broker:
+            await create_topics(broker.bootstrap_servers, t=4)
+            recorder = Grouping("t")
+            async with member(broker.bootstrap_servers, recorder=recorder) as one:
+                await until(lambda: joined(one) and one.connector.state is State.STABLE)
+                (error,) = recorder.errors
+                assert isinstance(error, ExceptionGroup)
+
+    run(test())
+
+
 def test_what_nobody_foresaw_fails_the_member(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         async with Broker() as broker, member(broker.bootstrap_servers, "t") as one:
