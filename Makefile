@@ -3,12 +3,15 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Installs programs beside Python that are missing, where we may, from Debian's packages.
+TOOLS := $(BIN)/python -m tests.tools
 # Compiled kernels and tool caches live here, so that a clone stays clean.
 export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 # Tests start hundreds of Python processes: none should have to compile what another has.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo tour test test-long lint types format bench bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client bench-pipeline simulate availability chaos scale cluster clean
+BENCHES := bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client bench-pipeline
+.PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster dist smoke clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -20,7 +23,8 @@ $(READY): scripts/setup pyproject.toml constraints.txt
 	@touch $@
 
 # More options: make demo DEMO="--records 50000 --keep"
-demo: $(READY) ## A streams application on a year of flights, through a crash, beside a batch job (needs Java 17)
+demo: $(READY) ## A streams application on a year of flights, through a crash, beside a batch job
+	@$(TOOLS) java
 	@$(BIN)/kohort demo --cache .cache --directory .cache/demo $(DEMO)
 
 tour: $(READY) ## A tour of the inspector, on real bytes
@@ -29,70 +33,96 @@ tour: $(READY) ## A tour of the inspector, on real bytes
 # Many tests wait for servers, so there are twice as many workers as there are cores.
 WORKERS ?= $(shell expr $$(nproc) \* 2)
 # Those of the pipeline come last and alone: each worker starts a Spark session, which wants the cores for itself.
-test: $(READY) ## The tests, in parallel: make test WORKERS=8
-	@$(BIN)/python -m tests.kernels
-	@$(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore tests/pipeline
-	@$(BIN)/pytest tests/pipeline
+TESTS ?= tests
+WITH_SPARK = $(filter tests/pipeline%,$(TESTS:tests=tests tests/pipeline))
+WITHOUT_SPARK = $(filter-out tests/pipeline%,$(TESTS))
+# What ran, and what was left out for a missing program, is counted over both runs. $(1) chooses tests.
+define run_tests
+	@rm -rf .cache/test
+	@$(TOOLS) java kcat maven
+	@scripts/each "$(BIN)/python -m tests.kernels" \
+	$(if $(WITHOUT_SPARK),"$(BIN)/pytest -rfE -n $(WORKERS) --dist worksteal --ignore tests/pipeline $(1) --junit-xml .cache/test/all.xml $(WITHOUT_SPARK)") \
+	$(if $(WITH_SPARK),"$(BIN)/pytest -rfE $(1) --junit-xml .cache/test/pipeline.xml $(WITH_SPARK)") \
+	"$(BIN)/python -m tests.left_out .cache/test/*.xml"
+endef
+
+test: $(READY) ## The tests, in parallel: make test WORKERS=8 TESTS="tests/client tests/interop"
+	$(call run_tests)
 
 test-long: $(READY) ## More of them: crashes, restarts and groups of all clients; more simulated worlds
-	@$(BIN)/python -m tests.kernels
-	@$(BIN)/pytest -n $(WORKERS) --dist worksteal --ignore tests/pipeline -m long
-	@$(BIN)/pytest tests/pipeline -m long
+	$(call run_tests,-m long)
 
 lint: $(READY) ## ruff and the import contracts
-	@$(BIN)/ruff format --check --quiet . || { echo "some files aren't formatted: run make format"; exit 1; }
-	@$(BIN)/ruff check .
-	@PYTHONPATH=src $(BIN)/lint-imports
+	@scripts/each "$(BIN)/ruff format --check --quiet . || { echo some files aren\'t formatted: run make format; exit 1; }" \
+	"$(BIN)/ruff check ." "PYTHONPATH=src $(BIN)/lint-imports"
 
 types: $(READY) ## mypy, strict
 	@$(BIN)/mypy
 
 format: $(READY) ## Format and sort imports
-	@$(BIN)/ruff format .
-	@$(BIN)/ruff check --fix .
+	@scripts/each "$(BIN)/ruff format ." "$(BIN)/ruff check --fix ."
 
 FIRST ?= 1000
 SEEDS ?= 1000
+LARGE ?= large
+KIND ?= all
 simulate: $(READY) ## More seeds of the simulation, and a large one: make simulate FIRST=1000 SEEDS=5000
-	@$(BIN)/python -m tests.simulation --first $(FIRST) --seeds $(SEEDS)
-	@$(BIN)/python -m tests.simulation --first $(FIRST) --seeds 1 --size large
+	@scripts/each "$(BIN)/python -m tests.simulation --first $(FIRST) --seeds $(SEEDS) --kind $(KIND)" \
+	"$(BIN)/python -m tests.simulation --first $(FIRST) --seeds 1 --size $(LARGE) --kind $(KIND)"
 
 availability: $(READY) ## Availability of stateful tasks over a rolling restart and a scale-out, simulated
 	@$(BIN)/python -m tests.simulation --availability
 
-bench: bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client bench-pipeline ## All benchmarks
+# In small: make bench BENCH=--quick
+bench: ## All benchmarks
+	@$(MAKE) --no-print-directory --keep-going $(BENCHES)
 
 bench-wire: $(READY) ## Messages and record batches, beside kio
-	@$(BIN)/python benchmarks/wire.py
+	@$(BIN)/python benchmarks/wire.py $(BENCH)
 
 bench-startup: $(READY) ## How long the command takes to start
-	@$(BIN)/python benchmarks/startup.py
+	@$(BIN)/python benchmarks/startup.py $(BENCH)
 
-bench-broker: $(READY) ## The broker beside Apache Kafka (needs Java and Maven)
-	@$(BIN)/python -m benchmarks.broker
+bench-broker: $(READY) ## The broker beside Apache Kafka (needs kcat and Maven with a JDK)
+	@$(BIN)/python -m benchmarks.broker $(BENCH)
 
-bench-placement: $(READY) ## Placement beside Kafka's StickyTaskAssignor (needs Java and Maven)
-	@$(BIN)/python -m benchmarks.placement
+bench-placement: $(READY) ## Placement beside Kafka's StickyTaskAssignor (needs Maven with a JDK)
+	@$(BIN)/python -m benchmarks.placement $(BENCH)
 
-bench-heartbeats: $(READY) ## Heartbeats of a streams group of 1,000 members (needs Java and Maven for the peer)
-	@$(BIN)/python -m benchmarks.heartbeats
+bench-heartbeats: $(READY) ## Heartbeats of a streams group of 1,000 members (the peer needs Maven with a JDK)
+	@$(BIN)/python -m benchmarks.heartbeats $(BENCH)
 
-bench-client: $(READY) ## The client beside confluent-kafka and aiokafka (Java and Maven for Apache Kafka)
-	@$(BIN)/python -m benchmarks.client
+bench-client: $(READY) ## The client beside confluent-kafka and aiokafka (Apache Kafka needs Maven with a JDK)
+	@$(BIN)/python -m benchmarks.client $(BENCH)
 
-bench-pipeline: $(READY) ## The pipeline beside Structured Streaming, Kafka Streams and quixstreams (Java and Maven)
-	@$(BIN)/python -m benchmarks.pipeline
+bench-pipeline: $(READY) ## The pipeline beside Structured Streaming, Kafka Streams and quixstreams (needs Java; some Maven with a JDK)
+	@$(BIN)/python -m benchmarks.pipeline $(BENCH)
 
 ROUNDS ?= 20
+FAULTS ?= tests/spark/running/test_faults.py tests/spark/state
 chaos: $(READY) ## The pipeline under fire: instances killed and paused, the broker restarted: make chaos ROUNDS=20
-	@KOHORT_ALL_FAULTS=1 $(BIN)/pytest -n $(WORKERS) tests/spark/running/test_faults.py tests/spark/state
-	@$(BIN)/python -m tests.chaos --rounds $(ROUNDS)
+	@$(TOOLS) java
+	@scripts/each "KOHORT_ALL_FAULTS=1 $(BIN)/pytest -n $(WORKERS) $(FAULTS)" \
+	"$(BIN)/python -m tests.chaos --rounds $(ROUNDS)"
 
 scale: $(READY) ## The pipeline scaled from one instance to three and back, with warm-ups
+	@$(TOOLS) java
 	@$(BIN)/python -m tests.chaos.scale
 
 cluster: $(READY) ## The pipeline on a Spark standalone cluster of two workers
+	@$(TOOLS) java
 	@$(BIN)/python -m tests.chaos.cluster
 
+# A part of it: make test-fresh FRESH="--systems trixie --runs test --tests tests/client"
+test-fresh: $(READY) ## make demo and make test in empty roots of Debian 12 and 13; an hour (needs root)
+	@$(BIN)/python -m tests.fresh $(FRESH)
+
+dist: $(READY) ## What is uploaded, in dist/: an sdist and a wheel, checked and installed once
+	@scripts/dist $(BIN)/python
+
+smoke: $(READY) ## Every target in small, so that none rots
+	@$(TOOLS) java kcat maven
+	@$(BIN)/python -m tests.smoke $(SMOKE)
+
 clean: ## Remove the virtual environment and caches
-	rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .cache dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

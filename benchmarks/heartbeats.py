@@ -23,6 +23,7 @@ from rich.table import Table
 from benchmarks.broker import peers
 from benchmarks.broker.peers import Peer
 from benchmarks.broker.process import run_on
+from tests.tools import MAVEN
 
 SERVER_CORE, GENERATOR_CORE = 0, 1
 AIM = 25_000
@@ -82,8 +83,14 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=1000, help="of the streams group, at least 100")
     parser.add_argument("--seconds", type=float, default=4.0, help="of each measurement")
     parser.add_argument("--without-kafka", action="store_true", help="needs neither Java nor Maven")
+    parser.add_argument("--quick", action="store_true", help="100 members, a fifth of a second: for CI")
     options = parser.parse_args()
+    if options.quick:
+        options.members, options.seconds = 100, 0.2
     console = Console(width=None if Console().is_terminal else 120)
+    if not options.without_kafka and not MAVEN.is_there():
+        console.print(f"Without Apache Kafka: {MAVEN.missing}.", soft_wrap=True)
+        options.without_kafka = True
     found = {}
     with tempfile.TemporaryDirectory(prefix="kohort-bench-") as directory, console.status("") as status:
         for make in (peers.kohort,) if options.without_kafka else (peers.kohort, peers.kafka):

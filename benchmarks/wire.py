@@ -1,12 +1,14 @@
 """The wire beside its peers, in one run: messages beside kio, record batches beside aiokafka's compiled parser.
 
     make bench-wire
+    python benchmarks/wire.py --quick
 
 Every figure is the median of repeated runs, ours and the peer's in turn, so that a noisy machine disturbs both alike.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import io
 import os
@@ -35,7 +37,6 @@ from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbe
 from kohort.protocol.records.batch import Compression
 from kohort.protocol.records.columns import decode_columns, encode_columns
 
-ROUNDS = 15
 TARGET_SECONDS = 0.02
 """How long one measurement lasts."""
 
@@ -70,7 +71,7 @@ def streams_heartbeat(tasks: int) -> StreamsGroupHeartbeatResponse:
     active, standby = some(tasks * 6 // 10), some(tasks * 3 // 10)
     warmup = some(tasks - tasks * 6 // 10 - tasks * 3 // 10)
     return StreamsGroupHeartbeatResponse(
-        member_id=member_id(), member_epoch=12, heartbeat_interval_ms=5000, acceptable_recovery_lag=10000,
+        member_id=member_id(), member_epoch=12, heartbeat_interval_ms=5000, acceptable_recovery_lag_v0=10000,
         task_offset_interval_ms=60000, active_tasks=active, standby_tasks=standby, warmup_tasks=warmup,
     )  # fmt: skip
 
@@ -128,7 +129,7 @@ def join_group(members: int) -> JoinGroupResponse:
     )
 
 
-def median_seconds(*functions: Callable[[], object]) -> list[float]:
+def median_seconds(rounds: int, *functions: Callable[[], object]) -> list[float]:
     """The median time of one call of each, measured in turns."""
     repeats = []
     for function in functions:
@@ -137,7 +138,7 @@ def median_seconds(*functions: Callable[[], object]) -> list[float]:
         function()
         repeats.append(max(1, int(TARGET_SECONDS / max(1e-9, time.perf_counter() - start))))
     times: list[list[float]] = [[] for _ in functions]
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for function, repeat, taken in zip(functions, repeats, times, strict=True):
             gc.collect()
             start = time.perf_counter()
@@ -163,7 +164,7 @@ def kio_functions(message: Message, version: int, encoded: bytes) -> tuple[Calla
     return encode, partial(read, encoded, 0)
 
 
-def message_table() -> Table:
+def message_table(rounds: int) -> Table:
     table = Table(title="Messages: µs a message (median), and how many times as fast as kio")
     for column in ("Message", "Bytes"):
         table.add_column(column, justify="right" if column == "Bytes" else "left")
@@ -174,7 +175,9 @@ def message_table() -> Table:
         assert type(message).decode(encoded, version) == message
         kio_encode, kio_decode = kio_functions(message, version, encoded)
         codec = message.__codecs__[version]
-        taken = median_seconds(partial(codec.encode, message), kio_encode, partial(codec.decode, encoded), kio_decode)
+        taken = median_seconds(
+            rounds, partial(codec.encode, message), kio_encode, partial(codec.decode, encoded), kio_decode
+        )
         micro = [seconds * 1e6 for seconds in taken]
         table.add_row(
             name, f"{len(encoded):,}",
@@ -184,7 +187,7 @@ def message_table() -> Table:
     return table
 
 
-def bounds_table() -> Table:
+def bounds_table(rounds: int) -> Table:
     """What decoding a member of a JoinGroup response is made of: each Python step, timed alone."""
     member = JoinGroupResponse.Member
     raw = member(member_id=member_id(), metadata=DRAW.randbytes(60))
@@ -205,26 +208,26 @@ def bounds_table() -> Table:
     table.add_column("Step")
     for column in ("times", "ns each", "ns"):
         table.add_column(column, justify="right")
-    empty = statement_seconds("pass", scope)
+    empty = statement_seconds(rounds, "pass", scope)
     total = 0.0
     for name, (times, statement) in steps.items():
-        cost = (statement_seconds(statement, scope) - empty) * 1e9
+        cost = (statement_seconds(rounds, statement, scope) - empty) * 1e9
         total += times * cost
         table.add_row(name, str(times), f"{cost:.0f}", f"{times * cost:.0f}")
-    (whole,) = median_seconds(partial(codec.decode, data))
+    (whole,) = median_seconds(rounds, partial(codec.decode, data))
     table.add_section()
     table.add_row("sum of the steps", "", "", f"{total:.0f}")
     table.add_row("measured, a member of 1,000", "", "", f"{whole * 1e6:.0f}")
     return table
 
 
-def statement_seconds(statement: str, scope: dict[str, object]) -> float:
+def statement_seconds(rounds: int, statement: str, scope: dict[str, object]) -> float:
     """Seconds that one run of a statement takes, in a loop written out twenty times."""
     timer = timeit.Timer("; ".join([statement] * 20), setup="pos = 3; n = 5", globals=scope)
-    return statistics.median(timer.repeat(ROUNDS, 5000)) / 5000 / 20
+    return statistics.median(timer.repeat(rounds, 5000)) / 5000 / 20
 
 
-def record_table(records: int = 100_000, value_size: int = 100) -> Table:
+def record_table(rounds: int, records: int, value_size: int = 100) -> Table:
     """Values that compress about as JSON does: half random, half repeated."""
     table = Table(
         title=f"Record batches: million records a second on one core (median), {value_size}-byte values, "
@@ -242,6 +245,7 @@ def record_table(records: int = 100_000, value_size: int = 100) -> Table:
             data = b"".join(batches)
             theirs = [bytes(batch) for batch in batches]
             taken = median_seconds(
+                rounds,
                 lambda s=size, c=codec: encode_columns(source, batch_size=s, compression=c),
                 lambda d=data: decode_columns(d),
                 lambda s=size, c=codec: aiokafka_encode(values, s, c),
@@ -271,8 +275,16 @@ def aiokafka_decode(data: bytes) -> int:
     return sum(1 for _ in batch)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python benchmarks/wire.py", description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="one round, a tenth of the records: for CI")
+    options = parser.parse_args()
+    rounds, records = (1, 10_000) if options.quick else (15, 100_000)
     console = Console(width=None if Console().is_terminal else 140)
-    console.print(message_table())
-    console.print(bounds_table())
-    console.print(record_table())
+    console.print(message_table(rounds))
+    console.print(bounds_table(rounds))
+    console.print(record_table(rounds, records))
+
+
+if __name__ == "__main__":
+    main()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kohort.testing.broker import Broker
+from tests.smoke import targets
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", "docs/admin.md", "docs/broker.md", "docs/consumer.md", "docs/placement.md", "docs/protocol.md"]
@@ -24,6 +25,17 @@ def test_examples_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
             runnable = block.replace('b"..."', 'b""').replace("localhost:9092", broker.bootstrap_servers)
             exec(compile(runnable, page, "exec"), scope)
     assert capsys.readouterr().out
+
+
+def test_what_is_to_be_run_can_be() -> None:
+    """Targets are the Makefile's; and nothing is installed from an index, while there is no release."""
+    for page in [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")]:
+        text = page.read_text()
+        for target in re.findall(r"(?:`|^    )make ([a-z-]+)", text, re.MULTILINE):
+            assert target in targets(), f"{page.name}: make {target}"
+        assert not re.search(r"pip install '?kohort(\[|\b(?!-))", text), page.name
+    for source in (ROOT / "src").rglob("*.py"):
+        assert not re.search(r"pip install '?kohort", source.read_text()), source.name
 
 
 def test_links_lead_somewhere() -> None:

@@ -33,14 +33,14 @@ from benchmarks.broker.measures import ALL, table
 from benchmarks.broker.peers import Peer
 from benchmarks.broker.process import resident_mebibytes, run_on
 from benchmarks.broker.profiler import Profiler, Watch, no_profiler
+from tests.tools import KCAT, MAVEN, need
 
 SERVER_CORE, GENERATOR_CORE = 0, 1
-STARTS = 3
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is done: records of 100 bytes and of 1 KiB, records for the latency, seconds of heartbeats, rounds."""
+    """How much: records of 100 bytes and of 1 KiB, records for the latency, seconds of heartbeats, rounds, starts."""
 
     small: int
     large: int
@@ -48,10 +48,11 @@ class Scale:
     seconds: float
     members: int
     rounds: int
+    starts: int
 
 
-FULL = Scale(small=2_000_000, large=500_000, one_by_one=3000, seconds=4.0, members=200, rounds=3)
-QUICK = Scale(small=200_000, large=50_000, one_by_one=300, seconds=1.0, members=200, rounds=1)
+FULL = Scale(small=2_000_000, large=500_000, one_by_one=3000, seconds=4.0, members=200, rounds=3, starts=3)
+QUICK = Scale(small=20_000, large=5_000, one_by_one=50, seconds=0.2, members=50, rounds=1, starts=1)
 
 
 class Benchmark:
@@ -72,10 +73,10 @@ class Benchmark:
     def run(self, say: Callable[[str], None]) -> None:
         """Start both, and do it all in rounds."""
         os.sync()  # the loads were just written
-        for number in range(STARTS):
+        for number in range(self.scale.starts):
             for make in (peers.kohort, peers.kafka):
                 fresh = make(self.directory / f"start-{number}")
-                say(f"start {number + 1} of {STARTS}: {fresh.name}")
+                say(f"start {number + 1} of {self.scale.starts}: {fresh.name}")
                 self.note(fresh, "ready", fresh.start())
                 fresh.stop()
         for peer in self.peers:
@@ -168,9 +169,10 @@ def group_traffic(what: str, peer: Peer, *numbers: float) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.broker", description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the load, one round: for CI")
+    parser.add_argument("--quick", action="store_true", help="a hundredth of the load, one round: for CI")
     parser.add_argument("--profile", action="store_true", help="show where Kohort's time goes (needs py-spy)")
     options = parser.parse_args()
+    need(KCAT, MAVEN)
     console = Console(width=None if Console().is_terminal else 140)
     profiler = Profiler() if options.profile else None
     with tempfile.TemporaryDirectory(prefix="kohort-bench-") as directory:

@@ -13,7 +13,6 @@ import argparse
 import itertools
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,6 +29,7 @@ from benchmarks.client.clients import confluent
 from benchmarks.client.clients.face import Clock
 from benchmarks.client.figures import AIOKAFKA, CONFLUENT, KOHORT, SIZES, TITLES, WORKS, Figures
 from benchmarks.client.worker import values
+from tests.tools import MAVEN, need
 
 LIBRARIES = (KOHORT, CONFLUENT, AIOKAFKA)
 BROKERS = {"kohort": peers.kohort, "kafka": peers.kafka}
@@ -122,18 +122,25 @@ class Benchmark:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.client", description=__doc__.partition("\n")[0])
-    parser.add_argument("--broker", choices=[*BROKERS, "both"], help="both, unless there is no Java")
+    parser.add_argument("--broker", choices=[*BROKERS, "both"], help="both, unless there is no Maven")
     parser.add_argument("--records", type=int, default=300_000, help="of 100 bytes; half as many of 1 KiB")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=[*WORKS, *OTHERS], default=[*WORKS, *OTHERS], metavar="WORK")
     parser.add_argument("--libraries", nargs="+", choices=LIBRARIES, default=LIBRARIES, metavar="LIBRARY")
     parser.add_argument("--idle-seconds", type=float, default=20.0)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the records, one round, 5 s of idling: for CI")
+    parser.add_argument(
+        "--quick", action="store_true", help="a hundredth of the records, one round, 1 s of idling: for CI"
+    )
     options = parser.parse_args()
     if options.quick:
-        options.records, options.rounds, options.idle_seconds = options.records // 10, 1, 5.0
+        options.records, options.rounds, options.idle_seconds = options.records // 100, 1, 1.0
     console = Console(width=None if Console().is_terminal else 140)
-    chosen = options.broker or ("both" if shutil.which("java") and shutil.which("mvn") else "kohort")
+    chosen = options.broker or "both"
+    if chosen == "kafka":
+        need(MAVEN)
+    elif chosen == "both" and not MAVEN.is_there():
+        console.print(f"Without Apache Kafka: {MAVEN.missing}.", soft_wrap=True)
+        chosen = "kohort"
     with tempfile.TemporaryDirectory(prefix="kohort-bench-") as directory:
         for name in BROKERS if chosen == "both" else [chosen]:
             peer = BROKERS[name](Path(directory) / name)

@@ -38,10 +38,16 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=MEASURES, default=MEASURES, metavar="MEASURE")
     parser.add_argument("--contenders", nargs="+", choices=names, default=names, metavar="NAME")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    parser.add_argument("--quick", action="store_true", help="2,000 records and throughput alone: for CI")
     options = parser.parse_args()
+    if options.quick:
+        options.records, options.only = 2_000, ("throughput",)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl+C: nothing is left behind, or lost
     console = Console(width=None if Console().is_terminal else 160)
-    run = Run(_there(options.contenders, console), console)
+    there = _there(options.contenders, console)
+    if not there:
+        return 1
+    run = Run(there, console)
     interrupted = False
     try:
         _measure(run, options, console)

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tests.interop.java import build
+from tests.tools import JAVA, MAVEN, Tool
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
@@ -72,11 +73,10 @@ class Contender(ABC):
 
     def missing(self) -> str | None:
         """What isn't there on this machine."""
-        needed = [tool for tool in self.tools() if shutil.which(tool) is None]
-        return f"{' and '.join(needed)} not found" if needed else None
+        return next((tool.missing for tool in self.tools() if not tool.is_there()), None)
 
-    def tools(self) -> tuple[str, ...]:
-        """Commands that it needs."""
+    def tools(self) -> tuple[Tool, ...]:
+        """Programs that it needs."""
         return ()
 
     def prepare(self) -> None:  # noqa: B027 -- most need nothing
@@ -99,9 +99,9 @@ class Kohort(Contender):
     source = "kohort"
     takes_over = True
 
-    def tools(self) -> tuple[str, ...]:
-        """Commands that it needs."""
-        return ("java",)
+    def tools(self) -> tuple[Tool, ...]:
+        """Programs that it needs."""
+        return (JAVA,)
 
     def missing(self) -> str | None:
         """What isn't there on this machine."""
@@ -120,9 +120,9 @@ class Structured(Contender):
     source = "kafka"
     remarks = ("Structured Streaming's results are written at least once; after SIGKILL it is restarted at once",)
 
-    def tools(self) -> tuple[str, ...]:
-        """Commands that it needs."""
-        return ("java", "mvn")
+    def tools(self) -> tuple[Tool, ...]:
+        """Programs that it needs."""
+        return (JAVA, MAVEN)
 
     def prepare(self) -> None:
         """Fetch and build what it needs."""
@@ -144,9 +144,9 @@ class KafkaStreams(Contender):
     takes_over = True
     remarks = ("Kafka Streams has no quantiles: no p90",)
 
-    def tools(self) -> tuple[str, ...]:
-        """Commands that it needs."""
-        return ("java", "mvn")
+    def tools(self) -> tuple[Tool, ...]:
+        """Programs that it needs."""
+        return (JAVA, MAVEN)
 
     def prepare(self) -> None:
         """Fetch and build what it needs."""

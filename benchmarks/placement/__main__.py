@@ -25,6 +25,7 @@ from benchmarks.placement.problems import Case, grid, having, with_last, without
 from kohort.coordinator.placement import ASSIGNORS, Assignor, Group, Placement
 from kohort.coordinator.placement.metrics import measure
 from kohort.coordinator.placement.network import Network
+from tests.tools import MAVEN, need
 
 ROUNDS = 7
 
@@ -75,6 +76,7 @@ def main() -> None:
     ]
     if not cases:
         parser.error("the grid has no such case")
+    need(MAVEN)
     names = f"Kohort's {options.assignor}", "Kafka's sticky"
     assignor = ASSIGNORS[options.assignor]
     found: dict[Case, dict[str, Figures]] = {}

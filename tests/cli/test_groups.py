@@ -15,6 +15,7 @@ import pytest
 
 from kohort.cli.client.group_report import short_names
 from kohort.client.admin import Admin
+from kohort.client.producer import Producer
 from kohort.client.types import TopicPartition
 from tests.cli.administering import Cluster, cluster, rows
 from tests.client.administration.members import join_classic, join_streams, produce
@@ -62,6 +63,26 @@ def test_a_classic_group(at: Cluster) -> None:
     assert at.ok("groups", "remove-members", "g", "--member", member) == f"removed {member}\n"
     assert at.ok("groups", "list", "--type", "streams") == ""
     assert [group["group_id"] for group in at.json("groups", "list", "--state", "empty")] == ["g"]
+
+
+def test_the_lag_of_a_streams_group_ends_at_open_transactions(at: Cluster) -> None:
+    """As the application's own does, which reads what is committed. Other groups are counted as Kafka's tools do."""
+
+    async def ends() -> list[int]:
+        async with Producer(at.servers, transactional_id="open") as producer:
+            await producer.begin_transaction()
+            await (await producer.send("u", b"x", partition=0))
+            found = []
+            for group in ("app", "g"):
+                (described,) = await asyncio.to_thread(at.json, "groups", "describe", group)
+                found += [each["end"] for each in described["offsets"] if each["partition"] == 0]
+            await producer.abort_transaction()
+            return found
+
+    at.ok("topics", "create", "u", "--partitions", "2")
+    asyncio.run(join_streams(at.servers, "app", "u"))
+    asyncio.run(join_classic(at.servers, "g", TopicPartition("u", 0)))
+    assert asyncio.run(ends()) == [0, 1]
 
 
 def test_a_streams_group_shows_tasks_by_role(at: Cluster) -> None:

@@ -10,14 +10,24 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from tests.tools import MAVEN
+
 from .clients import CLIENTS, LIBRARIES, Client
-from .java import build
 from .members import Members
 from .newest_kafka import NewestKafka, running
 from .servers import Server, new_server
 from .topics import create_topic
 
+MAVEN_S = 1_200
+"""The limit of a test here: the first one waits until Maven has fetched Kafka and compiled, the others until it has."""
+
 SHOWN = pytest.StashKey[dict[Server, int]]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(MAVEN_S))
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +47,7 @@ def server(session_server: Server, request: pytest.FixtureRequest) -> Server:
 @pytest.fixture(scope="session")
 def newest_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewestKafka]:
     """Apache Kafka's newest release, with groups of all types."""
-    build.require_java()
+    MAVEN.require()
     with running(NewestKafka(tmp_path_factory.mktemp("newest-kafka") / "node")) as node:
         yield node
 

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from tests.tools import MAVEN
+
 from .java import build, jvm
 from .servers import Server, new_server
 from .topics import create_topic
@@ -289,7 +291,7 @@ class Garage:
 
 def open_garage(directory: Path) -> Iterator[Garage]:
     """The body of a fixture."""
-    build.require_java()
+    MAVEN.require()
     garage = Garage(new_server(directory / "server", QUICK_STREAMS), directory)
     yield garage
     garage.close()

@@ -15,10 +15,10 @@ from kohort.client.streams.reactions import Reaction
 from kohort.client.streams_member import Endpoint, Role, State, StreamsMember, TaskId, Topology
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
+from tests.tools import MAVEN
 
 from .client_streams import Application, assert_not_taken_early, assert_one_owner, joined, shared, until, word_count
 from .conftest import watch
-from .java import build
 from .servers import KohortServer, Server
 from .streams_apps import QUICK_STREAMS, Fleet, Process, configure, tasks
 from .streams_words import Lines, Output
@@ -46,7 +46,7 @@ def server(request: pytest.FixtureRequest) -> Server:
 
 @pytest.fixture(scope="module")
 def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    build.require_java()
+    MAVEN.require()
     process = Process(tmp_path_factory.mktemp("jvm") / "applications")
     yield process
     process.kill()

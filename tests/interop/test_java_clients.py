@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from .java import build
+from tests.tools import MAVEN
+
 from .java.jvm import Scenarios
 from .servers import Server
 
@@ -20,7 +21,7 @@ ASSIGNORS = "org.apache.kafka.clients.consumer."
 
 @pytest.fixture(scope="module")
 def scenarios() -> Iterator[Scenarios]:
-    build.require_java()
+    MAVEN.require()
     running = Scenarios()
     yield running
     running.close()

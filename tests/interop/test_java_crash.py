@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from .java import build
+from tests.tools import MAVEN
+
 from .java.jvm import Lines, Scenarios, scenario_process
 from .servers import Server
 from .topics import create_topic
@@ -78,7 +79,7 @@ class Group:
 
 @pytest.fixture
 def scenarios() -> Iterator[Scenarios]:
-    build.require_java()
+    MAVEN.require()
     running = Scenarios()
     yield running
     running.close()

@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from .java import build
+from tests.tools import MAVEN
+
 from .java.jvm import Tools
 from .servers import new_server
 from .topics import create_topic
@@ -24,7 +25,7 @@ COMPLAINTS = re.compile(
 
 @pytest.fixture(scope="module")
 def tools() -> Iterator[Tools]:
-    build.require_java()
+    MAVEN.require()
     running = Tools()
     yield running
     running.close()

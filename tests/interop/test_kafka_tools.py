@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from .java import build
+from tests.tools import MAVEN
+
 from .java.jvm import Finished, Tools
 from .servers import Server
 from .waiting import eventually
@@ -31,7 +32,7 @@ Run = Callable[..., Finished]
 
 @pytest.fixture(scope="module")
 def tools() -> Iterator[Tools]:
-    build.require_java()
+    MAVEN.require()
     running = Tools()
     yield running
     running.close()

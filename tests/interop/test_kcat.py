@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from .clients import LIBRARIES, Message
-from .clients.kcat_client import kcat
+from .clients.kcat_client import command, kcat
 from .servers import Server
 from .waiting import eventually
 
@@ -80,11 +80,11 @@ def test_a_file_is_one_transaction(server: Server, new_topic: NewTopic, new_name
 
 def test_two_of_a_group_share_the_partitions(server: Server, topic: str, new_name: NewName) -> None:
     group = new_name()
-    command = [
-        "kcat", "-b", server.bootstrap, "-G", group, "-u", "-q", "-f", "%p %s\\n", "-X", "auto.offset.reset=earliest",
+    member = command(
+        "-b", server.bootstrap, "-G", group, "-u", "-q", "-f", "%p %s\\n", "-X", "auto.offset.reset=earliest",
         "-X", "heartbeat.interval.ms=300", "-X", "fetch.wait.max.ms=50", topic,
-    ]  # fmt: skip
-    members = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+    )  # fmt: skip
+    members = [subprocess.Popen(member, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
     said: list[list[bytes]] = [[], []]
     readers = [
         threading.Thread(target=lambda m=m, lines=lines: lines.extend(iter(m.stdout.readline, b"")))

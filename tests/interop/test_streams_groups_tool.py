@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from tests.tools import MAVEN
+
 from .conftest import watch
-from .java import build
 from .java.jvm import Finished, Tools
 from .streams_apps import WITHIN, Fleet, Garage, Instance, open_garage, share, tasks
 from .streams_words import Lines, Output
@@ -35,7 +36,7 @@ def fleet(garage: Garage, request: pytest.FixtureRequest, tmp_path: Path) -> Ite
 
 @pytest.fixture(scope="module")
 def tools() -> Iterator[Tools]:
-    build.require_java()
+    MAVEN.require()
     running = Tools()
     yield running
     running.close()

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from tests.tools import MAVEN
+
 from .conftest import watch
-from .java import build
 from .servers import KohortServer, Server
 from .streams_apps import QUICK_STREAMS, Instance, Process, configure
 from .topics import create_topic
@@ -33,7 +34,7 @@ NewName = Callable[[], str]
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Process]]:
-    build.require_java()
+    MAVEN.require()
     server = KohortServer(tmp_path_factory.mktemp("server"), SETTINGS)
     server.start()
     process = Process(tmp_path_factory.mktemp("jvm") / "members", "streams_member", "Members")

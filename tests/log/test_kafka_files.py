@@ -13,8 +13,9 @@ from kohort.log import Aborted, Log, LogConfig, TimestampedOffset
 from kohort.log.producers import Producers
 from kohort.log.snapshot import read_snapshot, write_snapshot
 from kohort.protocol.records.batch import Compression
-from tests.interop.java.build import classpath, require_java
+from tests.interop.java.build import classpath
 from tests.log.batches import NOW, batch, everything, headers_of, open_log, records_of
+from tests.tools import MAVEN
 
 WRITTEN = Path(__file__).parent / "kafka"
 START = 1_700_000_000_000
@@ -96,7 +97,7 @@ def test_we_compact_as_kafka_does(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def kafka_libs() -> str:
     """Class path of Kafka's jars."""
-    require_java()
+    MAVEN.require()
     return classpath("kafka")
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.tools import JAVA
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -21,6 +23,7 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A session on two cores, without a page to look at."""
+    JAVA.require()
     from pyspark.sql import SparkSession
 
     session = (

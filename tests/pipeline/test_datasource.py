@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -93,6 +94,7 @@ def test_what_is_written_is_read_by_librdkafka(spark: SparkSession, kohort_fresh
     ("options", "why"),
     [
         ({}, "say what to read"),
+        ({"topic": "t", "assign": '{"t": [0]}'}, "the options topic, assign each say what to read: leave one of them"),
         ({"topic": "t", "startingOffsets": "soon"}, "startingOffsets='soon'"),
         ({"topic": "t", "startingOffset": "latest"}, "'startingoffset' isn't known"),
         ({"topic": "t", "kafka.acls": "x"}, "unknown key 'acls'"),
@@ -101,6 +103,17 @@ def test_what_is_written_is_read_by_librdkafka(spark: SparkSession, kohort_fresh
 def test_options_that_cannot_be(spark: SparkSession, kohort_broker: Broker, options: dict[str, str], why: str) -> None:
     with pytest.raises(Exception, match=why):
         read(spark, kohort_broker, **options).collect()
+
+
+def test_streams_of_spark_are_told_of_applications(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.readStream.format("kohort").options(servers="127.0.0.1:1", topic="t").load()
+    with pytest.raises(Exception, match=r"a stream is an application, kohort\.spark\.StreamsApp"):
+        rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "1")).start().awaitTermination()
+    written = (
+        spark.readStream.format("rate").load().writeStream.format("kohort").options(servers="127.0.0.1:1", topic="t")
+    )
+    with pytest.raises(Exception, match=r"or make it an application, kohort\.spark\.StreamsApp"):
+        written.option("checkpointLocation", str(tmp_path / "2")).start().awaitTermination()
 
 
 def test_columns_that_cannot_be_written(spark: SparkSession, kohort_broker: Broker) -> None:

@@ -510,7 +510,12 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     ),
     "a window over no timestamp": (
         lambda app: _flights(app).group_by("origin", window("distance", "1 hour")).aggregate("d", n=count()),
-        r"window\('distance'\) needs a TIMESTAMP column, but 'distance' is INT\. Say TIMESTAMP in the schema, or cast",
+        r"window\('distance'\) needs a TIMESTAMP column, but 'distance' is INT\. If it counts milliseconds since "
+        r"1970, say TIMESTAMP in the schema and timestamp_format=.*, or .*F\.timestamp_millis\(",
+    ),
+    "a window over text": (
+        lambda app: _flights(app).group_by("carrier", window("origin", "1 hour")).aggregate("d", n=count()),
+        r"window\('origin'\) needs a TIMESTAMP column, but 'origin' is STRING\. Say TIMESTAMP .*F\.to_timestamp\(",
     ),
     "a grace by a time that was changed": (
         lambda app: (
@@ -567,7 +572,7 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     ),
     "event time that is no timestamp": (
         lambda app: _flights(app, event_time="distance").to("x"),
-        r"stream 'flights': event_time='distance' must be a TIMESTAMP, but it is INT",
+        r"stream 'flights': event_time='distance' must be a TIMESTAMP, but it is INT\. .*timestamp_format=.*\.alias\(",
     ),
     "a group of doubles": (
         lambda app: _flights(app).group_by("dep_delay").aggregate("d", n=count()),

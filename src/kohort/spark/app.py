@@ -12,10 +12,12 @@ from kohort.spark.program.policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, column_names, known_format
 from kohort.spark.program.streams import GlobalTable, Graph, Stream, Table
+from kohort.spark.program.times import TimestampFormat, event_time_of, time_formats
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
+    from kohort.spark.formats.times import TimeFormats
     from kohort.spark.running.listener import Listener
     from kohort.spark.running.stopping import Stopping
 
@@ -57,29 +59,39 @@ class StreamsApp:
         schema: Schema | None = None,
         format: str = "json",  # noqa: A002
         key: str | Sequence[str] | None = None,
-        event_time: str | None = None,
+        event_time: str | Column | None = None,
         offset_reset: Literal["earliest", "latest"] = "earliest",
         on_error: ErrorPolicy | None = None,
         avro_schema: str | None = None,
+        timestamp_format: TimestampFormat | None = None,
+        time_zone: str | None = None,
     ) -> Stream:
         """A topic's records as rows.
 
         Args:
             topic: its name. It must exist, and each topic is read once: a stream may have many branches.
             schema: the value's columns, as DDL ("origin STRING, dep_delay DOUBLE") or StructType. Columns that a record
-                lacks are null, what else it has isn't read. "string" and "raw" have one column, by default `value`.
+                lacks are null, what else it has isn't read. `_timestamp TIMESTAMP` among them is the record's own
+                timestamp. "string" and "raw" have one column, by default `value`.
             format: of the value: "json", "avro" (a plain schema, no registry), "string" or "raw".
             key: the columns that the records' keys hold: of one its text, of several a JSON object. Say it if you group
                 or join by these: the records are where they belong then.
-            event_time: a TIMESTAMP column; by default a record's time is its timestamp.
+            event_time: a TIMESTAMP column; or one that is made of a number since 1970 and added to the rows, as
+                `F.timestamp_millis("dateTime").alias("at")`, also as text ("timestamp_millis(dateTime) AS at"), or with
+                timestamp_seconds or timestamp_micros. By default a record's time is its timestamp.
             offset_reset: where to begin in partitions of which the group has committed nothing.
             on_error: what becomes of records that can't be decoded: Fail(), Drop() or DeadLetter("a topic"). By default
                 the application's.
             avro_schema: the one that Avro values were written with, as JSON, where `schema` doesn't say it.
+            timestamp_format: how JSON has its TIMESTAMP columns: one for all, or by column ("order.at" in a struct).
+                "timestamp_seconds", "timestamp_millis" and "timestamp_micros" are numbers since 1970, others Spark's
+                patterns, as "yyyy-MM-dd HH:mm:ss". By default ISO 8601.
+            time_zone: of texts that don't say theirs: "America/New_York", "+02:00". By default UTC.
 
         Raises:
             ProgramError: arguments that can't be, or a topic that is read already.
         """
+        event_time, derived = event_time_of(f"stream {topic!r}", event_time)
         source = self._source(
             "stream",
             topic,
@@ -88,10 +100,11 @@ class StreamsApp:
             () if key is None else column_names(f"stream {topic!r}: key", key),
             on_error,
             avro_schema,
+            time_formats(f"stream {topic!r}", format, timestamp_format, time_zone),
         )
         if offset_reset not in ("earliest", "latest"):
             raise ProgramError(f'stream {topic!r}: offset_reset={offset_reset!r}: "earliest" or "latest"')
-        source.event_time, source.offset_reset = event_time, offset_reset
+        source.event_time, source.derived, source.offset_reset = event_time, derived, offset_reset
         self._graph.sources.append(source)
         return Stream(self._graph, source)
 
@@ -105,6 +118,8 @@ class StreamsApp:
         name: str | None = None,
         on_error: ErrorPolicy | None = None,
         avro_schema: str | None = None,
+        timestamp_format: TimestampFormat | None = None,
+        time_zone: str | None = None,
     ) -> Table:
         """A topic's last record of each key, kept by tasks: each has those of its partition.
 
@@ -116,11 +131,13 @@ class StreamsApp:
             name: of the store; by default the topic's.
             on_error: as of a stream.
             avro_schema: as of a stream.
+            timestamp_format, time_zone: as of a stream.
 
         Raises:
             ProgramError: arguments that can't be, or a topic or a name that is taken.
         """
-        return Table(self._table(topic, schema, key, format, name, on_error, avro_schema, is_global=False))
+        times = time_formats(f"table {topic!r}", format, timestamp_format, time_zone)
+        return Table(self._table(topic, schema, key, format, name, on_error, avro_schema, times, is_global=False))
 
     def global_table(
         self,
@@ -132,12 +149,15 @@ class StreamsApp:
         name: str | None = None,
         on_error: ErrorPolicy | None = None,
         avro_schema: str | None = None,
+        timestamp_format: TimestampFormat | None = None,
+        time_zone: str | None = None,
     ) -> GlobalTable:
         """A topic's last record of each key, all of them on every instance: for small tables, joined to any stream.
 
         Args and errors are those of `table`.
         """
-        return GlobalTable(self._table(topic, schema, key, format, name, on_error, avro_schema, is_global=True))
+        times = time_formats(f"global_table {topic!r}", format, timestamp_format, time_zone)
+        return GlobalTable(self._table(topic, schema, key, format, name, on_error, avro_schema, times, is_global=True))
 
     # What is done with it --------------------------------------------------------------------------------------------
 
@@ -220,12 +240,13 @@ class StreamsApp:
         name: str | None,
         on_error: ErrorPolicy | None,
         avro_schema: str | None,
+        times: TimeFormats | None,
         *,
         is_global: bool,
     ) -> TableDef:
         what = "global_table" if is_global else "table"
         source = self._source(
-            what, topic, schema, format, column_names(f"{what} {topic!r}: key", key), on_error, avro_schema
+            what, topic, schema, format, column_names(f"{what} {topic!r}: key", key), on_error, avro_schema, times
         )
         definition = TableDef(check_name(f"{what} {topic!r}: name", name or topic), source, is_global)
         self._graph.sources.append(definition)
@@ -240,6 +261,7 @@ class StreamsApp:
         key: tuple[str, ...],
         on_error: ErrorPolicy | None,
         avro_schema: str | None,
+        times: TimeFormats | None,
     ) -> SourceDef:
         where = f"{what} {topic!r}"
         check_name(f"{what}(topic)", topic)
@@ -263,7 +285,7 @@ class StreamsApp:
                     f"topic {topic!r} is read twice: it is {kind} already. Keep what app.stream or app.table gave "
                     f"and use it as often as you like: each use is a branch of its own"
                 )
-        return SourceDef(topic, schema, format, key, None, "earliest", policy, avro_schema)
+        return SourceDef(topic, schema, format, key, None, "earliest", policy, avro_schema, times)
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from tests.tools import MAVEN
+
 from ..conftest import watch
-from ..java import build
 from ..newest_kafka import KafkaCluster, NewestKafka, SecureKafka, running
 from ..servers import QUICK_KRAFT, KohortServer, Server
 
@@ -24,7 +25,7 @@ def admin(broker: Server) -> AdminClient:
 def own_broker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Server]:
     """As `broker`, but the test's own, to kill and to restart."""
     if request.param == "kafka":
-        build.require_java()
+        MAVEN.require()
         with running(NewestKafka(tmp_path / "kafka", QUICK_KRAFT)) as node:
             watch(request.node, node)
             yield node
@@ -40,7 +41,7 @@ def own_broker(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Serve
 @pytest.fixture(scope="session")
 def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
     """An Apache Kafka that listens with TLS and SASL, too."""
-    build.require_java()
+    MAVEN.require()
     with running(SecureKafka(tmp_path_factory.mktemp("secure-kafka") / "node")) as node:
         yield node
 
@@ -48,6 +49,6 @@ def secure_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKaf
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[KafkaCluster]:
     """Three brokers of Apache Kafka, the test's own."""
-    build.require_java()
+    MAVEN.require()
     with KafkaCluster(tmp_path).running() as started:
         yield started

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
+from tests.tools import KCAT
+
 from .face import Message, Transactional
 
 
@@ -44,9 +46,15 @@ class Kcat:
         return isinstance(error, subprocess.CalledProcessError) and b"Message size too large" in error.stderr
 
 
+def command(*arguments: str) -> list[str]:
+    """Starts it; the running test is skipped where it is missing."""
+    KCAT.require()
+    return ["kcat", *arguments]
+
+
 def kcat(*arguments: str, given: bytes = b"") -> bytes:
     """What it printed, given that on its standard input; CalledProcessError if it failed."""
-    return subprocess.run(["kcat", *arguments], input=given, capture_output=True, timeout=60, check=True).stdout
+    return subprocess.run(command(*arguments), input=given, capture_output=True, timeout=60, check=True).stdout
 
 
 def read(line: bytes) -> Message:

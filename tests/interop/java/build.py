@@ -5,12 +5,9 @@ from __future__ import annotations
 import fcntl
 import functools
 import hashlib
-import os
 import shutil
 import subprocess
 from pathlib import Path
-
-import pytest
 
 HERE = Path(__file__).parent
 CACHE = HERE.parents[2] / ".cache" / "kafka"
@@ -48,10 +45,3 @@ def maven(pom: Path, target: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
-
-
-def require_java() -> None:
-    """Skip the running test on a machine without Java or Maven, but never in CI."""
-    missing = [tool for tool in ("java", "mvn") if shutil.which(tool) is None]
-    if missing and not os.environ.get("CI"):
-        pytest.skip(f"{' and '.join(missing)} not found; on Debian: apt-get install default-jdk-headless maven")

@@ -11,6 +11,8 @@ from pyspark.sql import types as T  # noqa: N812
 
 from kohort.client.config import ClientConfig
 from kohort.spark import reading
+from kohort.spark.formats.derived import DerivedTime
+from kohort.spark.formats.times import TimeFormats
 from kohort.spark.jobs.part_jobs import last_of_each_key
 from kohort.spark.jobs.stages.rows import RowsReading, rows_stage
 from kohort.spark.jobs.work import ROWS_SCHEMA, OffsetRange
@@ -50,7 +52,7 @@ def read(
 def test_rows_are_read_and_counted_and_the_bad_ones_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     line = FakeLine()
     rows = read(line, monkeypatch, READING)
-    assert [(row["a"], row["_partition"], row["_timestamp"]) for row in rows] == [(1, 0, 100), (2, 1, 102), (3, 1, 103)]
+    assert [(row["a"], row["_partition"], row["_time"]) for row in rows] == [(1, 0, 100), (2, 1, 102), (3, 1, 103)]
     report = line.reports["rows"]
     assert (report.records, report.reasons, report.max_times) == (4, {"unreadable": 1}, {0: 1_001, 1: 3_000})
     assert report.bytes == sum(len(key or b"") + len(value or b"") for *_, key, value in RECORDS)
@@ -158,3 +160,28 @@ def test_the_last_record_of_a_key_counts() -> None:
         (0, b"b", b"2"), (1, b"a", b"3"), (0, b"a", None), (0, None, b"4"),
     ]  # fmt: skip
     assert last_of_each_key(ROWS_SCHEMA.empty_table()).num_rows == 0
+
+
+def test_columns_of_times_that_are_made_come_in_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = FakeLine()
+    when = T.TimestampType()
+    schema = T.StructType([T.StructField("_timestamp", when), *SCHEMA.fields, T.StructField("when", when)])
+    derived = (DerivedTime("_timestamp"), DerivedTime("when", "timestamp_seconds", "a"))
+    wanted = replace(READING, schema=schema.json(), derived=derived, event_time="when")
+    rows = read(line, monkeypatch, wanted)
+    assert list(rows[0])[:4] == ["_timestamp", "a", "at", "when"]
+    found = [(str(row["_timestamp"])[17:23], row["a"], str(row["when"])[17:19]) for row in rows]
+    assert found == [("00.100", 1, "01"), ("00.102", 2, "02"), ("00.103", 3, "03")]
+    assert line.reports["rows"].max_times == {0: 1_000, 1: 3_000}
+
+
+def test_times_are_read_as_the_source_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = FakeLine()
+    times = TimeFormats((("at", "timestamp_millis"),))
+    records: list[tuple[int, int, int, bytes | None, bytes | None]] = [
+        (0, 0, 1, None, b'{"at":5000}'),
+        (0, 1, 1, None, b'{"at":"1970-01-01T00:00:01Z"}'),
+    ]
+    rows = read(line, monkeypatch, replace(READING, times=times), records)
+    assert len(rows) == 1
+    assert (line.reports["rows"].max_times, line.reports["rows"].reasons) == ({0: 5_000}, {"unreadable": 1})

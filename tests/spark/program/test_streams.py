@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -31,6 +32,16 @@ HOUR = window("at", "1 hour")
 
 def stream(app: StreamsApp, **more: Any) -> Any:
     return app.stream("flights", schema=SCHEMA, **more)
+
+
+class Shown:
+    """As PySpark shows a Column, which takes a session to be made."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
 
 
 WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
@@ -81,6 +92,14 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "grouped by a number": (
         lambda app: stream(app).group_by(3),
         "group_by takes names of columns, and window.*, not 3: compute the column in a transform",
+    ),
+    "grouped by Spark's window": (
+        lambda app: stream(app).group_by("origin", Shown("Column<'window(at, '1 hour', '1 hour', '0 second')'>")),
+        r"which is Spark's: say window\('at', '1 hour', slide='10 minutes'\) of kohort\.spark",
+    ),
+    "grouped by a session": (
+        lambda app: stream(app).group_by("origin", Shown("Column<'session_window(at, '1 hour')'>")),
+        "there are no session windows, but tumbling and hopping ones",
     ),
     "nothing aggregated": (lambda app: stream(app).group_by("origin").aggregate("n"), "'n'\\) computes nothing"),
     "a function not called": (
@@ -197,3 +216,24 @@ def test_a_stream_is_used_as_often_as_wanted() -> None:
     assert flights.to("copy") is flights
     flights.group_by("origin").aggregate("n", n=count(), mean=avg("x")).to("a").to("b")
     assert [type(end).__name__ for end in app._graph.ends] == ["SinkDef", "AggregateDef"]
+
+
+def test_what_isnt_there_says_what_to_write_instead() -> None:
+    app = StreamsApp("app")
+    flights = stream(app)
+    table: Any = app.table("t", schema=SCHEMA, key="origin")
+    grouped: Any = flights.group_by("origin")
+    aggregated: Any = grouped.aggregate("n", n=count())
+    for given, name, told in (
+        (flights, "select", r"Stream has no 'select': DataFrames have it, so say \.transform\(lambda df: df\.select"),
+        (flights, "aggregate", r"Stream has no 'aggregate': group it first"),
+        (flights, "groupBy", r"say \.group_by\("),
+        (flights, "through", "Stream has no 'through': it has transform, join, repartition, group_by and to"),
+        (table, "transform", r"Table has no 'transform': .* read a topic with app\.stream"),
+        (app.global_table("g", schema=SCHEMA, key="origin"), "to", "GlobalTable has no 'to': "),
+        (grouped, "transform", r"GroupedStream has no 'transform': .* before \.group_by"),
+        (aggregated, "group_by", r"Aggregated has no 'group_by': .* read that topic with app\.stream"),
+    ):
+        with pytest.raises(AttributeError, match=told):
+            getattr(given, name)
+    assert copy.copy(flights)._steps == flights._steps

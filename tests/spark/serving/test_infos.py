@@ -59,8 +59,8 @@ def test_the_stores_of_a_program() -> None:
     )
     columns = (("carrier", "string"), ("number", "int"))
     assert store_infos(program) == {
-        "airlines": StoreInfo("airlines", columns[:1], False, False, "0", Route.TEXT, ("carrier",), False),
+        "airlines": StoreInfo("airlines", columns[:1], False, False, "0", Route.TEXT, ("carrier",), micros=True),
         "direct": StoreInfo("direct", columns, False, True, "0", Route.TEXT, ("carrier",), False),
         "hourly": StoreInfo("hourly", columns, True, True, "1", Route.JSON, ("carrier", "number"), True),
-        "planes": StoreInfo("planes", columns, False, True, None, Route.TEXT, ("carrier", "number"), False),
+        "planes": StoreInfo("planes", columns, False, True, None, Route.TEXT, ("carrier", "number"), micros=True),
     }

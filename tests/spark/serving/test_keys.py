@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -42,12 +43,23 @@ def test_numbers_stay_as_they_are_written() -> None:
 
 def test_times_among_the_columns() -> None:
     info = StoreInfo("s", (("at", "timestamp"), ("local", "timestamp_ntz"), ("day", "date")), False, True, "0")
-    stored = b'{"at":"2013-01-01T04:00:00.250000Z","local":"2013-01-01T05:00:00.000000","day":"2013-01-01"}'
+    stored = b'{"at":"2013-01-01T04:00:00.250Z","local":"2013-01-01T05:00:00.000","day":"2013-01-01"}'
     assert parse_key(info, "2013-01-01T05:00:00.25+01:00,2013-01-01T05,2013-01-01").stored == stored
     assert (
         parse_key(info, '{"day":"2013-01-01","at":"2013-01-01T04:00:00.25","local":"2013-01-01 05"}').stored == stored
     )
     assert parse_key(info, "x,y,z").stored == b'{"at":"x","local":"y","day":"z"}'
+
+
+def test_times_have_microseconds_where_there_are_any_and_where_partitions_follow_from_them() -> None:
+    """As windows have ms; a table's keys are what records are partitioned by, which others write, too."""
+    info = StoreInfo("s", (("at", "timestamp"), ("n", "int")), False, True, "0", Route.JSON, ("at",))
+    stored, route = parse_key(info, "2013-01-01T05:00:00Z,1")
+    assert stored == b'{"at":"2013-01-01T05:00:00.000Z","n":1}'
+    assert route == b'{"at":"2013-01-01T05:00:00.000000Z"}'
+    assert parse_key(info, "2013-01-01T05:00:00.000001Z,1").stored == b'{"at":"2013-01-01T05:00:00.000001Z","n":1}'
+    table = replace(info, micros=True)
+    assert parse_key(table, "2013-01-01T05:00:00Z,1").stored == b'{"at":"2013-01-01T05:00:00.000000Z","n":1}'
 
 
 def test_text_keys() -> None:

@@ -45,6 +45,19 @@ def test_the_line() -> None:
     assert "  part 1 stands still: record 5 is bad" in shown(line)
 
 
+def test_the_line_of_an_instance_without_tasks_says_no_lag() -> None:
+    """What is left to read is others' then, or whose who comes next."""
+    overview = Overview(Clock())
+    line = ProgressLine("flights", overview)
+    told = Listeners([overview, line])
+    told.tasks(tasks(0.0, ["0_0"]))
+    told.epoch(epoch(0.0, lag=34_000))
+    assert "  lag 34,000  " in shown(line)[0]
+    told.tasks(tasks(1.0))
+    assert "lag" not in shown(line)[0]
+    assert shown(line)[0].endswith("  tasks 0 active")
+
+
 def test_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Log lines of others go above the line; what went wrong stays to be read."""
     terminal = io.StringIO()

@@ -58,7 +58,7 @@ def command(
     """
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
-        fail(f"the demo needs {', '.join(missing)}: pip install 'kohort[spark]'", _FAILED)
+        fail(f"the demo needs {', '.join(missing)}, of Kohort's extra: in a clone, pip install '.[spark]'", _FAILED)
     from kohort.cli.client.running import run
     from kohort.cli.demo.failures import DemoError
     from kohort.cli.demo.java import check_java

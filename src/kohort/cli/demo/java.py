@@ -14,7 +14,7 @@ from kohort.cli.demo.failures import DemoError
 __all__ = ["check_java", "java_version"]
 
 _OLDEST: Final = 17
-_REMEDY: Final = "Install one (Debian, Ubuntu: apt-get install openjdk-17-jre-headless), or point JAVA_HOME at one."
+_REMEDY: Final = "Install one (Debian, Ubuntu: apt-get install default-jre-headless), or point JAVA_HOME at one."
 
 
 def check_java() -> None:

@@ -20,6 +20,7 @@ _READ: Final = {
     "startingoffsetsbytimestamp", "startingtimestamp", "subscribe", "subscribepattern", "topic",
 }  # fmt: skip
 _WRITTEN: Final = {"path", "servers", "topic"}
+_SPELLED: Final = {"subscribepattern": "subscribePattern", "path": "path (what stands in load(…))"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,11 @@ class ReadOptions:
         topics = tuple(dict.fromkeys(each.strip() for each in names.split(",") if each.strip()))
         assigned = options.get("assign")
         pattern = options.get("subscribepattern")
-        if sum(bool(each) for each in (topics, assigned, pattern)) != 1:
+        said = [name for name in ("topic", "subscribe", "path", "subscribepattern", "assign") if options.get(name)]
+        if len(said) > 1:
+            names = ", ".join(_SPELLED.get(name, name) for name in said)
+            raise ValueError(f"the options {names} each say what to read: leave one of them")
+        if not (topics or assigned or pattern):
             raise ValueError('say what to read: option("topic", "…"), or one of "subscribePattern" and "assign"')
         isolation = options.get("isolation") or others.get("isolation.level") or "read_committed"
         if isolation not in ("read_committed", "read_uncommitted"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import (
@@ -78,3 +78,25 @@ class KohortDataSource(DataSource):
         if overwrite:
             raise ValueError('records can only be added to a topic: use .mode("append")')
         return TopicWriter(WriteOptions.of(self.options), schema)
+
+    def streamReader(self, schema: StructType) -> NoReturn:  # noqa: N802  # as PySpark calls it
+        """There is none.
+
+        Raises:
+            ValueError: always; says what to write instead.
+        """
+        raise ValueError(
+            'there is no readStream for format("kohort"): a stream is an application, kohort.spark.StreamsApp, with '
+            "app.stream(…). spark.read reads what is there now"
+        )
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: N802
+        """There is none.
+
+        Raises:
+            ValueError: always; says what to write instead.
+        """
+        raise ValueError(
+            'there is no writeStream for format("kohort"): write each batch with .foreachBatch and '
+            'df.write.format("kohort"), or make it an application, kohort.spark.StreamsApp, with stream.to(…)'
+        )

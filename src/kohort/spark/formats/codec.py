@@ -10,6 +10,8 @@ import pyarrow as pa
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from kohort.spark.formats.times import TimeFormats
+
 __all__ = ["Decoded", "Decoder", "Encoder", "FormatError", "decoder", "encoder"]
 
 
@@ -56,7 +58,12 @@ class Encoder(Protocol):
         """
 
 
-def decoder(format: str, schema: StructType, avro_schema: str | None = None) -> Decoder:  # noqa: A002
+def decoder(
+    format: str,  # noqa: A002
+    schema: StructType,
+    avro_schema: str | None = None,
+    times: TimeFormats | None = None,
+) -> Decoder:
     """The decoder of a format.
 
     Args:
@@ -65,15 +72,17 @@ def decoder(format: str, schema: StructType, avro_schema: str | None = None) -> 
         schema: the columns wanted, by their names in the values. Fields that aren't wanted are passed over.
         avro_schema: the schema that the values were written with, as JSON; by default what Spark's `to_avro` writes for
             `schema`.
+        times: how the TIMESTAMP columns of JSON are written; by default in ISO 8601, in UTC.
 
     Raises:
-        FormatError: an unknown format, a schema that it can't have.
+        FormatError: an unknown format, a schema that it can't have, or times that can't be.
     """
     match format:
         case "json":
             from kohort.spark.formats.json_decoder import JsonDecoder
+            from kohort.spark.formats.times import ISO
 
-            return JsonDecoder(schema)
+            return JsonDecoder(schema, times or ISO)
         case "avro":
             from kohort.spark.formats.avro_decoder import AvroDecoder
 

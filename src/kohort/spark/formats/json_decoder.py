@@ -14,6 +14,7 @@ from kohort.spark.formats.codec import Decoded, FormatError
 from kohort.spark.formats.json_values import BITS, BadValueError, maker, parsed
 from kohort.spark.formats.pieces import Bools, Places, booleans, combined, fixed, gathered, places
 from kohort.spark.formats.text_kernels import is_text, unescape
+from kohort.spark.formats.times import FIRST_US, ISO, LAST_US, Counted, TimeFormats, Written, check_times, time_format
 from kohort.spark.formats.types import arrow_schema, arrow_type
 
 __all__ = ["JsonDecoder"]
@@ -44,8 +45,8 @@ class JsonDecoder:
     """Reads values that are one JSON object (RFC 8259, UTF-8) each.
 
     - Fields are found by their exact names; of several with one name, the last counts. One that isn't there is null.
-    - Times are strings in ISO 8601's usual forms (2013-01-31T05:00:00.123Z; a blank for the T, an offset for the Z),
-      UTC if they have no zone; dates are 2013-01-31; bytes are base64.
+    - Times are as `times` says: by default strings in ISO 8601's usual forms (2013-01-31T05:00:00.123Z; a blank for
+      the T, an offset for the Z), UTC if they have no zone; dates are 2013-01-31; bytes are base64.
     - A whole number may be written as 12.0 or 1e3; what isn't a string becomes one, where a string is wanted, as it
       does in Spark's `from_json`.
     - NaN, Infinity and -Infinity are numbers.
@@ -55,20 +56,22 @@ class JsonDecoder:
 
     Args:
         schema: the columns wanted.
+        times: how TIMESTAMP columns are written.
 
     Attributes:
         schema: of the columns.
 
     Raises:
-        FormatError: a type that JSON can't have, no column at all, or two of one name.
+        FormatError: a type that JSON can't have, no column at all, two of one name, or times that can't be.
     """
 
-    def __init__(self, schema: spark.StructType) -> None:
+    def __init__(self, schema: spark.StructType, times: TimeFormats = ISO) -> None:
         if not schema.fields:
             raise FormatError("a schema needs a column")
+        check_times(times)
         self.schema = arrow_schema(schema)
-        self._struct = _Struct(schema)
-        self._make = maker(schema)
+        self._struct = _Struct(schema, times)
+        self._make = maker(schema, times)
         self._nulls = all(each.nullable for each in schema.fields)
 
     def decode(self, values: pa.Array) -> Decoded:
@@ -104,19 +107,19 @@ class JsonDecoder:
 class _Struct:
     """A struct's fields, and how they are read."""
 
-    def __init__(self, schema: spark.StructType, prefix: str = "") -> None:
+    def __init__(self, schema: spark.StructType, times: TimeFormats, prefix: str = "") -> None:
         names = [each.name.encode() for each in schema.fields]
         for name in schema.names:
             if schema.names.count(name) > 1:
                 raise FormatError(f"column {prefix}{name} is there twice")
         self._names = np.frombuffer(b"".join(names) or b"\0", np.uint8)
         self._ends = np.cumsum([0, *map(len, names)])
-        self._kinds = np.array([_KINDS[type(each.dataType)] for each in schema.fields], np.int8)
-        ranges = [_range(each.dataType) for each in schema.fields]
+        self._fields = [_Field(each.dataType, f"{prefix}{each.name}", times) for each in schema.fields]
+        self._kinds = np.array([each.kind for each in self._fields], np.int8)
+        ranges = [each.range for each in self._fields]
         self._leasts = np.array([least for least, _ in ranges], np.int64)
         self._mosts = np.array([most for _, most in ranges], np.int64)
         self._required = [number for number, each in enumerate(schema.fields) if not each.nullable]
-        self._fields = [_Field(each.dataType, f"{prefix}{each.name}") for each in schema.fields]
 
     def read(self, data: Any, starts: Any, sizes: Any, wanted: Bools, doubtful: Bools) -> list[pa.Array]:
         """The columns of rows, each one object; rows that need a closer look become doubtful."""
@@ -140,19 +143,29 @@ class _Struct:
 class _Field:
     """Makes a column of what was found of a field."""
 
-    def __init__(self, kind: spark.DataType, name: str) -> None:
-        self._spark, self._arrow = kind, arrow_type(kind, name)
-        self._kind = _KINDS[type(kind)]
-        self._inner = _Struct(kind, f"{name}.") if isinstance(kind, spark.StructType) else None
-        self._width = None if self._kind not in _WIDTHS else np.dtype(_WIDTHS[self._kind])
-        if self._kind == kernels.LONG:
+    def __init__(self, kind: spark.DataType, name: str, times: TimeFormats) -> None:
+        self._arrow = arrow_type(kind, name)
+        self._make = maker(kind, times, name)
+        self.kind, self.range = _KINDS[type(kind)], _range(kind)
+        self._written: Written | None = None
+        if self.kind == kernels.TIMESTAMP and (times.of(name) or times.zone != "UTC"):
+            way = time_format(times, name)
+            if isinstance(way, Counted):
+                self.kind, self.range = kernels.EPOCH, (way.scale, LAST_US)
+            else:
+                self.kind, self._written = kernels.TEXT, way
+        self._inner = _Struct(kind, times, f"{name}.") if isinstance(kind, spark.StructType) else None
+        self._width = None if self.kind not in _WIDTHS else np.dtype(_WIDTHS[self.kind])
+        if self.kind == kernels.LONG:
             self._width = np.dtype(f"int{BITS[type(kind)]}")
 
     def column(
         self, data: Any, found: Any, starts: Any, sizes: Any, longs: Any, doubles: Any, doubtful: Bools
     ) -> pa.Array:
         there = found != 0
-        if self._kind == kernels.DOUBLE:
+        if self.kind == kernels.EPOCH:
+            doubtful |= there & (longs < FIRST_US)
+        if self.kind == kernels.DOUBLE:
             rough = np.flatnonzero(found == kernels.ROUGH)
             if len(rough):
                 text = gathered(pa.string(), data, starts[rough], sizes[rough], np.ones(len(rough), np.bool_))
@@ -160,14 +173,18 @@ class _Field:
             single = pa.types.is_float32(self._arrow)
             with np.errstate(over="ignore", invalid="ignore"):  # what isn't there may be any bits
                 return fixed(self._arrow, doubles.astype(np.float32) if single else doubles, there)
-        if self._kind == kernels.BOOLEAN:
+        if self.kind == kernels.BOOLEAN:
             return booleans((longs != 0) & there, there)
         if self._width is not None:
             return fixed(self._arrow, longs.astype(self._width, copy=False), there)
-        if self._kind == kernels.TEXT:
+        if self.kind == kernels.TEXT:
             text = self._text(data, found, starts, sizes, there, doubtful)
+            if self._written is not None:
+                micros, bad = self._written.read(places(text))
+                doubtful |= bad
+                return fixed(self._arrow, micros, there & ~bad)
             return self._bytes(text, doubtful) if pa.types.is_binary(self._arrow) else text
-        if self._kind == kernels.DECIMAL:
+        if self.kind == kernels.DECIMAL:
             return fixed(self._arrow, np.stack([longs, longs >> 63], axis=1), there)  # 128 bits, the low ones first
         if self._inner is not None:
             columns = self._inner.read(data, starts, np.where(there, sizes, 0), there, doubtful)
@@ -195,17 +212,21 @@ class _Field:
         return pa.array(made, pa.binary())
 
     def _one_by_one(self, at: Places, doubtful: Bools) -> pa.Array:
-        make = maker(self._spark)
         made: list[Any] = [None] * len(at.there)
         for row in np.flatnonzero(at.there).tolist():
             try:
-                made[row] = make(parsed(at.value(row)))
+                made[row] = self._make(parsed(at.value(row)))
             except BadValueError:
                 doubtful[row] = True
         return pa.array(made, self._arrow)
 
 
-_WIDTHS: Final = {kernels.TIMESTAMP: "int64", kernels.WALL_CLOCK: "int64", kernels.DATE: "int32"}
+_WIDTHS: Final = {
+    kernels.TIMESTAMP: "int64",
+    kernels.EPOCH: "int64",
+    kernels.WALL_CLOCK: "int64",
+    kernels.DATE: "int32",
+}
 
 
 def _range(kind: spark.DataType) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from kohort.protocol.records.jit import kernel
 from kohort.spark.formats.text_kernels import read_date, read_timestamp
 
 __all__ = [
-    "BOOLEAN", "DATE", "DECIMAL", "DOUBLE", "LONG", "OBJECT", "ROUGH", "SPAN", "TEXT", "THERE", "TIMESTAMP",
+    "BOOLEAN", "DATE", "DECIMAL", "DOUBLE", "EPOCH", "LONG", "OBJECT", "ROUGH", "SPAN", "TEXT", "THERE", "TIMESTAMP",
     "WALL_CLOCK", "read_objects",
 ]  # fmt: skip
 
@@ -27,8 +27,9 @@ DECIMAL: Final = 4  # a number, or a string with one, as so many units of its sc
 TIMESTAMP: Final = 5  # µs
 WALL_CLOCK: Final = 6  # µs, without a zone
 DATE: Final = 7  # days
-SPAN: Final = 8  # the place of an object or array
-OBJECT: Final = 9  # the place of an object
+EPOCH: Final = 8  # a number, or a string with one, as so many units of its scale, rounded towards 0
+SPAN: Final = 9  # the place of an object or array
+OBJECT: Final = 10  # the place of an object
 
 # What was found.
 THERE: Final = 1
@@ -39,6 +40,7 @@ _KEYS: Final = 128
 
 _POWERS: Final = np.array([10.0**power for power in range(23)])
 _EXACT: Final = 2**53
+_MOST: Final = np.uint64(2**63 - 1)
 
 _special = np.zeros(256, np.bool_)  # what ends a run of plain characters within a string
 _special[:32] = True
@@ -250,10 +252,10 @@ def _field(data: Any, at: Any, size: Any, names: Any, name_ends: Any) -> Any:
 
 
 @kernel
-def _decimal(data: Any, at: Any, end: Any, scale: Any, most: Any) -> Any:
-    """(Whether these bytes are a number of at most `most` units of 10^-scale, and exactly so many; how many)."""
+def _decimal(data: Any, at: Any, end: Any, scale: Any, most: Any, exact: Any) -> Any:
+    """(Whether these bytes are a number of at most `most` units of 10^-scale, if `exact` exactly so many; how many)."""
     after, digits, count, power, _ = _number(data, at, end)
-    if after < 0 or after != end or count > 18:
+    if after < 0 or after != end or count > (18 if exact else 19) or digits > _MOST:
         return False, np.int64(0)
     number, power = np.int64(digits), power + scale
     while number != 0 and power > 0:
@@ -262,7 +264,7 @@ def _decimal(data: Any, at: Any, end: Any, scale: Any, most: Any) -> Any:
         number *= 10
         power -= 1
     while number != 0 and power < 0:
-        if number % 10 != 0:
+        if exact and number % 10 != 0:
             return False, np.int64(0)
         number //= 10
         power += 1
@@ -286,7 +288,9 @@ def _value(data: Any, at: Any, end: Any, kind: Any, least: Any, most: Any, nesti
         if kind == TEXT:
             return quote + 1, ROUGH if escaped else THERE, at + 1, quote - at - 1, 0, 0.0
         if kind == DECIMAL:
-            good, number = _decimal(data, at + 1, quote, least, most)
+            good, number = _decimal(data, at + 1, quote, least, most, True)
+        elif kind == EPOCH:
+            good, number = _decimal(data, at + 1, quote, least, most, False)
         elif kind == DATE:
             good, number = read_date(data, at + 1, quote)
         else:
@@ -302,11 +306,11 @@ def _value(data: Any, at: Any, end: Any, kind: Any, least: Any, most: Any, nesti
         if after >= 0:
             return after, THERE, 0, 0, 1, 0.0
         return _word(data, at, end, _FALSE), THERE, 0, 0, 0, 0.0
-    if kind != LONG and kind != DOUBLE and kind != DECIMAL:
+    if kind != LONG and kind != DOUBLE and kind != DECIMAL and kind != EPOCH:
         return -1, 0, 0, 0, 0, 0.0
     after, digits, count, power, whole = _number(data, at, end)
-    if kind == DECIMAL:
-        good, number = _decimal(data, at, after, least, most)
+    if kind in (DECIMAL, EPOCH):
+        good, number = _decimal(data, at, after, least, most, kind == DECIMAL)
         return after if good else -1, THERE, 0, 0, number, 0.0
     if after < 0:
         if kind != DOUBLE:
@@ -341,7 +345,8 @@ def read_objects(
         data: bytes, in UTF-8.
         row_starts, row_sizes, wanted: where each row lies in them; bool: whether it's to be read.
         names, name_ends: the fields' names.
-        kinds, leasts, mosts: what is wanted of them; the range of a LONG; of a DECIMAL the scale, and the most units.
+        kinds, leasts, mosts: what is wanted of them; the range of a LONG; of a DECIMAL or an EPOCH the scale,
+            and the most units.
         found, starts, sizes, longs, doubles: what is found, as [field, row]; the first of them full of zeros.
         doubtful: bool: set for rows that have to be looked at otherwise; what is found of them means nothing.
     """

@@ -14,11 +14,13 @@ from typing import Any, Final
 
 from pyspark.sql import types as spark
 
+from kohort.spark.formats.times import ISO, TimeFormats, Written, guessed, time_format
+
 __all__ = ["BITS", "BadValueError", "Make", "maker", "parsed"]
 
 Make = Callable[[Any], Any]
 
-_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_EPOCH: Final = datetime.datetime(1970, 1, 1)
 _DAY: Final = datetime.date(1970, 1, 1)
 BITS: Final[dict[type[spark.DataType], int]] = {
     spark.ByteType: 8,
@@ -65,8 +67,14 @@ class _Number(float):
         return number
 
 
-def maker(kind: spark.DataType) -> Make:
-    """What makes a column's value of a JSON value other than null; it raises `BadValueError`."""
+def maker(kind: spark.DataType, times: TimeFormats = ISO, name: str = "") -> Make:
+    """What makes a column's value of a JSON value other than null; it raises `BadValueError`.
+
+    Args:
+        kind: the column's type.
+        times: how times are written; `name` is the column's there, in a struct with those around it ("order.at").
+        name: as above; "" for a row.
+    """
     if type(kind) in BITS:
         return _whole(BITS[type(kind)])
     match kind:
@@ -81,17 +89,17 @@ def maker(kind: spark.DataType) -> Make:
         case spark.DateType():
             return _date
         case spark.TimestampType():
-            return _instant
+            return _instant(times, name)
         case spark.TimestampNTZType():
             return _wall_clock
         case spark.DecimalType():
             return _decimal(kind.precision, kind.scale)
         case spark.ArrayType():
-            return _array(kind)
+            return _array(kind, times, name)
         case spark.MapType():
-            return _map(kind)
+            return _map(kind, times, name)
         case spark.StructType():
-            return _struct(kind)
+            return _struct(kind, times, name)
     raise AssertionError(kind)
 
 
@@ -178,20 +186,29 @@ def _time(value: Any) -> datetime.datetime | None:
         return None
 
 
-def _instant(value: Any) -> int:
-    time = _time(value)
-    if time is None:
-        raise _wrong("a time such as 2013-01-31T05:00:00Z", value)
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=datetime.UTC)
-    return (time - _EPOCH) // datetime.timedelta(microseconds=1)
+def _instant(times: TimeFormats, name: str) -> Make:
+    way = time_format(times, name)
+
+    def make(value: Any) -> int:
+        micros = way.one(value)
+        if micros is None:
+            wrong = _wrong(way.wanted, value)
+            if isinstance(way, Written) and (guess := guessed(value)) is not None:
+                counted, given = guess
+                raise BadValueError(
+                    f"{wrong}; if it counts {counted} since 1970, say timestamp_format={{{name!r}: {given!r}}}"
+                )
+            raise wrong
+        return micros
+
+    return make
 
 
 def _wall_clock(value: Any) -> int:
     time = _time(value)
     if time is None or time.tzinfo is not None:
         raise _wrong("a time without a zone such as 2013-01-31T05:00:00", value)
-    return _instant(value)
+    return (time - _EPOCH) // datetime.timedelta(microseconds=1)
 
 
 def _decimal(precision: int, scale: int) -> Make:
@@ -215,8 +232,8 @@ def _decimal(precision: int, scale: int) -> Make:
     return make
 
 
-def _array(kind: spark.ArrayType) -> Make:
-    make, null = maker(kind.elementType), kind.containsNull
+def _array(kind: spark.ArrayType, times: TimeFormats, name: str) -> Make:
+    make, null = maker(kind.elementType, times, name), kind.containsNull
 
     def array(value: Any) -> list[Any]:
         if not isinstance(value, list):
@@ -226,8 +243,9 @@ def _array(kind: spark.ArrayType) -> Make:
     return array
 
 
-def _map(kind: spark.MapType) -> Make:
-    make_key, make, null = maker(kind.keyType), maker(kind.valueType), kind.valueContainsNull
+def _map(kind: spark.MapType, times: TimeFormats, name: str) -> Make:
+    make_key, make = maker(kind.keyType, times, name), maker(kind.valueType, times, name)
+    null = kind.valueContainsNull
     as_text = isinstance(kind.keyType, _TEXTS)
 
     def key(name: str) -> Any:
@@ -255,8 +273,9 @@ _TEXTS: Final = (
 """Types of keys that are the name itself; others are what the name is as JSON."""
 
 
-def _struct(kind: spark.StructType) -> Make:
-    fields = [(each.name, maker(each.dataType), each.nullable) for each in kind.fields]
+def _struct(kind: spark.StructType, times: TimeFormats, name: str) -> Make:
+    prefix = f"{name}." if name else ""
+    fields = [(each.name, maker(each.dataType, times, f"{prefix}{each.name}"), each.nullable) for each in kind.fields]
 
     def struct(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):

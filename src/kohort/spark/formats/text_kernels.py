@@ -8,7 +8,7 @@ import numpy as np
 
 from kohort.protocol.records.jit import copy_bytes, kernel
 
-__all__ = ["gather", "is_text", "read_date", "read_timestamp", "unescape"]
+__all__ = ["days_since_1970", "gather", "is_text", "read_date", "read_timestamp", "read_timestamps", "unescape"]
 
 _MONTH_DAYS: Final = np.array([31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 
@@ -25,11 +25,8 @@ def _digits(data: Any, at: Any, count: Any) -> Any:
 
 
 @kernel
-def read_date(data: Any, at: Any, end: Any) -> Any:
-    """(Whether these bytes are YYYY-MM-DD, days since 1970)."""
-    if end - at != 10 or data[at + 4] != 45 or data[at + 7] != 45:
-        return False, 0
-    year, month, day = _digits(data, at, 4), _digits(data, at + 5, 2), _digits(data, at + 8, 2)
+def days_since_1970(year: Any, month: Any, day: Any) -> Any:
+    """(Whether there is such a day, its number)."""
     if year < 1 or not 1 <= month <= 12 or not 1 <= day <= _MONTH_DAYS[month - 1]:
         return False, 0
     if month == 2 and day == 29 and (year % 4 != 0 or (year % 100 == 0 and year % 400 != 0)):
@@ -39,6 +36,14 @@ def read_date(data: Any, at: Any, end: Any) -> Any:
         year -= 1
     in_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
     return True, year * 365 + year // 4 - year // 100 + year // 400 + in_year - 719_468
+
+
+@kernel
+def read_date(data: Any, at: Any, end: Any) -> Any:
+    """(Whether these bytes are YYYY-MM-DD, days since 1970)."""
+    if end - at != 10 or data[at + 4] != 45 or data[at + 7] != 45:
+        return False, 0
+    return days_since_1970(_digits(data, at, 4), _digits(data, at + 5, 2), _digits(data, at + 8, 2))
 
 
 @kernel
@@ -88,6 +93,18 @@ def read_timestamp(data: Any, at: Any, end: Any, zoned: Any) -> Any:
         return False, 0
     shift = np.int64(offset * 60 + minutes) * 60_000_000
     return True, micros + shift if minus else micros - shift
+
+
+@kernel
+def read_timestamps(data: Any, starts: Any, sizes: Any, there: Any, micros: Any, has_offset: Any, bad: Any) -> None:
+    """Read texts as `read_timestamp` does; say which have an offset, and which are no times."""
+    for row in range(len(starts)):
+        if there[row]:
+            at = np.int64(starts[row])
+            good, micros[row] = read_timestamp(data, at, at + sizes[row], False)
+            if not good:
+                has_offset[row], micros[row] = read_timestamp(data, at, at + sizes[row], True)
+                bad[row] = not has_offset[row]
 
 
 @kernel

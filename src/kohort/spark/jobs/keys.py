@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark.jobs.stages.common import LAST_MS, LATE, STREAM_TIME
-from kohort.spark.jobs.wire import JSON_OPTIONS, column
+from kohort.spark.jobs.wire import JSON_OPTIONS, column, shown
 from kohort.spark.jobs.work import NO_WINDOW
 from kohort.spark.program.compiled import AggregateSpec, Route
 from kohort.spark.program.errors import ProgramError
@@ -38,7 +38,7 @@ def store_key(spec: AggregateSpec) -> Column:
 
     Of rows that no window takes it is why: `LATE` or `NO_WINDOW`.
     """
-    fields = [column(name).alias(name) for name in spec.group_names]
+    fields = [shown(column(name), kind).alias(name) for name, kind in spec.group]
     if spec.window is None:
         return _object(fields)
     begins = column(WINDOW_START)

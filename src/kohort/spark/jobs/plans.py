@@ -143,6 +143,7 @@ class Plans:
         return RowsReading(
             self._servers, schema.json(), source.format, source.avro_schema, source.event_time,
             _policy(source.on_error), timestamps, table, key=source.key if table and len(source.key) > 1 else (),
+            times=source.times, derived=tuple(each for each in source.derived if each.name in schema.names),
         )  # fmt: skip
 
     def _flow(self, number: int) -> _Flow:
@@ -163,8 +164,12 @@ class Plans:
             needed = frozenset([] if read.source.event_time is None else [read.source.event_time])
             for number in range(len(self._part.branches)):
                 needed |= self._flow(number).needed
-            # A row needs a column, even if it is but counted.
-            self._needed = needed & frozenset(read.source.schema.names) or frozenset(read.source.schema.names[:1])
+            derived = {each.name: each.column for each in read.source.derived}
+            needed |= {column for name, column in derived.items() if name in needed}
+            values = [name for name in read.source.schema.names if name not in derived]
+            needed &= frozenset(read.source.schema.names)
+            # A row needs a column of the value, even if it is but counted.
+            self._needed = needed if needed & frozenset(values) else needed | {values[0]}
         return self._needed
 
 

@@ -15,7 +15,7 @@ from kohort.spark.jobs.stages.arrow_aggregate import WINDOW, ArrowAggregating, a
 from kohort.spark.jobs.stages.common import KEY, LATE, PARTITION, RECORDS, STREAM_TIME, TIMESTAMP, Place, numbered
 from kohort.spark.jobs.stages.encode import Encoding, encode_stage
 from kohort.spark.jobs.stages.priors import Priors, priors_stage, state_column
-from kohort.spark.jobs.wire import JSON_OPTIONS, column, from_wire, nullable, to_wire, wire_schema
+from kohort.spark.jobs.wire import JSON_OPTIONS, column, from_wire, nullable, shown, to_wire, wire_schema
 from kohort.spark.jobs.work import NO_WINDOW
 from kohort.spark.program.compiled import AggregateSpec, Route, ToPartials, ToRows, ToTopic
 
@@ -27,7 +27,8 @@ def to_topic(rows: DataFrame, end: ToTopic, event_time: str | None) -> DataFrame
     names = list(end.columns)
     key = F.lit(None).cast("string") if end.key is None else key_text(end.key, Route.TEXT)
     if end.format == "json":
-        value = F.to_json(F.struct(*[column(name).alias(name) for name in names]), JSON_OPTIONS)
+        fields = [shown(column(name), rows.schema[name].dataType).alias(name) for name in names]
+        value = F.to_json(F.struct(*fields), JSON_OPTIONS)
         return _records(rows, key, value, F.lit(None), F.lit(None), row_time(rows, event_time))
     own = [key.alias(KEY), row_time(rows, event_time).alias(TIMESTAMP)]
     wanted = rows.select(*own, *[column(name).alias(numbered(number)) for number, name in enumerate(names)])
@@ -49,7 +50,7 @@ def to_rows(rows: DataFrame, end: ToRows) -> DataFrame:
 
 
 def partials(rows: DataFrame, spec: AggregateSpec, *more: str) -> DataFrame:
-    """Rows combined by key: `more` columns, `_key`, `_timestamp`, `_records`, the state columns in their own types."""
+    """Rows combined by key: `more` columns, `_key`, `_time`, `_records`, the state columns in their own types."""
     if spec.window is not None:
         rows = with_windows(rows, spec.window)
     group = [*more, *([WINDOW_START] if spec.window is not None else []), *spec.group_names]
@@ -109,7 +110,9 @@ def merged(wired: DataFrame, spec: AggregateSpec) -> DataFrame:
     state = [from_wire(column(state_column(number)), kind).alias(name) for number, (name, kind) in columns]
     plain = wired.select(PARTITION, KEY, TIMESTAMP, *state)
     whole = plain.groupBy(PARTITION, KEY).agg(F.max(TIMESTAMP).alias(TIMESTAMP), *spec.merge_columns())
-    value = F.to_json(F.struct(*spec.finish_columns(), _state(spec).alias("state")), JSON_OPTIONS)
+    kinds = zip(spec.finish_columns(), spec.output_columns, strict=True)
+    results = [shown(result, kind).alias(name) for result, (name, kind) in kinds]
+    value = F.to_json(F.struct(*results, _state(spec).alias("state")), JSON_OPTIONS)
     return _records(whole, column(KEY), value, column(PARTITION), F.lit(None), column(TIMESTAMP))
 
 
@@ -141,7 +144,7 @@ def arrow_aggregated(rows: DataFrame, spec: AggregateSpec, place: Place) -> Data
     done = given.mapInArrow(arrow_aggregate_stage(place, aggregating), T.StructType(fields))
     if spec.window is not None:
         done = done.withColumn(WINDOW_START, F.unix_millis(column(WINDOW)))
-    state = [column(name).alias(name) for name, _ in spec.state_columns]
+    state = [shown(column(name), kind).alias(name) for name, kind in spec.state_columns]
     value = F.to_json(F.struct(*state, _state(spec).alias("state")), JSON_OPTIONS)
     return _records(done, store_key(spec), value, column(PARTITION), F.lit(None), column(TIMESTAMP))
 

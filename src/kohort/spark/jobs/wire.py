@@ -29,7 +29,7 @@ JSON_OPTIONS: Final = {
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
     "dateFormat": "yyyy-MM-dd",
 }
-"""How all JSON is written here: nulls stay, times in UTC with microseconds."""
+"""How all JSON is written here: nulls stay, times in UTC with microseconds, unless they are `shown`."""
 
 _LONG: Final = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 _TEXT: Final = (T.FloatType, T.DoubleType, T.DecimalType, T.DateType, T.NullType)
@@ -89,6 +89,37 @@ def from_wire(column: Column, kind: T.DataType) -> Column:
         return F.lit(None)  # nothing can be cast to it
     wire_type(kind)
     return column.cast(kind)
+
+
+def shown(column: Column, kind: T.DataType) -> Column:
+    """`column`, which has type `kind`, as topics and keys of stores show it: times as texts, with ms like a window's
+    start, or with µs where there are any.
+    """
+    if isinstance(kind, _TIME):
+        zone = "'Z'" if isinstance(kind, T.TimestampType) else ""
+        text = F.date_format(column, f"yyyy-MM-dd'T'HH:mm:ss.SSSSSS{zone}")
+        whole = F.date_format(column, f"yyyy-MM-dd'T'HH:mm:ss.SSS{zone}")
+        return F.when(F.pmod(F.unix_micros(column.cast("timestamp")), F.lit(1000)) == 0, whole).otherwise(text)
+    if not _has_times(kind):
+        return column
+    if isinstance(kind, T.ArrayType):
+        return F.transform(column, lambda each: shown(each, kind.elementType))
+    if isinstance(kind, T.MapType):
+        return F.transform_values(column, lambda _, each: shown(each, kind.valueType))
+    assert isinstance(kind, T.StructType)
+    fields = [shown(column.getField(each.name), each.dataType).alias(each.name) for each in kind.fields]
+    return F.when(column.isNotNull(), F.struct(*fields))
+
+
+def _has_times(kind: T.DataType) -> bool:
+    match kind:
+        case T.ArrayType():
+            return _has_times(kind.elementType)
+        case T.MapType():
+            return _has_times(kind.valueType)
+        case T.StructType():
+            return any(_has_times(each.dataType) for each in kind.fields)
+    return isinstance(kind, _TIME)
 
 
 def nullable(kind: T.DataType) -> T.DataType:

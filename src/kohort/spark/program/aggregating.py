@@ -10,6 +10,7 @@ from kohort.spark.program.compiled import PARTITION, AggregateSpec, ArrowAggrega
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.sources import check_types, one_of, parsed_schema
 from kohort.spark.program.streams import AggregateDef
+from kohort.spark.program.times import to_millis
 from kohort.spark.program.windows import WindowSpec
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def _check_grace(where: str, window: WindowSpec, event_time: str | None) -> None
         raise ProgramError(
             f"{where}: window({window.column!r}) has a grace, which goes by the stream's event time, and that is "
             f"{'the time of its records' if event_time is None else repr(event_time)}. Say "
-            f"event_time={window.column!r} where the stream is made, or window by that, or leave the grace out"
+            f"event_time={window.column!r} where the stream is made, or window by that, or leave the grace out. "
+            f"(The records' own time is a column if the schema has _timestamp TIMESTAMP)"
         )
 
 
@@ -116,14 +118,21 @@ def group_types(where: str, columns: tuple[str, ...], schema: StructType) -> tup
 
 
 def _check_window(where: str, window: WindowSpec, columns: tuple[str, ...], schema: StructType) -> None:
-    from pyspark.sql.types import TimestampType
+    from pyspark.sql.types import IntegralType, TimestampType
 
-    found = one_of(f"{where}: window({window.column!r})", window.column, schema)
+    name = window.column
+    found = one_of(f"{where}: window({name!r})", name, schema)
     if not isinstance(found, TimestampType):
+        made = f'or make one in a transform: df.withColumn("{name}", F'
+        remedy = f'Say TIMESTAMP in the schema, {made}.to_timestamp("{name}"))'
+        if isinstance(found, IntegralType):
+            remedy = (
+                f'{to_millis(name)}, {made}.timestamp_millis("{name}")). There are timestamp_seconds and '
+                f"timestamp_micros, too"
+            )
         raise ProgramError(
-            f"{where}: window({window.column!r}) needs a TIMESTAMP column, but {window.column!r} is "
-            f"{found.simpleString().upper()}. Say TIMESTAMP in the schema, or cast it in a transform: "
-            f'df.withColumn("{window.column}", df.{window.column}.cast("timestamp"))'
+            f"{where}: window({name!r}) needs a TIMESTAMP column, but {name!r} is "
+            f"{found.simpleString().upper()}. {remedy}"
         )
     if "window" in columns:
         raise ProgramError(f"{where}: with a window no column that is grouped by can be called 'window': rename it")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
+    from kohort.spark.formats.derived import DerivedTime
+    from kohort.spark.formats.times import TimeFormats
     from kohort.spark.program.aggregates import Aggregation
 
 __all__ = [
@@ -34,7 +36,7 @@ PARTITION: Final = "_partition"
 STREAM_TIME: Final = "_stream_time"
 """The column that says at which stream time of its task, in ms, a row was read (BIGINT). Transforms don't see it."""
 
-RESERVED: Final = frozenset({PARTITION, STREAM_TIME, "_key", "_records", "_timestamp", "_window"})
+RESERVED: Final = frozenset({PARTITION, STREAM_TIME, "_key", "_records", "_time", "_window"})
 """Columns of Kohort's own; those of users have other names."""
 
 Emit = Literal["update", "close"]
@@ -57,13 +59,15 @@ class SourceSpec:
     """A topic that somebody else writes, and what is in its records.
 
     Attributes:
-        schema: the value's columns, without `_partition`.
+        schema: the rows' columns, without `_partition`: the value's, and `derived` ones.
         format: "json", "avro", "string" or "raw".
         key: columns by which the topic is partitioned (`Route.TEXT`); () for not known.
         event_time: a TIMESTAMP column of the schema; None for the record's own timestamp.
         offset_reset: where to begin without a committed offset: "earliest" or "latest".
         avro_schema: the writer's, as JSON, of all that is in a value, however little of it is read; None if the format
             isn't Avro.
+        times: how JSON has times; None for ISO 8601 in UTC.
+        derived: columns of the schema that aren't in the values.
     """
 
     topic: str
@@ -74,6 +78,8 @@ class SourceSpec:
     offset_reset: str
     on_error: ErrorPolicy
     avro_schema: str | None = None
+    times: TimeFormats | None = None
+    derived: tuple[DerivedTime, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,13 @@ from kohort.spark.program.analysis import sentence
 from kohort.spark.program.compiled import PARTITION, RESERVED, SourceSpec
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.policies import DeadLetter, ErrorPolicy
+from kohort.spark.program.times import RECORD_TIME, check_time_formats, to_millis, with_times
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
+
+    from kohort.spark.formats.derived import DerivedTime
+    from kohort.spark.formats.times import TimeFormats
 
 __all__ = [
     "FORMATS", "Schema", "SourceDef", "TableDef", "check_names", "check_types", "column_names", "known_format",
@@ -45,6 +49,8 @@ class SourceDef:
     offset_reset: str
     on_error: ErrorPolicy
     avro_schema: str | None
+    times: TimeFormats | None = None
+    derived: DerivedTime | None = None
 
 
 @dataclass(eq=False)
@@ -85,7 +91,7 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
     alone = _ALONE.get(definition.format)
     if given is None:
         given = f"value {alone}"
-    schema = parsed_schema(where, given)
+    schema, rows, derived = with_times(where, parsed_schema(where, given), definition.derived)
     if alone is not None and [field.dataType.simpleString().upper() for field in schema.fields] != [alone]:
         raise ProgramError(
             f'{where}: format="{definition.format}" has one column, of type {alone}, as "value {alone}"; '
@@ -98,17 +104,24 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
     if definition.format == "avro" and avro_schema is None:
         avro_schema = _avro_schema(where, schema)
     _check_format(where, definition.format, schema, avro_schema)
-    if definition.event_time is not None:
-        _check_event_time(where, definition.event_time, schema)
+    if definition.times is not None:
+        check_time_formats(where, definition.times, schema)
+    event_time = definition.event_time
+    if event_time is not None:
+        _check_event_time(where, event_time, rows)
+    elif RECORD_TIME in rows.names:
+        event_time = RECORD_TIME  # which it is without, too
     return SourceSpec(
         topic=definition.topic,
-        schema=schema,
+        schema=rows,
         format=definition.format,
         key=definition.key,
-        event_time=definition.event_time,
+        event_time=event_time,
         offset_reset=definition.offset_reset,
         on_error=definition.on_error,
         avro_schema=avro_schema,
+        times=definition.times,
+        derived=derived,
     )
 
 
@@ -241,13 +254,15 @@ def _check_format(where: str, format: str, schema: StructType, avro_schema: str 
 
 
 def _check_event_time(where: str, name: str, schema: StructType) -> None:
-    from pyspark.sql.types import TimestampType
+    from pyspark.sql.types import IntegralType, TimestampType
 
     found = one_of(f"{where}: event_time={name!r}", name, schema)
     if not isinstance(found, TimestampType):
+        remedy = "Say TIMESTAMP in the schema: JSON's texts and Avro's times are read as such"
+        if isinstance(found, IntegralType):
+            remedy = f'{to_millis(name)}, or event_time=F.timestamp_millis("{name}").alias("at")'
         raise ProgramError(
-            f"{where}: event_time={name!r} must be a TIMESTAMP, but it is {found.simpleString().upper()}. "
-            f"Say TIMESTAMP in the schema: JSON's texts and Avro's times are read as such"
+            f"{where}: event_time={name!r} must be a TIMESTAMP, but it is {found.simpleString().upper()}. {remedy}"
         )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from kohort.spark.program.advice import Advised, of_a_dataframe
 from kohort.spark.program.aggregates import Aggregation
 from kohort.spark.program.compiled import Emit
 from kohort.spark.program.errors import ProgramError
@@ -99,11 +100,16 @@ class Graph:
 # What is written -----------------------------------------------------------------------------------------------------
 
 
-class Table:
+class Table(Advised):
     """The last record of each key of a topic, kept by the tasks that read the same partitions of a stream.
 
     Made by `StreamsApp.table`; good for `Stream.join`, and for queries by the table's name.
     """
+
+    instead = (
+        "a table is joined to a stream, stream.join(table), and asked for its keys. To transform or group its records, "
+        "or to write them elsewhere, read a topic with app.stream"
+    )
 
     def __init__(self, definition: TableDef) -> None:
         self._definition = definition
@@ -116,11 +122,13 @@ class GlobalTable(Table):
     """The last record of each key of a topic, all of it on every instance. Any stream can be joined to it."""
 
 
-class Stream:
+class Stream(Advised):
     """Records of a topic as rows of a DataFrame: an epoch's at a time.
 
     Each method gives another stream and leaves this one as it is, so a stream can be used several times.
     """
+
+    instead = "it has transform, join, repartition, group_by and to"
 
     def __init__(
         self, graph: Graph, origin: SourceDef | RepartitionDef, steps: tuple[TransformDef | JoinDef, ...] = ()
@@ -203,10 +211,7 @@ class Stream:
         windows = [each for each in by if isinstance(each, WindowSpec)]
         names = [each for each in by if not isinstance(each, WindowSpec)]
         if strange := [each for each in names if not isinstance(each, str)]:
-            raise ProgramError(
-                f"group_by takes names of columns, and window(…) of kohort.spark, not {strange[0]!r}: "
-                f"compute the column in a transform, and give its name"
-            )
+            raise ProgramError(_not_groupable(strange[0]))
         if len(windows) > 1:
             raise ProgramError("group_by takes one window")
         if not names:
@@ -243,6 +248,15 @@ class Stream:
         self._graph.ends.append(SinkDef(self, output))
         return self
 
+    def _advice(self, name: str) -> str:
+        if name in ("agg", "aggregate", "aggregate_arrow"):
+            return "group it first, as .group_by(…).aggregate(…)"
+        if name.lower() == "groupby":
+            return "say .group_by(…).aggregate(…)"
+        if of_a_dataframe(name):
+            return f"DataFrames have it, so say .transform(lambda df: df.{name}(…))"
+        return super()._advice(name)
+
     def _with(self, step: TransformDef | JoinDef) -> Stream:
         return Stream(self._graph, self._origin, (*self._steps, step))
 
@@ -252,8 +266,13 @@ class Stream:
         return f"Stream({what}{', …' if self._steps else ''})"
 
 
-class GroupedStream:
+class GroupedStream(Advised):
     """A stream grouped by columns and perhaps a window. Made by `Stream.group_by`."""
+
+    instead = (
+        "what is grouped is aggregated, .aggregate(…) or .aggregate_arrow(…) with aggregates of kohort.spark; "
+        "transform and join before .group_by"
+    )
 
     def __init__(self, stream: Stream, columns: tuple[str, ...], window: WindowSpec | None) -> None:
         self._stream = stream
@@ -343,8 +362,13 @@ class GroupedStream:
         return emit
 
 
-class Aggregated:
+class Aggregated(Advised):
     """An aggregate, as it is kept in its store. Made by `GroupedStream.aggregate`."""
+
+    instead = (
+        "an aggregate is written, .to(topic), and asked for its groups. To go on with it, read that topic with "
+        "app.stream(topic, …)"
+    )
 
     def __init__(self, definition: AggregateDef) -> None:
         self._definition = definition
@@ -371,6 +395,19 @@ class Aggregated:
 
     def __repr__(self) -> str:
         return f"Aggregated({self._definition.name!r})"
+
+
+def _not_groupable(given: object) -> str:
+    what = f"group_by takes names of columns, and window(…) of kohort.spark, not {given!r}"
+    shown = str(given)
+    if shown.startswith("Column<'session_window("):
+        return f"{what}: there are no session windows, but tumbling and hopping ones, as window('at', '1 hour')"
+    if shown.startswith("Column<'window("):
+        return (
+            f"{what}, which is Spark's: say window('at', '1 hour', slide='10 minutes') of kohort.spark, which has a "
+            f"grace and a retention, too"
+        )
+    return f"{what}: compute the column in a transform, and give its name"
 
 
 def _not_mergeable(name: str, result: str, given: object) -> str:

@@ -32,6 +32,7 @@ def _of_table(table: TableStore, subtopology: str | None) -> StoreInfo:
         subtopology=subtopology,
         route=Route.TEXT,
         routed_by=key,
+        micros=True,
     )
 
 

@@ -137,12 +137,13 @@ def _time(text: str) -> datetime | None:
         return None
 
 
-def _timestamp(text: str, kind: str) -> str:
-    """A column's time as keys have it, with microseconds; what is no time stays as it is."""
+def _timestamp(text: str, kind: str, *, micros: bool) -> str:
+    """A column's time as keys have it, with ms, or with µs: always, or where there are any. No time stays as it is."""
     time = _time(text) if kind in _TIMESTAMPS else None
     if time is None:
         return text
-    return f"{time:%Y}".zfill(4) + f"{time:-%m-%dT%H:%M:%S.%f}" + ("Z" if kind == "timestamp" else "")
+    fraction = f"{time:%f}" if micros or time.microsecond % 1000 else f"{time.microsecond // 1000:03}"
+    return f"{time:%Y}".zfill(4) + f"{time:-%m-%dT%H:%M:%S}.{fraction}" + ("Z" if kind == "timestamp" else "")
 
 
 def _parsed(info: StoreInfo, text: str) -> dict[str, Any]:
@@ -174,7 +175,7 @@ def _json_values(info: StoreInfo, fields: dict[str, Any]) -> dict[str, str]:
         _refuse(info, "it has other fields")
     for name, kind in info.columns:
         if kind in _TIMESTAMPS and isinstance(fields[name], str):
-            fields[name] = _timestamp(fields[name], kind)
+            fields[name] = _timestamp(fields[name], kind, micros=info.micros)
     try:
         return {name: _written(fields[name]) for name, _ in info.columns}
     except RecursionError:
@@ -201,7 +202,7 @@ def _short_value(info: StoreInfo, name: str, kind: str, value: str) -> str:
     elif kind.startswith(_NESTED):
         _refuse(info, f"column {name!r} is {kind}: write the key as JSON")
     else:
-        return _quoted(_timestamp(value, kind))
+        return _quoted(_timestamp(value, kind, micros=info.micros))
     if not good:
         _refuse(info, f"column {name!r} is {kind}, which {value!r} is not")
     return value
@@ -215,12 +216,20 @@ def _route(info: StoreInfo, values: Mapping[str, str]) -> bytes | None:
     if info.route is None or any(name not in values for name in info.routed_by):
         return None
     if info.route is Route.JSON or len(info.routed_by) > 1:
-        return _bytes(info, _object({name: values[name] for name in info.routed_by}))
+        kinds = dict(info.columns)
+        return _bytes(info, _object({name: _in_route(kinds[name], values[name]) for name in info.routed_by}))
     (name,) = info.routed_by
     if dict(info.columns)[name] not in _PLAIN or values[name] == "null":
         return None  # its text may differ from what JSON has
     text = values[name]
     return _bytes(info, json.loads(text) if text.startswith('"') else text)
+
+
+def _in_route(kind: str, value: str) -> str:
+    """A column's value as partitions follow from it: times with µs."""
+    if kind not in _TIMESTAMPS or not value.startswith('"'):
+        return value
+    return _quoted(_timestamp(json.loads(value), kind, micros=True))
 
 
 def _window_head(window: str) -> str:

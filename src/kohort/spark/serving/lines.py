@@ -165,7 +165,9 @@ def _is_logged(level: int) -> bool:
 def summary(overview: Overview) -> str:
     """Records, rate, lag, the last epoch and tasks by role: "1,200 records  400/s  lag 0  …"."""
     now = overview.now
-    parts = [f"{overview.records:,} records", f"{overview.rate():,.0f}/s", f"lag {overview.lag:,}"]
+    parts = [f"{overview.records:,} records", f"{overview.rate():,.0f}/s"]
+    if now is None or now.active or overview.lag:  # without tasks, what is left to read is others'
+        parts.append(f"lag {overview.lag:,}")
     ends = [part.last for part in list(overview.parts.values())]
     if ends:
         last = max(ends, key=lambda done: done.at)

@@ -46,6 +46,7 @@ class StoreInfo:
             object; None if that isn't known.
         sure: whether that is how it is, as the pipeline itself partitioned them. Otherwise it's up to those who write
             the source topic: the partition is likely, but a key that isn't there is looked for in all.
+        micros: whether times in keys always have µs, as in what partitions follow from; else only where there are any.
     """
 
     name: str
@@ -56,6 +57,7 @@ class StoreInfo:
     route: Route | None = None
     routed_by: tuple[str, ...] = ()
     sure: bool = False
+    micros: bool = False
 
 
 class ReadableStore(Protocol):

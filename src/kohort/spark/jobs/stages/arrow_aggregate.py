@@ -58,7 +58,7 @@ class ArrowAggregating:
 
 
 def arrow_aggregate_stage(place: Place, aggregating: ArrowAggregating) -> Stage:
-    """A stage over `_partition`, `_key`, `_timestamp`, then the columns, in order. A partition is all in one task.
+    """A stage over `_partition`, `_key`, `_time`, then the columns, in order. A partition is all in one task.
 
     Rows without a partition, and those that no window takes, are dropped.
     """

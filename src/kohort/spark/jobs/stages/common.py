@@ -18,7 +18,7 @@ from kohort.spark.line.client import Line, Task
 
 PARTITION: Final = "_partition"
 """INT: the partition, so the task, that a row belongs to."""
-TIMESTAMP: Final = "_timestamp"
+TIMESTAMP: Final = "_time"
 """BIGINT: a record's time, in ms."""
 STREAM_TIME: Final = "_stream_time"
 """BIGINT: the stream time of its task at which a row was read, its own included, in ms; null before there is any."""

@@ -23,7 +23,7 @@ class Encoding:
 
 
 def encode_stage(encoding: Encoding) -> Stage:
-    """A stage from `_key`, `_timestamp` and then the columns, in order, to `_key`, `value`, `_timestamp`."""
+    """A stage from `_key`, `_time` and then the columns, in order, to `_key`, `value`, `_time`."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return settled(_encode(encoding, batch) for batch in batches if batch.num_rows)

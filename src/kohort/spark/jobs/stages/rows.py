@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.client.config import ClientConfig
+from kohort.spark.formats.derived import DerivedTime
+from kohort.spark.formats.times import TimeFormats
 from kohort.spark.jobs.batches import one_batch
 from kohort.spark.jobs.stages.common import (
     PARTITION,
@@ -44,10 +46,12 @@ class RowsReading:
         format: as of a source, or "wire" for repartitioned rows.
         event_time: the column whose largest values are reported; None for the record's timestamp.
         on_error: whether unreadable records end the job, are counted, or are reported with their content.
-        timestamps: whether `_timestamp` is wanted.
+        timestamps: whether `_time` is wanted.
         table: whether records without a value are rows too, with their keys in `_tombstone`.
         key: a table's columns that its records' keys hold as JSON: of records without a value they come from there.
             () if the key is the text of one column.
+        times: how JSON has times; None for ISO 8601 in UTC.
+        derived: the columns of `schema` that aren't in the values.
         whole: whether all of a partition is read in one split.
         stream_times: whether `_stream_time` is wanted, which takes `whole`.
     """
@@ -62,6 +66,8 @@ class RowsReading:
     table: bool
     whole: bool = False
     key: tuple[str, ...] = ()
+    times: TimeFormats | None = None
+    derived: tuple[DerivedTime, ...] = ()
     stream_times: bool = False
 
 
@@ -123,7 +129,8 @@ def _columns(chunk: Chunk, values: pa.Array, reading: RowsReading, read: Read) -
     if reading.format == "wire":
         batch = read_objects(values, _arrow_schema(reading.schema), f"topic {chunk.topic}")
         return dict(zip(batch.schema.names, batch.columns, strict=True)), chunk
-    decoded = _decoder(reading.format, reading.schema, reading.avro_schema).decode(values)
+    schema = _without(reading.schema, tuple(each.name for each in reading.derived))
+    decoded = _decoder(reading.format, schema, reading.avro_schema, reading.times).decode(values)
     if decoded.errors:
         rows = [row for row, _ in decoded.errors]
         read.drop(UNREADABLE, len(rows))
@@ -133,9 +140,12 @@ def _columns(chunk: Chunk, values: pa.Array, reading: RowsReading, read: Read) -
     if decoded.good is not None:
         chunk = Chunk(chunk.topic, chunk.records.take(decoded.good), chunk.partitions.take(decoded.good))
     batch = decoded.columns
-    if batch.schema != _arrow_schema(reading.schema):
-        batch = batch.cast(_arrow_schema(reading.schema))
-    return dict(zip(batch.schema.names, batch.columns, strict=True)), chunk
+    if batch.schema != _arrow_schema(schema):
+        batch = batch.cast(_arrow_schema(schema))
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    for each in reading.derived:
+        columns[each.name] = each.of(columns[each.column] if each.function else chunk.times)
+    return {name: columns[name] for name in _arrow_schema(reading.schema).names}, chunk
 
 
 def _tombstones(gone: Chunk, reading: RowsReading, read: Read) -> tuple[Chunk, pa.RecordBatch]:
@@ -143,7 +153,8 @@ def _tombstones(gone: Chunk, reading: RowsReading, read: Read) -> tuple[Chunk, p
     known: dict[str, pa.Array] = {}
     if reading.key:
         # Whoever wrote the key may have put blanks into the JSON, or the columns into another order.
-        decoded = _decoder("json", _only_columns(reading.schema, reading.key), None).decode(gone.records.column("key"))
+        keys = _decoder("json", _only_columns(reading.schema, reading.key), None, reading.times)
+        decoded = keys.decode(gone.records.column("key"))
         read.drop(UNREADABLE, len(decoded.errors))
         if decoded.good is not None:
             gone = Chunk(gone.topic, gone.records.take(decoded.good), gone.partitions.take(decoded.good))
@@ -179,10 +190,10 @@ def _arrow_schema(schema: str) -> pa.Schema:
 
 
 @lru_cache(maxsize=64)
-def _decoder(format: str, schema: str, avro_schema: str | None) -> Any:  # noqa: A002  # as it is called there
+def _decoder(format: str, schema: str, avro_schema: str | None, times: TimeFormats | None) -> Any:  # noqa: A002
     from kohort.spark.formats import decoder
 
-    return decoder(format, spark_schema(schema), avro_schema)
+    return decoder(format, spark_schema(schema), avro_schema, times)
 
 
 @lru_cache(maxsize=64)
@@ -192,6 +203,12 @@ def _only_columns(schema: str, names: tuple[str, ...]) -> str:
 
     fields = json.loads(schema)["fields"]
     return json.dumps({"type": "struct", "fields": [field for field in fields if field["name"] in names]})
+
+
+@lru_cache(maxsize=64)
+def _without(schema: str, names: tuple[str, ...]) -> str:
+    """A schema of Spark's JSON without some columns."""
+    return _only_columns(schema, tuple(name for name in spark_schema(schema).names if name not in names))
 
 
 def spark_schema(schema: str) -> Any:

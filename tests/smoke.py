@@ -1,0 +1,145 @@
+"""Every target of the Makefile, once and in small, so that none rots: `make smoke`.
+
+    make smoke SMOKE="bench-wire dist"
+
+A target has to succeed and to print what is asked for, or, where a program is missing, to say so without a traceback.
+With CI=1 nothing may be missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.tools import JAVA, KCAT, MAVEN, Tool
+
+ROOT: Final = Path(__file__).parents[1]
+LIMIT: Final = 300
+"""Seconds that a target may take."""
+
+
+@dataclass(frozen=True)
+class Smoke:
+    """A target in small.
+
+    Attributes:
+        prints: a pattern that its output has.
+        options: variables of make.
+        needs: programs that it says it misses.
+    """
+
+    prints: str
+    options: tuple[str, ...] = ()
+    needs: tuple[Tool, ...] = ()
+
+
+SMOKES: Final = {
+    "help": Smoke("make bench-wire"),
+    "setup": Smoke(""),
+    "tour": Smoke("StreamsGroupHeartbeat"),
+    "format": Smoke(""),
+    "simulate": Smoke("streams: .* in", ("SEEDS=2", "LARGE=small")),
+    "availability": Smoke("scale out"),
+    "bench-wire": Smoke("Compression", ("BENCH=--quick",)),
+    "bench-startup": Smoke("kohort --version", ("BENCH=--quick",)),
+    "bench-broker": Smoke("ready", ("BENCH=--quick",), (KCAT, MAVEN)),
+    "bench-placement": Smoke("Kafka's sticky", ("BENCH=--quick --standbys 0 --per-process 1",), (MAVEN,)),
+    "bench-heartbeats": Smoke("Heartbeats of a streams group", ("BENCH=--quick",)),
+    "bench-client": Smoke("Clients with Kohort", ("BENCH=--quick --broker kohort",)),
+    "bench-pipeline": Smoke("Kohort", ("BENCH=--quick",), (JAVA,)),
+    "dist": Smoke("kohort-.*\\.whl"),
+}
+ELSEWHERE: Final = {
+    "demo": "CI runs it",
+    "test": "CI runs it",
+    "test-long": "CI runs it",
+    "test-fresh": "CI runs a part of it",
+    "lint": "CI runs it",
+    "types": "CI runs it",
+    "chaos": "CI runs a few of its rounds",
+    "cluster": "CI runs it",
+    "scale": "CI runs it",
+    "bench": "all the bench-…",
+    "smoke": "this is it",
+    "clean": "would remove what the others need",
+}
+"""Targets that aren't run here, and why not."""
+
+
+def targets(makefile: Path = ROOT / "Makefile") -> set[str]:
+    """Those of `make help`."""
+    return set(re.findall(r"^([a-z-]+):.*##", makefile.read_text(), re.MULTILINE))
+
+
+def run(target: str, output: IO[bytes]) -> int:
+    """Make it; its exit code. What it started doesn't outlive it."""
+    command = ["make", "--no-print-directory", target, *SMOKES[target].options]
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+    )
+    try:
+        return process.wait(LIMIT)
+    except subprocess.TimeoutExpired:
+        return -1
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+
+
+def judge(smoke: Smoke, code: int, said: str) -> str:
+    """What was wrong, or nothing."""
+    if "Traceback (most recent call last)" in said:
+        return "a traceback"
+    missing = [tool.missing for tool in smoke.needs if not tool.is_there()]
+    if missing and not os.environ.get("CI"):
+        return "" if all(sentence in said for sentence in missing) else "it doesn't say what is missing"
+    if code == -1:
+        return f"it took longer than {LIMIT} s"
+    if code:
+        return f"exit code {code}"
+    return "" if re.search(smoke.prints, said) else f"no '{smoke.prints}' in its output"
+
+
+def main() -> int:
+    """Run what is asked for; 1 if something was wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.smoke", description=__doc__.partition("\n")[0])
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="by default all")
+    options = parser.parse_args()
+    if unknown := set(options.targets) - set(SMOKES):
+        parser.error(f"no such target here: {', '.join(sorted(unknown))}")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    console = Console(width=None if Console().is_terminal else 120)
+    table = Table("Target", "Seconds", "Outcome", title="Every target in small")
+    bad = False
+    for target in options.targets or SMOKES:
+        with tempfile.TemporaryFile() as output:
+            began = time.monotonic()
+            code = run(target, output)
+            seconds = time.monotonic() - began
+            output.seek(0)
+            said = output.read().decode(errors="replace")
+        wrong = judge(SMOKES[target], code, said)
+        if wrong:
+            bad = True
+            console.print(f"make {target}: {wrong}", style="red")
+            console.print(said[-8000:], markup=False, highlight=False, soft_wrap=True)
+        table.add_row(target, f"{seconds:.0f}", wrong or "good")
+    console.print(table)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

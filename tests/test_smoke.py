@@ -1,0 +1,93 @@
+"""No target of the Makefile is forgotten, each goes on when a part of it fails, and benchmarks say what they miss."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import wire
+from kohort.protocol.message import Message
+from tests.smoke import ELSEWHERE, SMOKES, Smoke, judge, targets
+from tests.tools import KCAT, MAVEN, Tool
+
+ROOT = Path(__file__).parents[1]
+NONE = Tool("abacus", "which counts", ("abacus",), lambda: False)
+
+
+def test_every_target_is_run_somewhere() -> None:
+    assert targets() == set(SMOKES) | set(ELSEWHERE)
+    assert not set(SMOKES) & set(ELSEWHERE)
+
+
+def test_what_ci_is_said_to_run_it_runs() -> None:
+    script = (ROOT / ".ci" / "run").read_text()
+    for target, why in ELSEWHERE.items():
+        if why.startswith("CI runs"):
+            assert re.search(rf"make [^;\"]*\b{target}\b", script), target
+    assert "make smoke" in script
+    assert "apt-get" not in script
+
+
+def test_recipes_go_on_when_a_part_fails() -> None:
+    """A recipe of several commands has them run by scripts/each, but for those that can't fail, or prepare."""
+    recipes = re.findall(
+        r"^([a-z_ -]+|define run_tests)(?::.*)?\n((?:\t.*\n|.*\\\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE
+    )
+    assert len(recipes) > 20
+    for name, recipe in recipes:
+        commands = [line for line in recipe.replace("\\\n", " ").splitlines() if line]
+        prepares = ("\t@$(TOOLS)", "\t@rm -rf", "\t@touch", "\t@scripts/setup")
+        assert len([line for line in commands if not line.startswith(prepares)]) <= 1, name
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "wrong"),
+    [
+        (0, "a table", ""),
+        (0, "nothing", "no 'table' in its output"),
+        (2, "a table", "exit code 2"),
+        (-1, "a table", "it took longer"),
+        (0, "a table\nTraceback (most recent call last):", "a traceback"),
+    ],
+)
+def test_a_target_is_judged(code: int, said: str, wrong: str) -> None:
+    assert judge(Smoke("table"), code, said).startswith(wrong)
+
+
+def test_a_target_that_misses_a_program_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    smoke = Smoke("table", needs=(NONE,))
+    assert judge(smoke, 1, NONE.missing) == ""
+    assert judge(smoke, 1, "sorry") == "it doesn't say what is missing"
+    monkeypatch.setenv("CI", "1")
+    assert judge(smoke, 1, NONE.missing) == "exit code 1"
+
+
+@pytest.mark.parametrize(("benchmark", "missing"), [("broker", (KCAT, MAVEN)), ("placement", (MAVEN,))])
+def test_benchmarks_end_with_a_sentence(benchmark: str, missing: tuple[Tool, ...], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", f"benchmarks.{benchmark}", "--quick"]
+    environment = {**os.environ, "PATH": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr) == (1, "".join(f"{tool.missing}\n" for tool in missing))
+
+
+@pytest.mark.long
+def test_heartbeats_are_measured_without_apache_kafka(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.heartbeats", "--quick"]
+    environment = {**os.environ, "PATH": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Without Apache Kafka: {MAVEN.missing}.")
+    assert "Heartbeats of a streams group" in done.stdout
+
+
+@pytest.mark.parametrize(("message", "version"), [(each[1], each[2]) for each in wire.messages()])
+def test_messages_of_the_benchmark_are_those_that_come_back(message: Message, version: int) -> None:
+    encoded = message.encode(version)
+    assert type(message).decode(encoded, version) == message
+    wire.kio_functions(message, version, encoded)  # asserts that kio writes the same
