@@ -40,8 +40,8 @@ def in_order(rows: pa.Table) -> pa.Table:
     if STREAM_TIME not in names and PARTITION not in names:
         return rows.cast(ROWS_SCHEMA)
     if STREAM_TIME not in names:  # a transform has lost it: then it goes by the rows that are left
-        times = StreamTimes({}).advance(rows[PARTITION].combine_chunks(), rows["timestamp"].combine_chunks())
-        rows = rows.append_column(STREAM_TIME, times)
+        partitions = rows[PARTITION].fill_null(-1).combine_chunks()
+        rows = rows.append_column(STREAM_TIME, StreamTimes({}).advance(partitions, rows["timestamp"].combine_chunks()))
     by = [
         rows[name].cast(pa.int64()).fill_null(_NONE) for name in (PARTITION, STREAM_TIME) if name in rows.column_names
     ]

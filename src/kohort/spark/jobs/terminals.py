@@ -71,9 +71,8 @@ def to_partials(rows: DataFrame, end: ToPartials) -> DataFrame:
         value = F.when(column(KEY).isin(LATE, NO_WINDOW), column(RECORDS).cast("string")).otherwise(value)
     route = key_text(spec.routed_by, spec.route)
     # By their times, so that none comes after one that closes its window: see `kohort.spark.jobs.stages.priors`.
-    order = (
-        [column(TIMESTAMP).alias(STREAM_TIME)] if spec.window is not None and spec.window.grace_ms is not None else []
-    )
+    graced = spec.window is not None and spec.window.grace_ms is not None
+    order = [column(TIMESTAMP).alias(STREAM_TIME)] if graced else []
     return _records(combined, column(KEY), value, F.lit(None), route, column(TIMESTAMP), *order)
 
 

@@ -184,7 +184,7 @@ class _Compiler:
         return topic
 
     def _parts(self) -> tuple[Part, ...]:
-        self._time()
+        self._mark_timed()
         homeless = {
             id(draft) for draft in self._drafts if draft.input is None and self._homes[draft.tables[0]] is not None
         }
@@ -194,7 +194,7 @@ class _Compiler:
             for number, draft in enumerate(drafts)
         )
 
-    def _time(self) -> None:
+    def _mark_timed(self) -> None:
         """Note which rows are read for windows with a grace, directly or when they have moved again.
 
         Raises:
