@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 from typing import Final, Literal
 
 from pyspark.sql import DataFrame, SparkSession
@@ -18,6 +17,7 @@ from kohort.spark.jobs.keys import key_text
 from kohort.spark.jobs.pruning import used_columns
 from kohort.spark.jobs.stages.common import KEY, PARTITION, STREAM_TIME, TIMESTAMP, Place, numbered
 from kohort.spark.jobs.stages.join import Joining, join_stage
+from kohort.spark.jobs.stages.placing import Placing
 from kohort.spark.jobs.stages.priors import partials_stage
 from kohort.spark.jobs.stages.rows import TOMBSTONE, RowsReading, rows_stage
 from kohort.spark.jobs.terminals import (
@@ -100,14 +100,12 @@ class Plans:
                 return to_partials(rows, branch.terminal)
             case Aggregate(spec):
                 _demand_partition(rows, f"aggregate {spec.name!r}")
-                if isinstance(read, TopicInput):
-                    rows = _placed(rows, spec.routed_by)
                 return (aggregated_rows if spec.arrow is None else arrow_aggregated)(rows, spec, place)
 
     def table(self, table: TableStore, place: Place) -> DataFrame:
         """The plan of a table's records."""
         source = table.source
-        reading = self._reading(source, source.schema, timestamps=True, table=True)
+        reading = self._reading(source, source.schema, timestamps=True, table=True, keyless=table.is_global)
         own = [(PARTITION, T.IntegerType()), (TIMESTAMP, T.LongType()), (TOMBSTONE, T.StringType())]
         rows = self._source(place).mapInArrow(rows_stage(place, reading), _with(source.schema, own))
         return table_records(rows, source.schema, source.key, TOMBSTONE)
@@ -139,11 +137,18 @@ class Plans:
         plain = [from_wire(column(name), kind).alias(name) for name, kind in columns]
         return rows.select(*plain, *[name for name, _ in own])
 
-    def _reading(self, source: SourceSpec, schema: T.StructType, *, timestamps: bool, table: bool) -> RowsReading:
+    def _reading(
+        self, source: SourceSpec, schema: T.StructType, *, timestamps: bool, table: bool, keyless: bool = True
+    ) -> RowsReading:
+        placing = None
+        if source in self._part.placed:
+            plain = self._spark.conf.get("spark.sql.ansi.enabled") == "true"
+            placing = Placing(source.key, source.partitioner, table, plain)
         return RowsReading(
             self._servers, schema.json(), source.format, source.avro_schema, source.event_time,
             _policy(source.on_error), timestamps, table, key=source.key if table and len(source.key) > 1 else (),
             times=source.times, derived=tuple(each for each in source.derived if each.name in schema.names),
+            placing=placing, tombstones=source.tombstones, keyless=keyless,
         )  # fmt: skip
 
     def _flow(self, number: int) -> _Flow:
@@ -162,6 +167,8 @@ class Plans:
             read = self._part.input
             assert isinstance(read, TopicInput)
             needed = frozenset([] if read.source.event_time is None else [read.source.event_time])
+            if read.source in self._part.placed:
+                needed |= frozenset(read.source.key)
             for number in range(len(self._part.branches)):
                 needed |= self._flow(number).needed
             derived = {each.name: each.column for each in read.source.derived}
@@ -200,7 +207,7 @@ class _Flow:
         for number, piece in enumerate(self._pieces):
             rows = _transformed(_completed(rows, self._inputs[number]), piece)
             if number < len(self._joins):
-                rows = self._joined(rows, self._joins[number], self._used[number + 1], place)
+                rows = self._joined(rows, number, self._used[number + 1], place)
         return rows
 
     def _add(self, step: Step) -> None:
@@ -219,7 +226,8 @@ class _Flow:
         wanted = set(after) | set(join.on) | _CARRIED
         return rows.select(*[column(name) for name in rows.columns if name in wanted])
 
-    def _joined(self, rows: DataFrame, join: Join, used: frozenset[str], place: Place) -> DataFrame:
+    def _joined(self, rows: DataFrame, number: int, used: frozenset[str], place: Place) -> DataFrame:
+        join = self._joins[number]
         if not join.is_global:
             _demand_partition(rows, f"the join with table {join.table.name!r}")
         own = [field for field in rows.schema.fields if field.name == PARTITION]
@@ -232,7 +240,12 @@ class _Flow:
         passed = [column(field.name).alias(numbered(at)) for at, field in enumerate(kept)]
         keyed = rows.select(*passed, *[field.name for field in own], key_text(join.on, Route.TEXT).alias(KEY))
         joining = Joining(
-            join.table.name, to_arrow_schema(wired, timezone="UTC"), _JOINED, join.how == "inner", join.is_global
+            join.table.name,
+            to_arrow_schema(wired, timezone="UTC"),
+            _JOINED,
+            join.how == "inner",
+            join.is_global,
+            number,
         )
         given = [T.StructField(numbered(at), field.dataType) for at, field in enumerate(kept)]
         looked_up = [T.StructField(_JOINED + field.name, field.dataType) for field in wired.fields]
@@ -305,12 +318,6 @@ def _demand_partition(rows: DataFrame, what: str) -> None:
             f"rows through select, where, explode, joins and UDFs, but not through mapInPandas, mapInArrow or a union "
             f"with other rows. Keep it there, or say .repartition(…) after the transform"
         )
-
-
-def _placed(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """Rows that lack all columns of their topic's key have no `_partition`: such records lie in any, by chance."""
-    keyed = reduce(or_, [column(name).isNotNull() for name in key])
-    return rows.withColumn(PARTITION, F.when(keyed, column(PARTITION)))
 
 
 def _policy(policy: ErrorPolicy) -> Literal["fail", "drop", "dead"]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
+    from kohort.protocol.records.partitioner import Partitioner
     from kohort.spark.program.aggregates import Aggregation
 
 __all__ = ["Keyed", "aggregate_spec", "group_types"]
@@ -24,12 +25,15 @@ __all__ = ["Keyed", "aggregate_spec", "group_types"]
 
 @dataclass(frozen=True)
 class Keyed:
-    """A stream, as far as its key matters: what messages call it, its key, why that is lost, and its columns."""
+    """A stream, as far as its key matters: what messages call it, its key, why that is lost, its columns, and how keys
+    become partitions.
+    """
 
     where: str
     key: tuple[str, ...]
     lost: str
     schema: StructType
+    partitioner: Partitioner
 
 
 def aggregate_spec(

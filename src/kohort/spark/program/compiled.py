@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
+    from kohort.protocol.records.partitioner import Partitioner
     from kohort.spark.formats.derived import DerivedTime
     from kohort.spark.formats.times import TimeFormats
     from kohort.spark.program.aggregates import Aggregation
@@ -68,6 +69,8 @@ class SourceSpec:
             isn't Avro.
         times: how JSON has times; None for ISO 8601 in UTC.
         derived: columns of the schema that aren't in the values.
+        partitioner: how a key's bytes become a partition of it: "murmur2" or "crc32".
+        tombstones: whether records of a stream that have no value are rows of nulls; otherwise they are left out.
     """
 
     topic: str
@@ -80,6 +83,8 @@ class SourceSpec:
     avro_schema: str | None = None
     times: TimeFormats | None = None
     derived: tuple[DerivedTime, ...] = ()
+    partitioner: Partitioner = "murmur2"
+    tombstones: bool = False
 
 
 @dataclass(frozen=True)
@@ -363,6 +368,15 @@ class Part:
         """Its tasks' stores: the tables', then the aggregates'."""
         tables = (Store(table.name, table.changelog) for table in self.tables if table.changelog is not None)
         return (*tables, *(Store(spec.name, spec.changelog) for spec in self.aggregates))
+
+    @property
+    def placed(self) -> tuple[SourceSpec, ...]:
+        """The topics whose records have to lie where their keys belong: state is by partition, and so are joins."""
+        if self.input is None:
+            return ()
+        by_task = bool(self.tables) or any(isinstance(branch.terminal, Aggregate) for branch in self.branches)
+        own = (self.input.source,) if isinstance(self.input, TopicInput) and by_task else ()
+        return (*own, *(table.source for table in self.tables))
 
     @property
     def input_topics(self) -> tuple[str, ...]:
