@@ -12,6 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 from kohort.client.config import ClientConfig
 from kohort.protocol.records.partitioner import Partitioner, partition_of
 from kohort.spark import reading
+from kohort.spark.jobs.stages.common import PARTITION
 from kohort.spark.jobs.stages.placing import Placing
 from kohort.spark.jobs.stages.rows import RowsReading, rows_stage
 from kohort.spark.jobs.work import OffsetRange
@@ -22,7 +23,7 @@ SCHEMA = T.StructType([T.StructField("k", T.StringType()), T.StructField("n", T.
 PLACING = Placing(("k",), "murmur2", table=False, plain_decimals=True)
 READING = RowsReading(
     ClientConfig(bootstrap_servers="127.0.0.1:1"), SCHEMA.json(), "json", None, None, "dead",
-    timestamps=False, table=False, placing=PLACING,
+    own=(PARTITION,), table=False, placing=PLACING,
 )  # fmt: skip
 Record = tuple[int, int, int, bytes | None, bytes | None]
 

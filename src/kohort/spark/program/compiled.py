@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from kohort.spark.program.aggregates import Aggregation
 
 __all__ = [
-    "PARTITION", "RESERVED", "STREAM_TIME", "Aggregate", "AggregateSpec", "ArrowAggregation", "Branch", "Emit", "Input",
-    "Join", "Part", "PartialsInput", "Program", "Route", "RowsInput", "SourceSpec", "Step", "Store", "TableStore",
-    "Terminal", "ToPartials", "ToRows", "ToTopic", "TopicInput", "Transform",
+    "OFFSET", "PARTITION", "RESERVED", "STREAM_TIME", "Aggregate", "AggregateSpec", "ArrowAggregation", "Branch",
+    "Emit", "Input", "Join", "Part", "PartialsInput", "Program", "Route", "RowsInput", "SourceSpec", "Step", "Store",
+    "TableStore", "Terminal", "ToPartials", "ToRows", "ToTopic", "TopicInput", "Transform",
 ]  # fmt: skip
 
 PARTITION: Final = "_partition"
@@ -37,7 +37,10 @@ PARTITION: Final = "_partition"
 STREAM_TIME: Final = "_stream_time"
 """The column that says at which stream time of its task, in ms, a row was read (BIGINT). Transforms don't see it."""
 
-RESERVED: Final = frozenset({PARTITION, STREAM_TIME, "_key", "_records", "_time", "_window"})
+OFFSET: Final = "_offset"
+"""The column that has the offset of a row's record, where anything goes by it (BIGINT). Transforms don't see it."""
+
+RESERVED: Final = frozenset({PARTITION, STREAM_TIME, OFFSET, "_key", "_records", "_time", "_window"})
 """Columns of Kohort's own; those of users have other names."""
 
 Emit = Literal["update", "close"]
@@ -241,12 +244,20 @@ class AggregateSpec:
         return tuple(name for name, _ in self.group)
 
     @property
+    def by_arrival(self) -> bool:
+        """Whether rows need `_offset`."""
+        return any(aggregation.by_arrival for _, aggregation in self.aggregations)
+
+    @property
     def heap_bytes(self) -> int:
         """About how much of the JVM's heap a group takes while it is aggregated."""
         return sum(aggregation.heap_bytes for _, aggregation in self.aggregations)
 
     def partial_columns(self) -> list[Column]:
-        """Aggregate expressions over rows that give the state columns, by name and in their types."""
+        """Aggregate expressions over rows that give the state columns, by name and in their types.
+
+        The rows have `_offset` (null for unknown) if `by_arrival`.
+        """
         return self._typed([each for name, aggregation in self.aggregations for each in aggregation.partial(name)])
 
     def merge_columns(self) -> list[Column]:

@@ -16,6 +16,7 @@ from kohort.spark.formats.derived import DerivedTime
 from kohort.spark.formats.times import TimeFormats
 from kohort.spark.jobs.batches import one_batch
 from kohort.spark.jobs.stages.common import (
+    OFFSET,
     PARTITION,
     READING,
     STREAM_TIME,
@@ -51,14 +52,14 @@ class RowsReading:
         format: as of a source, or "wire" for repartitioned rows.
         event_time: the column whose largest values are reported; None for the record's timestamp.
         on_error: whether unreadable records end the job, are counted, or are reported with their content.
-        timestamps: whether `_time` is wanted.
+        own: which columns of Kohort's own are wanted: `_partition`, `_time`, `_stream_time` (which takes `whole`) and
+            `_offset`, in this order. Of a table only the first two.
         table: whether records without a value are rows too, with their keys in `_tombstone`.
         key: a table's columns that its records' keys hold as JSON: of records without a value they come from there.
             () if the key is the text of one column.
         times: how JSON has times; None for ISO 8601 in UTC.
         derived: the columns of `schema` that aren't in the values.
         whole: whether all of a partition is read in one split.
-        stream_times: whether `_stream_time` is wanted, which takes `whole`.
         placing: where the records belong, if anything goes by that: misplaced ones are bad, and rows of records that
             don't say where they belong have no `_partition`.
         tombstones: whether a stream's records without a value are rows of nulls. A table's delete.
@@ -71,13 +72,12 @@ class RowsReading:
     avro_schema: str | None
     event_time: str | None
     on_error: Literal["fail", "drop", "dead"]
-    timestamps: bool
+    own: tuple[str, ...]
     table: bool
     whole: bool = False
     key: tuple[str, ...] = ()
     times: TimeFormats | None = None
     derived: tuple[DerivedTime, ...] = ()
-    stream_times: bool = False
     placing: Placing | None = None
     tombstones: bool = True
     keyless: bool = True
@@ -120,11 +120,15 @@ def _decode(chunk: Chunk, reading: RowsReading, read: Read, clock: StreamTimes, 
     times = kept.times
     moments = times if reading.event_time is None else _millis(columns[reading.event_time])
     note_times(read, kept.partitions, moments)
-    columns[PARTITION] = kept.partitions if known is None or reading.table else pc.if_else(known, kept.partitions, None)
-    if reading.timestamps:
+    if PARTITION in reading.own:
+        placed = known is None or reading.table
+        columns[PARTITION] = kept.partitions if placed else pc.if_else(known, kept.partitions, None)
+    if TIMESTAMP in reading.own:
         columns[TIMESTAMP] = times
-    if reading.stream_times:
+    if STREAM_TIME in reading.own:
         columns[STREAM_TIME] = clock.advance(kept.partitions, moments)
+    if OFFSET in reading.own:
+        columns[OFFSET] = kept.records.column("offset")
     if reading.table:
         columns[TOMBSTONE] = pa.nulls(len(times), pa.string())
     batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
@@ -204,9 +208,8 @@ def _tombstones(gone: Chunk, reading: RowsReading, read: Read, partitions: int) 
         field.name: known[field.name] if reading.key and field.name in known else pa.nulls(count, field.type)
         for field in schema
     }
-    columns[PARTITION] = gone.partitions
-    if reading.timestamps:
-        columns[TIMESTAMP] = gone.times
+    own = {PARTITION: gone.partitions, TIMESTAMP: gone.times}
+    columns |= {name: own[name] for name in reading.own}
     columns[TOMBSTONE] = _key_text(gone)
     return gone, pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
