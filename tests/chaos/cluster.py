@@ -18,7 +18,6 @@ from pathlib import Path
 import pyspark
 
 from .field import Field, kohort_broker
-from .flights import made_up
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 
@@ -32,7 +31,7 @@ def main() -> int:
         field = Field(server, tmp_path)
         stack.callback(field.close)
         instance = field.instance("one", "--master", master, "--standbys", "0")
-        for _ in field.send(made_up(seed=1, number=2_000), seconds=1):
+        for _ in field.send(seed=1, number=2_000, seconds=1):
             pass
         differences = field.settle(patience=120)
         # The driver of such an application has no executor of its own: whoever fetched was in one of these.
