@@ -477,7 +477,7 @@ def test_an_aggregate_by_the_topics_key_leaves_out_rows_without(stage: Stage, ar
         spec = dataclasses.replace(spec, window=None, arrow=kept, state_columns=columns, output_columns=columns)
     done = stage.jobs(through(stage, stage.source(topic), Aggregate(spec, ()))).run(stage.work(topic))
     assert [shown["carrier"] for shown in stage.keep(spec.name, done.rows[0]).values()] == ["AA"]
-    assert (done.read.records, done.read.dropped) == (4, 3)
+    assert (done.read.records, done.read.reasons) == (4, {"no key": 3})
 
 
 def test_rows_without_a_key_are_repartitioned_together(stage: Stage) -> None:

@@ -52,7 +52,7 @@ def test_rows_are_read_and_counted_and_the_bad_ones_kept_apart(monkeypatch: pyte
     rows = read(line, monkeypatch, READING)
     assert [(row["a"], row["_partition"], row["_timestamp"]) for row in rows] == [(1, 0, 100), (2, 1, 102), (3, 1, 103)]
     report = line.reports["rows"]
-    assert (report.records, report.dropped, report.max_times) == (4, 1, {0: 1_001, 1: 3_000})
+    assert (report.records, report.reasons, report.max_times) == (4, {"unreadable": 1}, {0: 1_001, 1: 3_000})
     assert report.bytes == sum(len(key or b"") + len(value or b"") for *_, key, value in RECORDS)
     (dead,) = report.dead.to_pylist()
     assert dead.pop("error") and not dead.pop("headers")
@@ -93,7 +93,7 @@ def test_a_tables_tombstone_without_a_key_deletes_nothing(monkeypatch: pytest.Mo
     records: list[tuple[int, int, int, bytes | None, bytes | None]] = [(0, 0, 1, None, None), (0, 1, 2, b"", None)]
     rows = read(line, monkeypatch, replace(READING, event_time=None, table=True), records)
     assert [row["_tombstone"] for row in rows] == [""]
-    assert (line.reports["rows"].records, line.reports["rows"].dropped) == (2, 1)
+    assert (line.reports["rows"].records, line.reports["rows"].reasons) == (2, {"no key": 1})
 
 
 def test_a_table_may_have_nothing_but_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,12 +93,12 @@ def test_a_retried_split_replaces_its_report(server: LineServer, line: Line) -> 
           "headers": [("h", None)]}],
         schema=DEAD_SCHEMA,
     )  # fmt: skip
-    assert line.report("0", run, 0, 0, "fetch", Read(1, 2, 3, 4, {0: 5}))
-    assert line.report("0", run, 0, 0, "fetch", Read(10, 20, 30, 40, {0: 50}, dead))
-    assert line.report("0", run, 0, 1, "fetch", Read(1, 1, 1, 1))
+    assert line.report("0", run, 0, 0, "fetch", Read(1, 2, {"no key": 3}, 4, {0: 5}))
+    assert line.report("0", run, 0, 0, "fetch", Read(10, 20, {"no key": 30}, 40, {0: 50}, dead))
+    assert line.report("0", run, 0, 1, "fetch", Read(1, 1, {"no key": 1}, 1))
     reports = server.take_reports("0", run)
     assert [(report.split, report.records) for report, _ in reports] == [(0, 10), (1, 1)]
-    assert reports[0][0].max_times == {0: 50}
+    assert (reports[0][0].reasons, reports[0][0].max_times) == ({"no key": 30}, {0: 50})
     assert reports[0][1] is not None and reports[0][1].to_pylist() == dead.to_pylist()
     assert reports[1][1] is None
     assert not line.report("0", run, 0, 0, "fetch", Read(1))

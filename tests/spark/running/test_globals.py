@@ -17,7 +17,7 @@ from kohort.client.config import client_config
 from kohort.client.producer import Producer
 from kohort.client.streams_member import Subtopology, Topology
 from kohort.client.types import TopicPartition
-from kohort.spark.jobs.work import DEAD_SCHEMA, ROWS_SCHEMA, Emitted, Read, Work
+from kohort.spark.jobs.work import DEAD_SCHEMA, ROWS_SCHEMA, UNREADABLE, Emitted, Read, Work
 from kohort.spark.reading.reader import RangeReader
 from kohort.spark.running.blueprint import Blueprint, GlobalTable
 from kohort.spark.running.duties import Unreadable
@@ -67,7 +67,9 @@ class _Jobs:
                     else:
                         rows.append({"key": row["key"], "value": row["value"], "partition": each.partition})
         table_rows = pa.Table.from_pylist(rows, schema=ROWS_SCHEMA)
-        read = Read(len(rows) + len(dead), dropped=len(dead), dead=pa.Table.from_pylist(dead, schema=DEAD_SCHEMA))
+        read = Read(
+            len(rows) + len(dead), reasons={UNREADABLE: len(dead)}, dead=pa.Table.from_pylist(dead, schema=DEAD_SCHEMA)
+        )
         return Emitted({0: table_rows}, read)
 
     def cancel(self) -> None:

@@ -59,8 +59,8 @@ def test_rate_lag_and_restores() -> None:
     shown = overview.shown()
     assert [restore["task"] for restore in shown["restoring"]] == ["1_0", "global"]
     assert shown["subtopologies"]["0"] | {"rate": 0} == {
-        "epochs": 21, "records": 20_000, "rate": 0, "lag": 3, "dropped": 0, "late": 0, "last_epoch_ms": 500,
-        "positions": {"flights-0": 20},
+        "epochs": 21, "records": 20_000, "rate": 0, "lag": 3, "dropped": 0, "reasons": {}, "late": 0,
+        "last_epoch_ms": 500, "positions": {"flights-0": 20},
     }  # fmt: skip
     overview.restoring(restoring(0.0, 10, 10, "global", "planes"))
     overview.tasks(tasks(0.0, ["1_0"]))  # 1_0 went and came back, and 0 is another's now
@@ -92,7 +92,7 @@ def test_metrics() -> None:
     metrics = Metrics("flight-delays", overview)
     told = Listeners([overview, metrics])
     told.tasks(tasks(0.0, ["0_0", "1_0"], ["1_2"], restoring=["1_0"]))
-    told.epoch(epoch(1.0, records=100, dropped=3, late=2, lag=9))
+    told.epoch(epoch(1.0, records=100, dropped=3, reasons={"no key": 1, "unreadable": 2}, late=2, lag=9))
     told.epoch(epoch(2.0, records=100, lag=8))
     for position in (10, 30, 30):
         told.restoring(restoring(0.0, position, 40))
@@ -105,7 +105,8 @@ def test_metrics() -> None:
     }
     assert samples["kafka_streams_process_total", "0"] == 200
     assert samples["kafka_streams_process_bytes_total", "0"] == 2_000
-    assert samples["kafka_streams_dropped_records_total", "0"] == 3
+    assert samples["kafka_streams_dropped_records_total", "0", "no key"] == 1
+    assert samples["kafka_streams_dropped_records_total", "0", "unreadable"] == 2
     assert samples["kafka_streams_late_records_total", "0"] == 2
     assert samples["kafka_streams_output_records_total", "0"] == 10
     assert samples["kafka_streams_commit_latency_seconds_count", "0"] == 2

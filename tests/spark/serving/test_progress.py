@@ -28,10 +28,10 @@ def test_the_line() -> None:
     assert shown(line) == ["flights starting  0 records  0/s  lag 0"]
     told = Listeners([overview, line])
     told.tasks(tasks(0.0, ["0_0", "1_0"], ["1_1"], warmup=["1_2"], restoring=["1_0"]))
-    told.epoch(epoch(0.0, records=1_200, took_ms=480, lag=34_000, dropped=2, number=7))
+    told.epoch(epoch(0.0, records=1_200, took_ms=480, lag=34_000, dropped=2, reasons={"no key": 2}, number=7))
     (first,) = shown(line)
     assert first.startswith("flights running  1,200 records  2,500/s  lag 34,000  epoch 0#7 480 ms at ")
-    assert first.endswith("2 dropped  tasks 2 active 1 standby 1 warm-up")
+    assert first.endswith("2 dropped (2 no key)  tasks 2 active 1 standby 1 warm-up")
     told.restoring(restoring(0.0, 5_000, 10_000))
     told.waiting("no broker answers:\x1b[2J localhost:9092")
     _, bar, reason = shown(line)

@@ -15,7 +15,7 @@ from kohort.spark.jobs.errors import BadRecordError
 from kohort.spark.jobs.plans import Plans
 from kohort.spark.jobs.reuse import is_reusable, shuffle_into
 from kohort.spark.jobs.stages.common import READING, Place
-from kohort.spark.jobs.work import DEAD_SCHEMA, ROWS_SCHEMA, Emitted, Read, Work
+from kohort.spark.jobs.work import DEAD_SCHEMA, NO_KEY, ROWS_SCHEMA, Emitted, Read, Work
 from kohort.spark.line.client import Line
 from kohort.spark.line.messages import ReportRequest
 from kohort.spark.line.server import LineServer
@@ -90,7 +90,7 @@ class PartJobs:
         read = _summed(reports)
         _judge(read, table.source.on_error)
         keyed = rows[0].filter(rows[0]["key"].is_valid())
-        read.dropped += rows[0].num_rows - keyed.num_rows
+        read.drop(NO_KEY, rows[0].num_rows - keyed.num_rows)
         return Emitted({0: last_of_each_key(keyed)}, read)
 
     def cancel(self) -> None:
@@ -152,14 +152,14 @@ def _summed(reports: list[tuple[ReportRequest, pa.RecordBatch | None]]) -> Read:
     readers = [report.branch for report, _ in reports if report.stage == READING]
     for report, records in reports:
         read.late += report.late
-        if report.stage != READING:
-            read.dropped += report.dropped
+        if report.stage == READING and report.branch != min(readers):
             continue
-        if report.branch != min(readers):
+        for reason, count in report.reasons.items():
+            read.drop(reason, count)
+        if report.stage != READING:
             continue
         read.records += report.records
         read.bytes += report.bytes
-        read.dropped += report.dropped
         for partition, time in report.max_times.items():
             read.max_times[partition] = max(time, read.max_times.get(partition, time))
         if records is not None:

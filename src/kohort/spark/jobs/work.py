@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import pyarrow as pa
 
@@ -34,6 +35,11 @@ DEAD_SCHEMA = pa.schema(
     ]
 )
 """Records that couldn't be read, as they were, with the reason. `timestamp` is in ms."""
+
+UNREADABLE: Final = "unreadable"
+"""Why a record is dropped: it couldn't be decoded, and `on_error` lets the others go on."""
+NO_KEY: Final = "no key"
+"""Why a record is dropped: it lacks the key that it is kept or aggregated by."""
 
 
 @dataclass(frozen=True)
@@ -69,17 +75,27 @@ class Work:
 class Read:
     """What was read in an epoch.
 
-    `records` and `bytes` (of keys and values) count all records; `dropped` those whose value couldn't be read or that
-    lack the key they are kept by; `late` rows that came after their window was closed. `max_times` has each partition's
-    largest event time (ms). `dead` holds the unreadable records (`DEAD_SCHEMA`).
+    `records` and `bytes` (of keys and values) count all records; `reasons` those that were dropped, by why; `late` rows
+    that came after their window was closed. `max_times` has each partition's largest event time (ms). `dead` holds the
+    unreadable records (`DEAD_SCHEMA`).
     """
 
     records: int = 0
     bytes: int = 0
-    dropped: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
     late: int = 0
     max_times: dict[int, int] = field(default_factory=dict)
     dead: pa.Table = field(default_factory=DEAD_SCHEMA.empty_table)
+
+    def drop(self, reason: str, count: int) -> None:
+        """Count what was left out for a reason (`NO_KEY`, …)."""
+        if count:
+            self.reasons[reason] = self.reasons.get(reason, 0) + count
+
+    @property
+    def dropped(self) -> int:
+        """What was left out, for all reasons."""
+        return sum(self.reasons.values())
 
 
 @dataclass

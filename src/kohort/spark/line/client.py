@@ -83,7 +83,7 @@ class Line:
     def report(self, lane: str, run: int, branch: int, split: int, stage: str, read: Read) -> bool:
         """Tell what a stage did. A second report of the same replaces the first. False: the run is over."""
         request = ReportRequest(
-            lane, run, branch, split, stage, read.records, read.bytes, read.dropped, read.late, read.max_times
+            lane, run, branch, split, stage, read.records, read.bytes, read.reasons, read.late, read.max_times
         )
         dead = read.dead.combine_chunks().to_batches()
         answer, _ = self._ask(request, ReportAnswer, to_ipc(dead[0]) if dead else b"")

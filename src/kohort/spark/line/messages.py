@@ -60,7 +60,7 @@ class ReportRequest(msgspec.Struct, tag="report", frozen=True):
     stage: str
     records: int = 0
     bytes: int = 0
-    dropped: int = 0
+    reasons: dict[str, int] = {}
     late: int = 0
     max_times: dict[int, int] = {}
 

@@ -177,7 +177,7 @@ class GlobalTables:
             EpochDone(
                 at=time.time(), part=GLOBALS, number=work.epoch, input=table.name,
                 records=read.records, bytes=read.bytes, out_records=0,
-                dropped=read.dropped, late=0, lag=sum(self._left.values()),
+                dropped=read.dropped, reasons=read.reasons, late=0, lag=sum(self._left.values()),
                 tasks=(), took_ms=(time.monotonic() - started) * 1000, job_ms=job_ms, commit_ms=0.0,
                 positions={f"{each.topic}-{each.partition}": each.end for each in work.ranges},
             )

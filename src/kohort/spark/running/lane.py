@@ -327,7 +327,7 @@ class Lane:
             EpochDone(
                 at=time.time(), part=self.duties.part, number=self._number, input=plan.input,
                 records=read.records, bytes=read.bytes, out_records=made.records,
-                dropped=read.dropped, late=read.late, lag=lag(self.positions(), ends),
+                dropped=read.dropped, reasons=read.reasons, late=read.late, lag=lag(self.positions(), ends),
                 tasks=tuple(map(str, plan.tasks)), took_ms=took_ms, job_ms=job_ms, commit_ms=commit_ms,
                 positions={str(partition): each.offset for partition, each in offsets.items()},
             )

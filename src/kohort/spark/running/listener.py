@@ -23,7 +23,7 @@ class EpochDone:
         input: "stream", or the name of the table that was read.
         records, bytes: what was read (bytes of keys and values).
         out_records: written to output, repartition, changelog and dead-letter topics.
-        dropped: records that were left out: they couldn't be decoded, as the user wishes, or had no key.
+        dropped: records that were left out; `reasons` has how many of them why: {"unreadable": 1, "no key": 2}.
         late: records for windows that were closed already.
         lag: records that the part's active tasks had left to read afterwards.
         tasks: whose records were read: "0_1".
@@ -46,6 +46,7 @@ class EpochDone:
     job_ms: float
     commit_ms: float
     positions: Mapping[str, int] = field(default_factory=dict)
+    reasons: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from rich.console import Console
 
 from kohort.spark.running.listener import EpochDone, Restoring, TasksNow
-from kohort.spark.serving.overview import Overview
+from kohort.spark.serving.overview import Overview, PartSoFar
 
 __all__ = ["Lines", "printable", "summary"]
 
@@ -170,16 +171,23 @@ def summary(overview: Overview) -> str:
         last = max(ends, key=lambda done: done.at)
         ago = time.strftime("%H:%M:%SZ", time.gmtime(last.at))
         parts.append(f"epoch {last.part}#{last.number} {last.took_ms:,.0f} ms at {ago}")
-    left_out = {
-        name: sum(getattr(part, name) for part in list(overview.parts.values())) for name in ("dropped", "late")
-    }
-    parts += [f"{total:,} {name}" for name, total in left_out.items() if total]
+    parts += _left_out(list(overview.parts.values()))
     if now is not None:
         roles = [f"{len(now.active)} active"]
         roles += [f"{len(now.standby)} standby"] if now.standby else []
         roles += [f"{len(now.warmup)} warm-up"] if now.warmup else []
         parts.append("tasks " + " ".join(roles))
     return "  ".join(parts)
+
+
+def _left_out(parts: Sequence[PartSoFar]) -> list[str]:
+    said = []
+    if dropped := sum(part.dropped for part in parts):
+        reasons = sum((part.reasons for part in parts), Counter())
+        said.append(f"{dropped:,} dropped ({', '.join(f'{reasons[why]:,} {why}' for why in sorted(reasons))})")
+    if late := sum(part.late for part in parts):
+        said.append(f"{late:,} late")
+    return said
 
 
 def printable(text: str) -> str:

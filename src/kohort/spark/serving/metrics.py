@@ -55,7 +55,7 @@ class Metrics(QuietListener):
         self._process = counter("process", "Records read, with those of tables.")
         self._bytes = counter("process_bytes", "Bytes of keys and values of records read.")
         self._output = counter("output_records", "Records written: output, repartition, changelogs, dead letters.")
-        self._dropped = counter("dropped_records", "Records left out: they couldn't be decoded, or had no key.")
+        self._dropped = counter("dropped_records", "Records left out, and why.", (*_PART, "reason"))
         self._late = counter("late_records", "Records for windows that were closed already.")
         self._restored = counter("restore", "Records of changelogs read to restore active tasks.", ("task_id", "store"))
         self._failures = counter("failures", "What went wrong, tried again or not.", ())
@@ -76,7 +76,8 @@ class Metrics(QuietListener):
         self._process.labels(part).inc(done.records)
         self._bytes.labels(part).inc(done.bytes)
         self._output.labels(part).inc(done.out_records)
-        self._dropped.labels(part).inc(done.dropped)
+        for reason, count in done.reasons.items():
+            self._dropped.labels(part, reason).inc(count)
         self._late.labels(part).inc(done.late)
         self._latency.labels(part).observe(done.took_ms / 1000)
         self._job.labels(part).observe(done.job_ms / 1000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -22,7 +22,7 @@ class PartSoFar:
     """What a part has done since the start.
 
     Attributes:
-        epochs, records, bytes, out_records, dropped, late: sums.
+        epochs, records, bytes, out_records, dropped, late: sums; `reasons`: of what was dropped why.
         lag: records that are left to read, tables' too, as of its last epoch.
         positions: where its tasks read on, by "topic-partition".
         last: its last epoch.
@@ -37,6 +37,7 @@ class PartSoFar:
     late: int = 0
     lag: int = 0
     positions: dict[str, int] = field(default_factory=dict)
+    reasons: Counter[str] = field(default_factory=Counter)
     _recent: deque[tuple[float, float, int]] = field(default_factory=deque)
 
     def add(self, done: EpochDone) -> None:
@@ -47,6 +48,7 @@ class PartSoFar:
         self.bytes += done.bytes
         self.out_records += done.out_records
         self.dropped += done.dropped
+        self.reasons.update(done.reasons)
         self.late += done.late
         self.lag = done.lag
         self.positions.update(done.positions)
@@ -205,6 +207,7 @@ class Overview(QuietListener):
                     "rate": round(part.rate(clock)),
                     "lag": lags[part_id],
                     "dropped": part.dropped,
+                    "reasons": dict(part.reasons),
                     "late": part.late,
                     "last_epoch_ms": round(part.last.took_ms),
                     "positions": part.positions,

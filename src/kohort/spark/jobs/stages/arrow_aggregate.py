@@ -25,7 +25,7 @@ from kohort.spark.jobs.stages.common import (
 from kohort.spark.jobs.stages.priors import Priors
 from kohort.spark.jobs.stages.rows import Stage
 from kohort.spark.jobs.wire_text import read_objects, unwire
-from kohort.spark.jobs.work import Read
+from kohort.spark.jobs.work import NO_KEY, Read
 from kohort.spark.line.client import Task
 
 WINDOW = "window"
@@ -78,7 +78,7 @@ def _run(place: Place, what: ArrowAggregating, batches: Iterator[pa.RecordBatch]
         rows = pa.Table.from_batches(given).combine_chunks()
         rows = rows.rename_columns([PARTITION, KEY, TIMESTAMP, *what.rows.names])
         placed = rows.column(PARTITION).is_valid()
-        read.dropped += len(placed) - pc.sum(placed).as_py()
+        read.drop(NO_KEY, len(placed) - pc.sum(placed).as_py())
         rows = _drop_late(rows.filter(placed), what, task, read)
         for partition in pc.unique(rows.column(PARTITION)).to_pylist():
             mine = rows.filter(pc.equal(rows.column(PARTITION), partition)).combine_chunks()

@@ -29,7 +29,7 @@ from kohort.spark.jobs.stages.common import (
 )
 from kohort.spark.jobs.stages.rows import Stage
 from kohort.spark.jobs.wire_text import read_objects
-from kohort.spark.jobs.work import Read
+from kohort.spark.jobs.work import NO_KEY, Read
 from kohort.spark.line.client import Task
 
 
@@ -116,7 +116,7 @@ def _add(place: Place, priors: Priors, batches: Iterator[pa.RecordBatch]) -> Ite
 def _placed(batch: pa.RecordBatch, read: Read) -> pa.RecordBatch:
     """The partials that belong to a task."""
     placed = batch.column(PARTITION).is_valid()
-    read.dropped += pc.sum(batch.column(RECORDS).filter(pc.invert(placed))).as_py() or 0
+    read.drop(NO_KEY, pc.sum(batch.column(RECORDS).filter(pc.invert(placed))).as_py() or 0)
     return batch.filter(placed)
 
 

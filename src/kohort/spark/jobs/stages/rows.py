@@ -25,7 +25,7 @@ from kohort.spark.jobs.stages.common import (
     splits_of,
 )
 from kohort.spark.jobs.wire_text import read_objects
-from kohort.spark.jobs.work import Read
+from kohort.spark.jobs.work import NO_KEY, UNREADABLE, Read
 
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -89,7 +89,7 @@ def _decode(chunk: Chunk, reading: RowsReading, read: Read) -> pa.RecordBatch:
         empty = values.is_null()
         gone = _only(chunk, empty)
         keyed = gone.records.column("key").is_valid()
-        read.dropped += len(keyed) - keyed.true_count
+        read.drop(NO_KEY, len(keyed) - keyed.true_count)
         gone = _only(gone, keyed)
         chunk = _only(chunk, pc.invert(empty))
         values = chunk.records.column("value")
@@ -122,7 +122,7 @@ def _columns(chunk: Chunk, values: pa.Array, reading: RowsReading, read: Read) -
     decoded = _decoder(reading.format, reading.schema, reading.avro_schema).decode(values)
     if decoded.errors:
         rows = [row for row, _ in decoded.errors]
-        read.dropped += len(rows)
+        read.drop(UNREADABLE, len(rows))
         if reading.on_error != "drop":
             some = slice(0, 1 if reading.on_error == "fail" else None)
             note_dead(read, chunk, rows[some], [text for _, text in decoded.errors][some])
@@ -140,7 +140,7 @@ def _tombstones(gone: Chunk, reading: RowsReading, read: Read) -> tuple[Chunk, p
     if reading.key:
         # Whoever wrote the key may have put blanks into the JSON, or the columns into another order.
         decoded = _decoder("json", _only_columns(reading.schema, reading.key), None).decode(gone.records.column("key"))
-        read.dropped += len(decoded.errors)
+        read.drop(UNREADABLE, len(decoded.errors))
         if decoded.good is not None:
             gone = Chunk(gone.topic, gone.records.take(decoded.good), gone.partitions.take(decoded.good))
         known = dict(zip(decoded.columns.schema.names, decoded.columns.columns, strict=True))
