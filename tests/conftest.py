@@ -4,3 +4,5 @@ from hypothesis import settings
 
 settings.register_profile("kohort", deadline=None, derandomize=True)
 settings.load_profile("kohort")
+
+pytest_plugins = ["tests.time_limits"]

@@ -17,7 +17,16 @@ from .newest_kafka import NewestKafka, running
 from .servers import Server, new_server
 from .topics import create_topic
 
+MAVEN_S = 1_200
+"""The limit of a test here: the first one waits until Maven has fetched Kafka and compiled, the others until it has."""
+
 SHOWN = pytest.StashKey[dict[Server, int]]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(MAVEN_S))
 
 
 @pytest.fixture(scope="session")

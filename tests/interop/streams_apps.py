@@ -90,6 +90,10 @@ class Instance:
         """How many records the stores that it holds lack, by store and partition."""
         return self._ask(do="lags")
 
+    def dropped(self) -> int:
+        """How many records it has left out, late ones once for each of their windows."""
+        return self._ask(do="dropped")
+
     def _ask(self, **question: Any) -> Any:
         number = next(self._ids)
         self.process.send(name=self.name, id=number, **question)

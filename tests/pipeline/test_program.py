@@ -255,6 +255,21 @@ def test_grouping_by_anything_but_the_key_makes_a_second_part(spark: SparkSessio
     assert app.describe(spark) == DESCRIPTION
 
 
+def test_rows_know_whether_their_order_matters(spark: SparkSession) -> None:
+    """It does where a window with a grace follows, directly or after they have moved again."""
+    app = an_app()
+    flights = app.stream("flights", schema=FLIGHT, key="carrier", event_time="at")
+    later = flights.transform(lambda df: df.withColumn("at", F.expr("at + interval 1 hour")))
+    window_of = {grace: window("at", "1 hour", grace=grace) for grace in ("10 minutes", None)}
+    later.repartition("origin").repartition("carrier").group_by("carrier", window_of["10 minutes"]).aggregate(
+        "timed", n=count()
+    )
+    flights.repartition("distance").group_by("distance", window_of[None]).aggregate("untimed", n=count())
+    parts = app.compile(spark).parts
+    moves = [branch.terminal for part in parts for branch in part.branches if isinstance(branch.terminal, ToRows)]
+    assert {move.key: move.timed for move in moves} == {("origin",): True, ("carrier",): True, ("distance",): False}
+
+
 DESCRIPTION = """\
 Topologies:
    Sub-topology: 0
@@ -514,6 +529,41 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
         ),
         r"window\('at'\) has a grace, which goes by the stream's event time, and that is the time of its records\. Say"
         r" event_time='at'",
+    ),
+    "a grace by a changed time, of rows that are aggregated before they move": (
+        lambda app: (
+            _flights(app, event_time="at")
+            .transform(lambda df: df.withColumn("at", F.expr("at + interval 1 hour")))
+            .group_by("origin", window("at", "1 hour", grace="10 minutes"))
+            .aggregate("d", n=count())
+        ),
+        r"goes by 'at' as it was read, .* changes it: .* say \.repartition\(…\) after it, which reads the new time",
+    ),
+    "a grace by another time, of rows that are aggregated before they move": (
+        lambda app: (
+            _flights(app).group_by("origin", window("at", "1 hour", grace="10 minutes")).aggregate("d", n=count())
+        ),
+        r"window\('at'\) has a grace, which goes by the stream's event time, and that is the time of its records\.",
+    ),
+    "a grace after what loses the stream time": (
+        lambda app: (
+            _flights(app, event_time="at")
+            .transform(lambda df: df.unpivot(["origin", "at"], ["distance"], "name", "value"))
+            .group_by("origin", window("at", "1 hour", grace="10 minutes"))
+            .aggregate("d", n=count())
+        ),
+        r"goes by the stream time at which a row was read, and a transform before it loses that: .* \.repartition\(…\)",
+    ),
+    "rows without a partition that are to go in order": (
+        lambda app: (
+            _flights(app, event_time="at")
+            .transform(lambda df: df.drop("_partition").mapInArrow(lambda batches: batches, FLIGHT))
+            .repartition("origin")
+            .repartition("carrier")
+            .group_by("carrier", window("at", "1 hour", grace="10 minutes"))
+            .aggregate("d", n=count())
+        ),
+        r"to be repartitioned by origin: a window with a grace follows, .* loses the column _partition",
     ),
     "event time that is no timestamp": (
         lambda app: _flights(app, event_time="distance").to("x"),

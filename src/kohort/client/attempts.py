@@ -11,6 +11,7 @@ from kohort.client.config import ClientConfig
 from kohort.client.connection import Connection
 from kohort.client.connections import Connections
 from kohort.client.errors import ConnectionLostError, NoBrokerError, RequestTimeoutError
+from kohort.client.time_limit import time_limit
 
 __all__ = ["ask_until", "retry_backoff"]
 
@@ -45,7 +46,7 @@ async def ask_until(
     backoff = retry_backoff(config)
     failure: Exception | None = None
     try:
-        async with asyncio.timeout(timeout_ms / 1000):
+        async with time_limit(timeout_ms / 1000):
             while True:
                 try:
                     return await ask(await connections.any())

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar, cast
 
 from kohort.client.errors import ConnectionLostError, RequestTimeoutError
 from kohort.client.frame_reader import FrameReader, FrameSizeError
+from kohort.client.time_limit import time_limit
 from kohort.client.types import Broker
 from kohort.protocol.errors import ErrorCode, ProtocolError
 from kohort.protocol.message import Request, Response
@@ -150,7 +151,7 @@ class Channel(asyncio.BufferedProtocol):
         """
         if not self._writable.is_set():
             try:
-                async with asyncio.timeout(timeout_ms / 1000):
+                async with time_limit(timeout_ms / 1000):
                     await self._writable.wait()
             except TimeoutError:
                 why = f"the broker throttles this client for more than {timeout_ms:g} ms"
@@ -313,7 +314,7 @@ class Channel(asyncio.BufferedProtocol):
         if transport is not None and not self._ended.is_set():
             transport.close()
             try:
-                async with asyncio.timeout(_LAST_WORDS_S):
+                async with time_limit(_LAST_WORDS_S):
                     await self._ended.wait()
             except TimeoutError:
                 transport.abort()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
@@ -16,6 +15,7 @@ from kohort.client.errors import ClosedError, ConnectionLostError
 from kohort.client.lifecycle import Lifecycle
 from kohort.client.metadata import Metadata
 from kohort.client.server_cluster_info import Changes, CoordinatorKind, ServerClusterInfo
+from kohort.client.time_limit import time_limit
 from kohort.client.types import Broker, TopicInfo, TopicPartition
 from kohort.protocol.message import Request, Response
 
@@ -188,7 +188,7 @@ class Cluster(Lifecycle):
     async def wait_for_change(self, timeout_ms: float) -> bool:
         """Wait until metadata has come, be there news in it or not, or a leader was learnt; False if time was over."""
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with time_limit(timeout_ms / 1000):
                 await self._metadata.changed()
         except TimeoutError:
             return False

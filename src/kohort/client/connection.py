@@ -18,6 +18,7 @@ from kohort.client.errors import (
     RequestTimeoutError,
     UnsupportedError,
 )
+from kohort.client.time_limit import time_limit
 from kohort.client.tls import tls_context
 from kohort.client.types import Broker
 from kohort.protocol.errors import ErrorCode, UnsupportedVersionError
@@ -70,7 +71,7 @@ class Connection:
         """
         connection = cls(broker, config)
         try:
-            async with asyncio.timeout(config.socket_connection_setup_timeout_ms / 1000):
+            async with time_limit(config.socket_connection_setup_timeout_ms / 1000):
                 await connection._set_up()
         except RequestTimeoutError as error:
             raise ConnectionLostError(str(error)) from error
@@ -142,7 +143,7 @@ class Connection:
 
     async def _renew(self) -> None:
         try:
-            async with asyncio.timeout(self._config.socket_connection_setup_timeout_ms / 1000):
+            async with time_limit(self._config.socket_connection_setup_timeout_ms / 1000):
                 await self._authenticate()
         except (ClientError, TimeoutError) as error:
             self._channel.lose(f"authentication couldn't be renewed: {error or 'too slow'}")

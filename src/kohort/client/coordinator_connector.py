@@ -26,6 +26,7 @@ from kohort.client.errors import (
 )
 from kohort.client.group_offsets import GroupOffsets
 from kohort.client.server_cluster_info import Changes, CoordinatorKind
+from kohort.client.time_limit import time_limit_at
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import KafkaError, ProtocolError
 from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -375,7 +376,7 @@ class CoordinatorConnector:
 
     async def _until_out(self, deadline: float) -> bool:
         try:
-            async with asyncio.timeout_at(deadline):
+            async with time_limit_at(deadline):
                 await self._out.wait()
         except TimeoutError:
             return False

@@ -17,6 +17,7 @@ from kohort.client.errors import (
     kafka_error,
 )
 from kohort.client.server_cluster_info import CoordinatorKind
+from kohort.client.time_limit import time_limit
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -198,7 +199,7 @@ class GroupOffsets:
         group = self._settings.group_id
         why: Exception | None = None
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with time_limit(timeout_ms / 1000):
                 while True:
                     try:
                         connection = await self._cluster.coordinator_connection(

@@ -20,6 +20,7 @@ from kohort.client.errors import (
     kafka_error,
 )
 from kohort.client.server_cluster_info import Changes, ServerClusterInfo
+from kohort.client.time_limit import time_limit
 from kohort.client.types import TopicInfo
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -65,7 +66,7 @@ class Metadata:
         timeout_ms = self._config.bootstrap_timeout_ms
         backoff = retry_backoff(self._config)
         try:
-            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+            async with time_limit(None if timeout_ms is None else timeout_ms / 1000):
                 while not await self._refresh():
                     if self._refused is not None:
                         raise self._refused
@@ -99,7 +100,7 @@ class Metadata:
         self._refused = None
         self.want()
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with time_limit(timeout_ms / 1000):
                 while self._served < mine:
                     await self._changed.wait()
                     self._check_open()
@@ -228,5 +229,5 @@ class Metadata:
 async def _within(timeout_ms: float, event: asyncio.Event) -> None:
     """Wait for an event, but no longer than that."""
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(timeout_ms / 1000):
+        async with time_limit(timeout_ms / 1000):
             await event.wait()

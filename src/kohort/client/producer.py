@@ -18,6 +18,7 @@ from kohort.client.producing.delivery import Delivery, TableDelivery
 from kohort.client.producing.intake import Intake
 from kohort.client.producing.settings import Partitioner, ProducerSettings
 from kohort.client.producing.transactions import ProducerState, State
+from kohort.client.time_limit import time_limit
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import KafkaError
 from kohort.protocol.records.batch import HEADER_SIZE
@@ -145,7 +146,7 @@ class Producer(Lifecycle):
         self._state.close()
         try:
             if self._started:
-                async with asyncio.timeout(timeout_ms / 1000):
+                async with time_limit(timeout_ms / 1000):
                     await self._finish()
         except TimeoutError:
             pass
@@ -298,7 +299,7 @@ class Producer(Lifecycle):
                 their way after `timeout_ms`. It says how many of which topics.
         """
         try:
-            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+            async with time_limit(None if timeout_ms is None else timeout_ms / 1000):
                 await self._intake.deliver_all()
         except TimeoutError:
             why = f"they are still on their way after timeout_ms={timeout_ms:g}"

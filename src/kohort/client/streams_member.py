@@ -44,6 +44,7 @@ from kohort.client.streams.standing import Standing
 from kohort.client.streams.tasks import Role, TaskId
 from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.client.streams.transitions import State
+from kohort.client.time_limit import time_limit
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
@@ -202,7 +203,7 @@ class StreamsMember(Lifecycle):
                 answered with, or a `ClientError`.
         """
         try:
-            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+            async with time_limit(None if timeout_ms is None else timeout_ms / 1000):
                 while True:
                     self._news.clear()
                     if (event := self._membership.next_event(self._now())) is not None:
@@ -363,7 +364,7 @@ class StreamsMember(Lifecycle):
                     self._news.set()
                 else:
                     with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(None if due is None else (due - self._now()) / 1000):
+                        async with time_limit(None if due is None else (due - self._now()) / 1000):
                             await self._poked.wait()
         except Exception as error:
             log.exception("%s failed", membership)

@@ -17,6 +17,7 @@ from kohort.client.errors import ClientError, ConfigError
 from kohort.client.types import OffsetAndMetadata, Record, TopicPartition
 from kohort.testing.broker import Broker
 from tests.client.consuming.support import create_topic, produce, take, values
+from tests.client.support.older_python import time_out_as_older_python
 from tests.client.support.running import run, until
 
 T0 = TopicPartition("t", 0)
@@ -115,7 +116,11 @@ def test_what_a_commit_callback_raises_is_told_in_the_log(caplog: pytest.LogCapt
     run(test())
 
 
-def test_a_close_that_is_cancelled_leaves_nothing_running() -> None:
+@pytest.mark.parametrize("older", [False, True], ids=["this Python", "Python 3.11.2"])
+def test_a_close_that_is_cancelled_leaves_nothing_running(older: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if older:
+        time_out_as_older_python(monkeypatch)
+
     async def test() -> None:
         async with world() as (servers, cluster):
             await produce(cluster, "t", numbers(3))

@@ -119,11 +119,10 @@ class ScriptedBroker:
     async def stop(self) -> None:
         """Close the port and all connections."""
         assert self._server is not None
-        self._server.close()
+        self._server.close()  # not wait_closed, which from Python 3.12 on waits for the connections, too
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._server.wait_closed()
 
     def hang_up(self) -> None:
         """Break all connections."""

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from kohort.client.config import ClientConfig
 from kohort.spark import reading
 from kohort.spark.jobs.errors import StoredValueError
-from kohort.spark.jobs.stages.common import KEY, PARTITION, RECORDS, TIMESTAMP
+from kohort.spark.jobs.stages.common import KEY, LATE, PARTITION, RECORDS, TIMESTAMP
 from kohort.spark.jobs.stages.priors import Priors, partials_stage, priors_stage
-from kohort.spark.jobs.work import OffsetRange
+from kohort.spark.jobs.work import NO_WINDOW, OffsetRange, Read
 from tests.spark.jobs.fakes import FakeLine, FakeReader, splits
 
 STATE = pa.schema([pa.field("n", pa.int64()), pa.field("mean.sum", pa.string())])
-PLAIN = Priors("s", STATE, None, None)
-HOURS = Priors("s", STATE, 3_600_000, 600_000)
+PLAIN = Priors("s", STATE)
+HOURS = Priors("s", STATE, 4_200_000)
 SERVERS = ClientConfig(bootstrap_servers="127.0.0.1:1")
 HOUR = 1_357_016_400_000  # 2013-01-01T05:00:00Z
 
@@ -62,12 +62,15 @@ def test_partials_of_closed_windows_are_late(monkeypatch: pytest.MonkeyPatch) ->
         (0, 1, 1, key(5), state(2, "1.0")),
         (1, 1, 1, key(5), state(3, "1.0")),
         (0, 2, 1, key(6), state(4, "1.0")),
+        (1, 2, end, key(6), state(5, "1.0")),
+        (1, 3, 1, key(5), state(6, "1.0")),
     ]
     line = FakeLine(stream_times={0: end, 1: end - 1})
     rows = read(line, records, HOURS, monkeypatch)
-    assert sorted((row[PARTITION], row["_state0"]) for row in rows) == [(0, 4), (1, 3)]  # type: ignore[type-var]
-    assert line.reports["rows"].late == 2
-    assert sorted(line.asked) == [key(5), key(6)]
+    kept = sorted((row[PARTITION], row["_state0"]) for row in rows)  # type: ignore[type-var]
+    assert kept == [(0, 4), (1, 3), (1, 5)]
+    assert line.reports["rows"].late == 2 + 6
+    assert sorted(line.asked) == [key(5), key(6), key(6)]
 
 
 def test_nothing_to_read_is_reported_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,26 +93,30 @@ def test_a_key_without_window_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
 @given(
     st.dictionaries(st.tuples(st.integers(0, 2), st.integers(0, 23)), st.integers(1, 9), max_size=12),
     st.sets(st.tuples(st.integers(0, 2), st.integers(0, 23)), max_size=12),
-    st.dictionaries(st.integers(0, 2), st.integers(0, 24)),
+    st.dictionaries(st.integers(0, 2), st.integers(1, 9)),
+    st.dictionaries(st.integers(0, 2), st.integers(1, 9)),
 )
-def test_late_or_not_and_prior_or_not(
-    partials: dict[tuple[int, int], int], known: set[tuple[int, int]], hours: dict[int, int]
+def test_in_a_window_or_not_and_prior_or_not(
+    partials: dict[tuple[int, int], int],
+    known: set[tuple[int, int]],
+    late: dict[int, int],
+    without: dict[int, int],
 ) -> None:
-    line = FakeLine(stream_times={number: HOUR + (hour - 5) * 3_600_000 for number, hour in hours.items()})
+    line = FakeLine()
     for number, hour in known:
         line.stores.setdefault(("s", number), {})[key(hour)] = b'{"state":{"n":100,"mean.sum":null}}'
+    keyed = [(number, key(hour).decode(), n) for (number, hour), n in partials.items()]
+    outside = [(number, LATE, n) for number, n in late.items()]
+    outside += [(number, NO_WINDOW, n) for number, n in without.items()]
     rows = [
-        {PARTITION: number, KEY: key(hour).decode(), TIMESTAMP: 1, RECORDS: n, "_state0": n, "_state1": "x"}
-        for (number, hour), n in partials.items()
+        {PARTITION: number, KEY: text, TIMESTAMP: 1, RECORDS: n, "_state0": n, "_state1": "x"}
+        for number, text, n in sorted(keyed + outside, key=lambda each: each[2])
     ]
     batches = [
         pa.RecordBatch.from_pylist(rows[start : start + 5], schema=HOURS.schema) for start in range(0, len(rows), 5)
     ]
     found = [row for batch in priors_stage(line.place, HOURS)(iter(batches)) for row in batch.to_pylist()]
-    # An hour and ten minutes after its beginning, a window is closed: when the next hour but one has begun.
-    kept = {at: n for at, n in partials.items() if at[0] not in hours or at[1] + 2 > hours[at[0]]}
-    expected = [(number, key(hour).decode(), n) for (number, hour), n in kept.items()]
-    expected += [(number, key(hour).decode(), 100) for number, hour in kept if (number, hour) in known]
+    expected = keyed + [(number, key(hour).decode(), 100) for number, hour in partials if (number, hour) in known]
     assert sorted((row[PARTITION], row[KEY], row["_state0"]) for row in found) == sorted(expected)
-    late = sum(partials.values()) - sum(kept.values())
-    assert (line.reports["priors"].late if line.reports else 0) == late
+    read = line.reports.get("priors", Read())
+    assert (read.late, read.reasons.get(NO_WINDOW, 0)) == (sum(late.values()), sum(without.values()))

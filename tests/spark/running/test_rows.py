@@ -112,20 +112,6 @@ def test_windows_are_told_once_when_they_close_and_forgotten_later() -> None:
     assert store == {}
 
 
-def test_rows_for_windows_with_a_grace_go_in_the_order_of_their_times() -> None:
-    """Whoever reads them may end an epoch after any of them, and then takes what is older for late."""
-    rows = _rows((b"later", b"1", 0), (b"early", b"2", 0), (b"early too", b"3", 0), (b"without", b"4", 0))
-    times = pa.array([7, 5, 5, None], pa.int64())
-    rows = rows.set_column(rows.schema.get_field_index("timestamp"), "timestamp", times)
-    for by_time, keys in (
-        (True, [b"early", b"early too", b"later", b"without"]),
-        (False, [b"later", b"early", b"early too", b"without"]),
-    ):
-        duties = Duties("0", Inputs("s", {}), {0: Sent("repartition", by_time=by_time)})
-        out = outgoing(duties, Emitted({0: rows}, Read()), None, {0: None}, _nothing)
-        assert out.sent[0][1]["key"].to_pylist() == keys
-
-
 def test_tables_are_kept_and_nothing_else() -> None:
     duties = Duties("0", Inputs(None, {"table": "t"}), tables={"table": Kept("table", "changelog")})
     out = outgoing(duties, Emitted({0: _rows((b"a", b"{}", 0), (b"b", None, 0))}, Read()), "table", {0: None}, _nothing)

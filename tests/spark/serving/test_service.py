@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import socket
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvloop
 from aiohttp import ClientSession
 
 from kohort.client.streams.events import Endpoint
@@ -57,7 +61,29 @@ def test_nothing_but_listeners() -> None:
     asyncio.run(test())
 
 
-def test_an_address_of_another_machine_and_a_port_in_use() -> None:
+async def _create_server_as_newer_python(
+    loop: asyncio.BaseEventLoop, protocol: Any, host: Any = None, *rest: Any, **options: Any
+) -> asyncio.Server:
+    """As Python 3.13, whose error has no errno if none of the addresses is the machine's."""
+    try:
+        return await _create_server(loop, protocol, host, *rest, **options)
+    except OSError as error:
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise OSError(f"could not bind on any address out of {host!r}") from None
+        raise
+
+
+_create_server = asyncio.BaseEventLoop.create_server
+
+
+@pytest.mark.parametrize("newer", [False, True], ids=["this Python", "Python 3.13"])
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_an_address_of_another_machine_and_a_port_in_use(
+    new_loop: Callable[[], asyncio.AbstractEventLoop], newer: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if newer:
+        monkeypatch.setattr(asyncio.BaseEventLoop, "create_server", _create_server_as_newer_python)
+
     async def test() -> None:
         service = Service("app", FakeInstance(), application_server=("192.0.2.1", 0), progress=False)
         await service.start()  # behind a NAT: others reach it there, it listens on what it has
@@ -74,4 +100,5 @@ def test_an_address_of_another_machine_and_a_port_in_use() -> None:
                 await other.start()
             await other.close()
 
-    asyncio.run(test())
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(test())

@@ -53,19 +53,18 @@ class MetricsEndpoint:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(PATIENCE):
-                request = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0].split(b" ")
-                status, kind, body = await self._answer(request)
-                head = (
-                    f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n"
-                    "Connection: close\r\n\r\n"
-                )
-                writer.write(head.encode() + (b"" if request[0] == b"HEAD" else body))
-                await writer.drain()
+            await asyncio.wait_for(self._converse(reader, writer), PATIENCE)
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ConnectionError):
             pass  # not a client that could be helped
         finally:
             writer.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        request = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0].split(b" ")
+        status, kind, body = await self._answer(request)
+        head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        writer.write(head.encode() + (b"" if request[0] == b"HEAD" else body))
+        await writer.drain()
 
     async def _answer(self, request: list[bytes]) -> tuple[str, str, bytes]:
         """Status, content type and body for the words of a request's first line."""

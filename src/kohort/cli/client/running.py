@@ -13,6 +13,7 @@ import typer
 from kohort.cli.client.failures import explain
 from kohort.cli.terminal import fail
 from kohort.client.errors import ClientError, ConfigError
+from kohort.client.time_limit import time_limit
 from kohort.protocol.errors import KafkaError
 
 __all__ = ["run"]
@@ -81,9 +82,8 @@ async def _watched(body: Callable[[], Coroutine[Any, Any, T]], timeout: float | 
 async def _timed(body: Callable[[], Coroutine[Any, Any, T]], timeout: float | None) -> T:
     if timeout is None:
         return await body()
-    limit = asyncio.timeout(timeout + _GRACE)
     try:
-        async with limit:
+        async with time_limit(timeout + _GRACE) as limit:
             return await body()
     except TimeoutError:
         if limit.expired():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from kohort.cli.client.failures import no_such
+from kohort.client.time_limit import time_limit
 from kohort.client.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Selection:
 async def _partitions(consumer: Consumer, topic: str) -> list[PartitionInfo]:
     """A topic's partitions; that there is none is known before the consumer's patience is over."""
     try:
-        async with asyncio.timeout(_NEW_SECONDS):
+        async with time_limit(_NEW_SECONDS):
             return await consumer.partitions_for(topic)
     except TimeoutError:
         there = await consumer.topics()

@@ -22,6 +22,7 @@ import pyarrow.csv as pa_csv
 
 from kohort.cli.demo.failures import DemoError
 from kohort.cli.demo.untidy import reported
+from kohort.client.time_limit import time_limit
 
 __all__ = ["Year", "fetch", "load", "subset"]
 
@@ -124,7 +125,8 @@ async def _output(command: Sequence[str]) -> tuple[int, str]:
         *command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
     try:
-        out, err = await asyncio.wait_for(process.communicate(), _PATIENCE)
+        async with time_limit(_PATIENCE):
+            out, err = await process.communicate()
     except BaseException:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # pip has children of its own

@@ -20,6 +20,7 @@ from kohort.client.errors import (
     RequestTimeoutError,
     kafka_error,
 )
+from kohort.client.time_limit import time_limit
 from kohort.client.types import Broker
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.message import Request, Response
@@ -251,7 +252,7 @@ class Routes:
 
     async def _line(self, node: int, deadline: Deadline) -> Line:
         try:
-            async with asyncio.timeout(deadline.left_ms / 1000):
+            async with time_limit(deadline.left_ms / 1000):
                 cluster = self.cluster
                 connection = await (cluster.any_connection() if node == ANY else cluster.connection(node))
         except TimeoutError as error:

@@ -11,6 +11,7 @@ from kohort.client.consuming.delivery import Delivery
 from kohort.client.consuming.partitions import ConsumedPartitions
 from kohort.client.coordinator_connector import CoordinatorConnector
 from kohort.client.errors import ClientError, PartialFailureError
+from kohort.client.time_limit import time_limit
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import KafkaError
 
@@ -99,7 +100,7 @@ class Commits:
             if task.get_name() == _AUTO_COMMIT:
                 task.cancel()
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with time_limit(timeout_ms / 1000):
                 await self.consumed()
                 await asyncio.gather(*self._tasks, return_exceptions=True)
         except TimeoutError:

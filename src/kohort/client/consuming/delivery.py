@@ -21,6 +21,7 @@ from kohort.client.consuming.decoding import WORTH_COLUMNS, DecodedPiece, Deseri
 from kohort.client.consuming.loops import Claim, Loop
 from kohort.client.consuming.partitions import ConsumedPartition, ConsumedPartitions
 from kohort.client.errors import ClientError, ClosedError, NoOffsetError, RecordError
+from kohort.client.time_limit import time_limit
 from kohort.client.types import Record
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ class Delivery:
     async def user_free(self, timeout_ms: float) -> None:
         """Wait until the user asks for the next record, has left the loop, or the time is over."""
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with time_limit(timeout_ms / 1000):
                 await self._free.wait()
         except TimeoutError:
             pass
@@ -403,7 +404,7 @@ class Delivery:
 
 async def _within(timeout_ms: float, coming: Coroutine[Any, Any, T]) -> T | None:
     try:
-        async with asyncio.timeout(timeout_ms / 1000):
+        async with time_limit(timeout_ms / 1000):
             return await coming
     except TimeoutError:
         return None

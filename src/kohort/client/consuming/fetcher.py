@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from kohort.client.connection import Connection
 from kohort.client.consuming.fetch_session import BY_ID, Ask, FetchSession
 from kohort.client.errors import ClientError, ConnectionLostError, RequestTimeoutError
+from kohort.client.time_limit import time_limit
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -97,7 +98,7 @@ class Fetcher:
             until = None  # it isn't that which is waited for
         self._idle = True
         try:
-            async with asyncio.timeout(None if until is None else (until - now) / 1000):
+            async with time_limit(None if until is None else (until - now) / 1000):
                 await self._look.wait()
         except TimeoutError:
             pass

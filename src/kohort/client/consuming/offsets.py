@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, TypeVar
 from kohort.client.cluster import Cluster
 from kohort.client.connection import Connection
 from kohort.client.errors import ClientError, ConnectionLostError, RequestTimeoutError, kafka_error
+from kohort.client.time_limit import time_limit_at
 from kohort.client.types import OffsetAndTimestamp, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -66,7 +67,7 @@ class Offsets:
         self._cluster.follow({at.topic for at in missing})
         while True:
             try:
-                async with asyncio.timeout_at(deadline):
+                async with time_limit_at(deadline):
                     came, failed = await self.find_once(missing, committed=committed)
             except TimeoutError:
                 names = ", ".join(map(str, sorted(missing)))

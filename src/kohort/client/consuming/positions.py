@@ -11,6 +11,7 @@ from kohort.client.cluster import Cluster
 from kohort.client.consuming.offsets import EpochEnd, Offsets, worth_retrying
 from kohort.client.consuming.partitions import EARLIEST, LATEST, ConsumedPartition, ConsumedPartitions, Phase
 from kohort.client.errors import ClientError, ConnectionLostError, RequestTimeoutError
+from kohort.client.time_limit import time_limit
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import KafkaError
 
@@ -89,7 +90,7 @@ class Positions:
             soonest = min(each.retry_at for each in unsettled)
             pause = max(soonest - loop.time() * 1000, self._cluster.config.retry_backoff_ms) / 1000
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(pause):
+                async with time_limit(pause):
                     await look.wait()
 
     async def _take_committed(self, wanted: list[ConsumedPartition]) -> None:

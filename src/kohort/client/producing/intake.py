@@ -20,6 +20,7 @@ from kohort.client.producing.settings import ProducerSettings
 from kohort.client.producing.transaction_client import TransactionClient
 from kohort.client.producing.transactions import ProducerState
 from kohort.client.server_cluster_info import Changes
+from kohort.client.time_limit import time_limit_at
 from kohort.client.types import TopicInfo, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.records.batch import HEADER_SIZE
@@ -180,7 +181,7 @@ class Intake:
         self.accumulator.hurried += 1
         sender.wake_all()
         try:
-            async with asyncio.timeout_at(deadline):
+            async with time_limit_at(deadline):
                 await waiter
         except TimeoutError:
             pass  # the next call says so, unless there is room now

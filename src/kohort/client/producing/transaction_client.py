@@ -24,6 +24,7 @@ from kohort.client.producing.coordinator_errors import Asked, Reaction, reaction
 from kohort.client.producing.settings import ProducerSettings
 from kohort.client.producing.transactions import ProducerState
 from kohort.client.server_cluster_info import CoordinatorKind
+from kohort.client.time_limit import time_limit
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.message import Request, Response
@@ -272,7 +273,7 @@ class TransactionClient:
         backoff = self._cluster.backoff()
         failure: Exception | None = None
         try:
-            async with asyncio.timeout(self._settings.max_block_ms / 1000):
+            async with time_limit(self._settings.max_block_ms / 1000):
                 while True:
                     pause = backoff.next() / 1000
                     try:

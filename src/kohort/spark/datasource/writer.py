@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from kohort.client.errors import NotDeliveredError
 from kohort.client.producer import Producer
+from kohort.client.time_limit import time_limit
 from kohort.spark.datasource.options import WriteOptions
 from kohort.spark.reading.loop_thread import LoopThread
 
@@ -104,7 +104,7 @@ class TopicWriter(DataSourceArrowWriter):
         """Have the producer find a topic. A wrong name is told sooner than by itself, as it waits for brokers, too."""
         nothing = pa.table({"value": pa.array([], pa.binary())})
         try:
-            async with asyncio.timeout(None if "max_block_ms" in self._options.producer else _PATIENCE_S) as limit:
+            async with time_limit(None if "max_block_ms" in self._options.producer else _PATIENCE_S) as limit:
                 await producer.send_table(topic, nothing)
         except TimeoutError:
             if not limit.expired():

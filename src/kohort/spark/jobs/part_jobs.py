@@ -12,10 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from kohort.client.config import ClientConfig
 from kohort.spark.jobs.errors import BadRecordError
+from kohort.spark.jobs.made import in_order, taken
 from kohort.spark.jobs.plans import Plans
 from kohort.spark.jobs.reuse import is_reusable, shuffle_into
 from kohort.spark.jobs.stages.common import READING, Place
-from kohort.spark.jobs.work import DEAD_SCHEMA, NO_KEY, ROWS_SCHEMA, Emitted, Read, Work
+from kohort.spark.jobs.work import DEAD_SCHEMA, NO_KEY, Emitted, Read, Work
 from kohort.spark.line.client import Line
 from kohort.spark.line.messages import ReportRequest
 from kohort.spark.line.server import LineServer
@@ -75,7 +76,8 @@ class PartJobs:
         read = _summed(reports)
         if isinstance(self._part.input, TopicInput):
             _judge(read, self._part.input.source.on_error)
-        return Emitted(rows, read)
+        ends = [branch.terminal for branch in self._part.branches]
+        return Emitted({number: in_order(taken(made, ends[number], read)) for number, made in rows.items()}, read)
 
     def run_table(self, table: TableStore, work: Work) -> Emitted:
         """An epoch of a table's topic: rows of its store in `rows[0]`, the last of each key.
@@ -89,7 +91,7 @@ class PartJobs:
         rows, reports = self._run(lane, work, 1, lambda _, place: self._plans.table(table, place))
         read = _summed(reports)
         _judge(read, table.source.on_error)
-        keyed = rows[0].filter(rows[0]["key"].is_valid())
+        keyed = in_order(rows[0].filter(rows[0]["key"].is_valid()))
         read.drop(NO_KEY, rows[0].num_rows - keyed.num_rows)
         return Emitted({0: last_of_each_key(keyed)}, read)
 
@@ -108,7 +110,7 @@ class PartJobs:
             rows = {}
             for number in range(branches):
                 frame = self._plan(lane, number, splits, build)
-                rows[number] = frame.toArrow().cast(ROWS_SCHEMA)
+                rows[number] = frame.toArrow()
         finally:
             reports = self._server.take_reports(lane, run)
         return rows, reports

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial, reduce
 from operator import or_
 from typing import Final, Literal
@@ -15,7 +16,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kohort.client.config import ClientConfig
 from kohort.spark.jobs.keys import key_text
 from kohort.spark.jobs.pruning import used_columns
-from kohort.spark.jobs.stages.common import KEY, PARTITION, TIMESTAMP, Place, numbered
+from kohort.spark.jobs.stages.common import KEY, PARTITION, STREAM_TIME, TIMESTAMP, Place, numbered
 from kohort.spark.jobs.stages.join import Joining, join_stage
 from kohort.spark.jobs.stages.priors import partials_stage
 from kohort.spark.jobs.stages.rows import TOMBSTONE, RowsReading, rows_stage
@@ -55,8 +56,10 @@ from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.policies import DeadLetter, Drop, ErrorPolicy
 
 _JOINED = "_joined_"
-HIDDEN: Final = frozenset({TIMESTAMP})
+HIDDEN: Final = frozenset({TIMESTAMP, STREAM_TIME})
 """Columns that go with rows without the user's functions seeing them."""
+_CARRIED: Final = HIDDEN | {PARTITION}
+_Own = Sequence[tuple[str, T.DataType]]
 
 
 class Plans:
@@ -84,8 +87,9 @@ class Plans:
             stage = partials_stage(place, self._servers, priors_of(spec))
             return merged(self._source(place).mapInArrow(stage, priors_schema(spec)), spec)
         flow = self._flow(number)
-        whole = isinstance(branch.terminal, Aggregate) and branch.terminal.spec.arrow is not None
-        rows = flow.rows(self._rows(place, timestamps=flow.timestamps, whole=whole), place)
+        # No partition is divided where its rows have to be in order, or its stream time goes from record to record.
+        whole = branch.timed or (isinstance(branch.terminal, Aggregate) and branch.terminal.spec.arrow is not None)
+        rows = flow.rows(self._rows(place, flow.own, whole=whole), place)
         event_time = read.source.event_time if isinstance(read, TopicInput) else read.event_time if read else None
         match branch.terminal:
             case ToTopic():
@@ -111,31 +115,34 @@ class Plans:
     def _source(self, place: Place) -> DataFrame:
         return self._spark.range(0, place.splits, 1, place.splits)
 
-    def _rows(self, place: Place, *, timestamps: bool, whole: bool) -> DataFrame:
-        """The input's rows: the columns that any branch uses, `_partition`, and `_timestamp` if it's wanted."""
+    def _rows(self, place: Place, own: _Own, *, whole: bool) -> DataFrame:
+        """The input's rows: the columns that any branch uses, and those of our own."""
         read = self._part.input
-        own = _own(timestamps)
+        names = [name for name, _ in own]
+        timestamps, stream_times = TIMESTAMP in names, STREAM_TIME in names
         if isinstance(read, TopicInput):
             needed = self._used()
             schema = T.StructType([field for field in read.source.schema.fields if field.name in needed])
-            reading = self._reading(read.source, schema, timestamps=timestamps, table=False, whole=whole)
+            reading = replace(
+                self._reading(read.source, schema, timestamps=timestamps, table=False),
+                whole=whole, stream_times=stream_times,
+            )  # fmt: skip
             return self._source(place).mapInArrow(rows_stage(place, reading), _with(schema, own))
         assert isinstance(read, RowsInput)
         columns = tuple((field.name, field.dataType) for field in read.schema.fields)
         wired = wire_schema(columns)
         reading = RowsReading(
-            self._servers, wired.json(), "wire", None, read.event_time, "fail", timestamps, table=False, whole=whole
-        )
+            self._servers, wired.json(), "wire", None, read.event_time, "fail", timestamps, table=False, whole=whole,
+            stream_times=stream_times,
+        )  # fmt: skip
         rows = self._source(place).mapInArrow(rows_stage(place, reading), _with(wired, own))
         plain = [from_wire(column(name), kind).alias(name) for name, kind in columns]
         return rows.select(*plain, *[name for name, _ in own])
 
-    def _reading(
-        self, source: SourceSpec, schema: T.StructType, *, timestamps: bool, table: bool, whole: bool = False
-    ) -> RowsReading:
+    def _reading(self, source: SourceSpec, schema: T.StructType, *, timestamps: bool, table: bool) -> RowsReading:
         return RowsReading(
             self._servers, schema.json(), source.format, source.avro_schema, source.event_time,
-            _policy(source.on_error), timestamps, table, whole, source.key if table and len(source.key) > 1 else (),
+            _policy(source.on_error), timestamps, table, key=source.key if table and len(source.key) > 1 else (),
         )  # fmt: skip
 
     def _flow(self, number: int) -> _Flow:
@@ -145,7 +152,7 @@ class Plans:
             schema = read.source.schema if isinstance(read, TopicInput) else read.schema
             event_time = read.source.event_time if isinstance(read, TopicInput) else read.event_time
             branch = self._part.branches[number]
-            self._flows[number] = _Flow(self._spark, schema, branch, timestamps=event_time is None)
+            self._flows[number] = _Flow(self._spark, schema, branch, _own(branch, timestamps=event_time is None))
         return self._flows[number]
 
     def _used(self) -> frozenset[str]:
@@ -164,13 +171,13 @@ class Plans:
 class _Flow:
     """A branch's steps, cut at its joins, and the columns that each piece uses."""
 
-    def __init__(self, spark: SparkSession, schema: T.StructType, branch: Branch, *, timestamps: bool) -> None:
-        self.timestamps = timestamps
+    def __init__(self, spark: SparkSession, schema: T.StructType, branch: Branch, own: _Own) -> None:
+        self.own = own
         self._pieces: list[list[Transform]] = [[]]
         self._joins: list[Join] = []
         for step in branch.steps:
             self._add(step)
-        self._inputs = inputs = [_with(schema, _own(timestamps))]
+        self._inputs = inputs = [_with(schema, own)]
         for piece, join in zip(self._pieces, self._joins, strict=False):
             before = _transformed(_empty(spark, inputs[-1]), piece)
             inputs.append(_joined_schema(before.schema, join))
@@ -178,7 +185,7 @@ class _Flow:
         self._used: list[frozenset[str]] = []
         for number in range(len(self._pieces) - 1, -1, -1):
             used = used_columns(spark, inputs[number], partial(self._end, number, after, branch))
-            used |= {PARTITION, TIMESTAMP} & set(inputs[number].names)
+            used |= _CARRIED & set(inputs[number].names)
             self._used.insert(0, used)
             after = [name for name in inputs[number].names if name in used]
         self.needed = self._used[0]
@@ -204,7 +211,7 @@ class _Flow:
         if after is None:
             return _used_by_end(rows, branch)
         join = self._joins[number]
-        wanted = set(after) | set(join.on) | {PARTITION, TIMESTAMP}
+        wanted = set(after) | set(join.on) | _CARRIED
         return rows.select(*[column(name) for name in rows.columns if name in wanted])
 
     def _joined(self, rows: DataFrame, join: Join, used: frozenset[str], place: Place) -> DataFrame:
@@ -248,7 +255,7 @@ def _used_by_end(rows: DataFrame, branch: Branch) -> DataFrame:
 
 
 def _transformed(rows: DataFrame, piece: Sequence[Transform]) -> DataFrame:
-    """Rows after the user's functions, which see no `_timestamp`."""
+    """Rows after the user's functions, which don't see `HIDDEN`."""
     for step in piece:
         rows = transformed(rows, step.function, HIDDEN)
     return rows
@@ -267,7 +274,7 @@ def _completed(rows: DataFrame, schema: T.StructType) -> DataFrame:
 
 def _joined_schema(schema: T.StructType, join: Join) -> T.StructType:
     """The columns after a join, in the order of `kohort.spark.program.joining.joined`."""
-    own = [field for field in schema.fields if field.name in (PARTITION, TIMESTAMP)]
+    own = [field for field in schema.fields if field.name in _CARRIED]
     return T.StructType([*(field for field in schema.fields if field not in own), *_added(join), *own])
 
 
@@ -276,13 +283,14 @@ def _added(join: Join) -> list[T.StructField]:
     return [T.StructField(field.name, field.dataType) for field in fields if field.name not in join.on]
 
 
-def _with(schema: T.StructType, own: Sequence[tuple[str, T.DataType]]) -> T.StructType:
+def _with(schema: T.StructType, own: _Own) -> T.StructType:
     return T.StructType([*schema.fields, *(T.StructField(name, kind) for name, kind in own)])
 
 
-def _own(timestamps: bool) -> list[tuple[str, T.DataType]]:
-    """The columns that rows have beside their own."""
-    return [(PARTITION, T.IntegerType()), *([(TIMESTAMP, T.LongType())] if timestamps else [])]
+def _own(branch: Branch, *, timestamps: bool) -> _Own:
+    """The columns of our own that rows have beside theirs."""
+    wanted = [*([TIMESTAMP] if timestamps else []), *([STREAM_TIME] if branch.timed else [])]
+    return [(PARTITION, T.IntegerType()), *((name, T.LongType()) for name in wanted)]
 
 
 def _demand_partition(rows: DataFrame, what: str) -> None:

@@ -1,4 +1,4 @@
-"""What becomes of rows at a branch's end: DataFrames of `ROWS_SCHEMA`."""
+"""What becomes of rows at a branch's end: DataFrames of `ROWS_SCHEMA`, some with columns more for their order."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kohort.spark.jobs.keys import WINDOW_START, key_text, store_key, with_windows
 from kohort.spark.jobs.reuse import keeps_splits
 from kohort.spark.jobs.stages.arrow_aggregate import WINDOW, ArrowAggregating, arrow_aggregate_stage
-from kohort.spark.jobs.stages.common import KEY, PARTITION, RECORDS, TIMESTAMP, Place, numbered
+from kohort.spark.jobs.stages.common import KEY, LATE, PARTITION, RECORDS, STREAM_TIME, TIMESTAMP, Place, numbered
 from kohort.spark.jobs.stages.encode import Encoding, encode_stage
 from kohort.spark.jobs.stages.priors import Priors, priors_stage, state_column
 from kohort.spark.jobs.wire import JSON_OPTIONS, column, from_wire, nullable, to_wire, wire_schema
+from kohort.spark.jobs.work import NO_WINDOW
 from kohort.spark.program.compiled import AggregateSpec, Route, ToPartials, ToRows, ToTopic
 
 _LONG = T.LongType()
@@ -42,7 +43,9 @@ def to_rows(rows: DataFrame, end: ToRows) -> DataFrame:
     key = F.coalesce(key_text(end.key, Route.TEXT), F.lit(""))
     fields = [to_wire(column(field.name), field.dataType).alias(field.name) for field in end.schema.fields]
     value = F.to_json(F.struct(*fields), JSON_OPTIONS)
-    return _records(rows, key, value, F.lit(None), F.lit(None), row_time(rows, end.event_time))
+    time = row_time(rows, end.event_time)
+    order = [column(name) for name in (PARTITION, STREAM_TIME) if end.timed and name in rows.columns]
+    return _records(rows, key, value, F.lit(None), F.lit(None), time, *order)
 
 
 def partials(rows: DataFrame, spec: AggregateSpec, *more: str) -> DataFrame:
@@ -59,24 +62,27 @@ def partials(rows: DataFrame, spec: AggregateSpec, *more: str) -> DataFrame:
 
 
 def to_partials(rows: DataFrame, end: ToPartials) -> DataFrame:
-    """Rows as partials of a repartition topic."""
+    """Rows as partials of a repartition topic; of those that no window takes the value is just their number."""
     spec = end.aggregate
     combined = partials(rows, spec)
     value = F.to_json(F.struct(column(RECORDS).alias("records"), _state(spec).alias("state")), JSON_OPTIONS)
+    if spec.window is not None:
+        value = F.when(column(KEY).isin(LATE, NO_WINDOW), column(RECORDS).cast("string")).otherwise(value)
     route = key_text(spec.routed_by, spec.route)
-    return _records(combined, column(KEY), value, F.lit(None), route, column(TIMESTAMP))
+    # By their times, so that none comes after one that closes its window: see `kohort.spark.jobs.stages.priors`.
+    order = (
+        [column(TIMESTAMP).alias(STREAM_TIME)] if spec.window is not None and spec.window.grace_ms is not None else []
+    )
+    return _records(combined, column(KEY), value, F.lit(None), route, column(TIMESTAMP), *order)
 
 
 def priors_of(spec: AggregateSpec) -> Priors:
     """What stages must know of an aggregate's store."""
     window = spec.window
-    late = window is not None and window.grace_ms is not None
-    return Priors(
-        spec.name,
-        to_arrow_schema(wire_schema(spec.state_columns), timezone="UTC"),
-        window.size_ms if window is not None and late else None,
-        window.grace_ms if window is not None and late else None,
-    )
+    closed_after = None
+    if window is not None and window.grace_ms is not None:
+        closed_after = window.size_ms + window.grace_ms if spec.emit == "close" else window.retention_ms
+    return Priors(spec.name, to_arrow_schema(wire_schema(spec.state_columns), timezone="UTC"), closed_after)
 
 
 def priors_schema(spec: AggregateSpec) -> T.StructType:
@@ -172,7 +178,7 @@ def _state(spec: AggregateSpec) -> Column:
 
 
 def _records(
-    rows: DataFrame, key: Column, value: Column, partition: Column, route: Column, timestamp: Column
+    rows: DataFrame, key: Column, value: Column, partition: Column, route: Column, timestamp: Column, *order: Column
 ) -> DataFrame:
     return rows.select(
         key.cast("binary").alias("key"),
@@ -180,4 +186,5 @@ def _records(
         partition.cast("int").alias("partition"),
         route.cast("binary").alias("route"),
         timestamp.cast("bigint").alias("timestamp"),
+        *order,
     )

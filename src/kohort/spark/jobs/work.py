@@ -40,6 +40,8 @@ UNREADABLE: Final = "unreadable"
 """Why a record is dropped: it couldn't be decoded, and `on_error` lets the others go on."""
 NO_KEY: Final = "no key"
 """Why a record is dropped: it lacks the key that it is kept or aggregated by."""
+NO_WINDOW: Final = "no window"
+"""Why a row is dropped: its time is null, or out of the years that windows have."""
 
 
 @dataclass(frozen=True)

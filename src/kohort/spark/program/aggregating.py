@@ -60,8 +60,7 @@ def aggregate_spec(
     window = grouped._window
     if window is not None:
         _check_window(where, window, grouped._columns, rows.schema)
-        if in_place or definition.function is not None:
-            _check_grace(where, window, event_time)
+        _check_grace(where, window, event_time)
     time = event_time if window is None else window.column
     arrow = None
     bound: tuple[tuple[str, Aggregation], ...] = ()
@@ -87,7 +86,7 @@ def aggregate_spec(
 
 
 def _check_grace(where: str, window: WindowSpec, event_time: str | None) -> None:
-    """Where rows aren't aggregated before they are sorted anew, the stream's time is that of its own records."""
+    """A grace goes by the stream's time, which is that of its records as they are read."""
     if window.grace_ms is not None and window.column != event_time:
         raise ProgramError(
             f"{where}: window({window.column!r}) has a grace, which goes by the stream's event time, and that is "

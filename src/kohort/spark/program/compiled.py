@@ -23,15 +23,18 @@ if TYPE_CHECKING:
     from kohort.spark.program.aggregates import Aggregation
 
 __all__ = [
-    "PARTITION", "RESERVED", "Aggregate", "AggregateSpec", "ArrowAggregation", "Branch", "Emit", "Input", "Join",
-    "Part", "PartialsInput", "Program", "Route", "RowsInput", "SourceSpec", "Step", "Store", "TableStore", "Terminal",
-    "ToPartials", "ToRows", "ToTopic", "TopicInput", "Transform",
+    "PARTITION", "RESERVED", "STREAM_TIME", "Aggregate", "AggregateSpec", "ArrowAggregation", "Branch", "Emit", "Input",
+    "Join", "Part", "PartialsInput", "Program", "Route", "RowsInput", "SourceSpec", "Step", "Store", "TableStore",
+    "Terminal", "ToPartials", "ToRows", "ToTopic", "TopicInput", "Transform",
 ]  # fmt: skip
 
 PARTITION: Final = "_partition"
 """The column of a stream's DataFrame that says which partition, so which task, a row belongs to (INT)."""
 
-RESERVED: Final = frozenset({PARTITION, "_key", "_records", "_timestamp", "_window"})
+STREAM_TIME: Final = "_stream_time"
+"""The column that says at which stream time of its task, in ms, a row was read (BIGINT). Transforms don't see it."""
+
+RESERVED: Final = frozenset({PARTITION, STREAM_TIME, "_key", "_records", "_timestamp", "_window"})
 """Columns of Kohort's own; those of users have other names."""
 
 Emit = Literal["update", "close"]
@@ -275,13 +278,16 @@ class ToTopic:
 class ToRows:
     """Rows go to a repartition topic, by `key` (`Route.TEXT`), so that they fall in with a table's keys.
 
-    `event_time` is the column of the rows that becomes the record's timestamp; None: they keep that of their record.
+    Attributes:
+        event_time: the column of the rows that becomes the record's timestamp; None: they keep that of their record.
+        timed: whether they are read for windows with a grace, so that their order says which are late.
     """
 
     topic: str
     key: tuple[str, ...]
     schema: StructType
     event_time: str | None = None
+    timed: bool = False
 
 
 @dataclass(frozen=True)
@@ -309,6 +315,17 @@ class Branch:
 
     steps: tuple[Step, ...]
     terminal: Terminal
+
+    @property
+    def timed(self) -> bool:
+        """Whether it matters at which stream time a row was read."""
+        match self.terminal:
+            case ToRows(timed=timed):
+                return timed
+            case ToPartials(_, spec) | Aggregate(spec, _):
+                return spec.window is not None and spec.window.grace_ms is not None
+            case _:
+                return False
 
 
 # Parts and programs --------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ known at a point. Where records have to move to other tasks, the part ends and a
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kohort.spark.program.aggregating import Keyed, aggregate_spec, group_types
@@ -14,6 +15,7 @@ from kohort.spark.program.analysis import called, empty, explained, identities, 
 from kohort.spark.program.carrying import carried
 from kohort.spark.program.compiled import (
     PARTITION,
+    STREAM_TIME,
     Aggregate,
     Branch,
     Input,
@@ -50,7 +52,7 @@ from kohort.spark.program.topology import fingerprint, topology
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
 __all__ = ["compile_program"]
 
@@ -79,6 +81,7 @@ class _Flow:
 
     Attributes:
         where: how messages call it.
+        rows: a DataFrame of no rows, with `_stream_time` as long as that goes with them.
         key: what its records are keyed by, as far as that still holds; () for unknown.
         lost: why that doesn't hold any more; "" if it does, or never did.
         retimed: what has changed the event time since the records were read; "" if nothing has.
@@ -87,11 +90,16 @@ class _Flow:
     where: str
     draft: _Draft
     steps: tuple[Step, ...]
-    frame: DataFrame
+    rows: DataFrame
     key: tuple[str, ...]
     event_time: str | None
     lost: str = ""
     retimed: str = ""
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """The same, as functions of the user's see it."""
+        return self.rows.drop(STREAM_TIME)
 
 
 class _Compiler:
@@ -105,6 +113,7 @@ class _Compiler:
         self._drafts: list[_Draft] = []
         self._flows: dict[tuple[object, ...], _Flow] = {}
         self._topics: dict[str, str] = {}  # internal topics, and what for
+        self._unplaced: dict[str, str] = {}  # topics of rows that have lost `_partition`, and where
 
     def program(self) -> Program:
         self._read_sources()
@@ -175,6 +184,7 @@ class _Compiler:
         return topic
 
     def _parts(self) -> tuple[Part, ...]:
+        self._time()
         homeless = {
             id(draft) for draft in self._drafts if draft.input is None and self._homes[draft.tables[0]] is not None
         }
@@ -183,6 +193,27 @@ class _Compiler:
             Part(str(number), draft.input, tuple(draft.tables), tuple(draft.branches))
             for number, draft in enumerate(drafts)
         )
+
+    def _time(self) -> None:
+        """Note which rows are read for windows with a grace, directly or when they have moved again.
+
+        Raises:
+            ProgramError: they have lost what their order goes by.
+        """
+        read: set[str] = set()
+        for draft in reversed(self._drafts):  # parts come after those that they read from
+            for number, branch in enumerate(draft.branches):
+                end = branch.terminal
+                if isinstance(end, ToRows) and end.topic in read:
+                    if end.topic in self._unplaced:
+                        raise ProgramError(
+                            f"{self._unplaced[end.topic]}: a window with a grace follows, so rows have to go in order, "
+                            f"and a transform loses the column {PARTITION}, by which they do. It goes along through "
+                            f"select, where, explode, joins and UDFs; keep it in mapInPandas and mapInArrow"
+                        )
+                    draft.branches[number] = replace(branch, terminal=replace(end, timed=True))
+            if isinstance(draft.input, RowsInput) and any(branch.timed for branch in draft.branches):
+                read.add(draft.input.topic)
 
     # Streams ---------------------------------------------------------------------------------------------------------
 
@@ -206,8 +237,8 @@ class _Compiler:
         draft = self._sources[origin]
         assert isinstance(draft.input, TopicInput)
         source: SourceSpec = draft.input.source
-        frame = self._rows(source.schema)
-        return _Flow(f"stream {origin.topic!r}", draft, (), frame, source.key, source.event_time)
+        rows = self._rows(source.schema)
+        return _Flow(f"stream {origin.topic!r}", draft, (), rows, source.key, source.event_time)
 
     def _transform(self, flow: _Flow, step: TransformDef) -> _Flow:
         name = getattr(step.function, "__name__", type(step.function).__name__)
@@ -215,11 +246,11 @@ class _Compiler:
         made = called(where, step.function, flow.frame)
         if several := over_several_rows(made, flow.frame):
             raise ProgramError(f"{where}: {several}; a transform treats each row by itself")
-        made = carried(made, flow.frame, [PARTITION])
+        check_names(where, [name for name in made.columns if name != PARTITION])
+        made = carried(made, flow.rows, [PARTITION, STREAM_TIME])
         before, after = identities(flow.frame), identities(made)
         gone = [name for name in (*flow.key, PARTITION) if name not in before or before[name] != after.get(name)]
         schema = made.schema
-        check_names(where, [name for name in schema.names if name != PARTITION])
         event_time = flow.event_time if flow.event_time in _times(schema) else None
         lost, retimed = flow.lost, flow.retimed
         if event_time is not None and before[event_time] != after.get(event_time):
@@ -227,9 +258,9 @@ class _Compiler:
         if flow.key and gone:
             lost = f"{where} doesn't pass {' and '.join(gone)} through unchanged"
         key = () if gone else flow.key
-        frame = empty(self._spark, schema)  # the next step needn't analyse this one again
+        rows = empty(self._spark, schema)  # the next step needn't analyse this one again
         return replace(
-            flow, steps=(*flow.steps, Transform(step.function)), frame=frame, key=key, event_time=event_time, lost=lost,
+            flow, steps=(*flow.steps, Transform(step.function)), rows=rows, key=key, event_time=event_time, lost=lost,
             retimed=retimed,
         )  # fmt: skip
 
@@ -242,7 +273,8 @@ class _Compiler:
         if not table.is_global:
             self._settle(flow, table)
         compiled = Join(table, on, step.how, table.is_global)
-        return replace(flow, steps=(*flow.steps, compiled), frame=empty(self._spark, schema))
+        own = [field for field in flow.rows.schema.fields if field.name == STREAM_TIME]
+        return replace(flow, steps=(*flow.steps, compiled), rows=empty(self._spark, _with(schema, own)))
 
     def _settle(self, flow: _Flow, table: TableStore) -> None:
         home = self._homes[table]
@@ -269,13 +301,16 @@ class _Compiler:
         parent.draft.branches.append(Branch(parent.steps, terminal))
         draft = _Draft(RowsInput(topic, schema, key, parent.event_time, partitions))
         self._drafts.append(draft)
+        if PARTITION not in parent.frame.columns:
+            self._unplaced[topic] = f"{parent.where}, to be repartitioned by {', '.join(key)}"
         where = f"{parent.where}, repartitioned by {', '.join(key)}"
         return _Flow(where, draft, (), self._rows(schema), key, parent.event_time)
 
     def _rows(self, schema: StructType) -> DataFrame:
-        from pyspark.sql.types import IntegerType, StructField, StructType
+        from pyspark.sql.types import IntegerType, LongType, StructField
 
-        return empty(self._spark, StructType([*schema.fields, StructField(PARTITION, IntegerType())]))
+        own = [StructField(PARTITION, IntegerType()), StructField(STREAM_TIME, LongType())]
+        return empty(self._spark, _with(schema, own))
 
     # Ends ------------------------------------------------------------------------------------------------------------
 
@@ -300,21 +335,35 @@ class _Compiler:
         in_place = bool(flow.key) and set(flow.key) == set(group)
         routed_by = flow.key if in_place else group
         spec = aggregate_spec(where, end, flow.frame, changelog, flow.event_time, routed_by, in_place=in_place)
+        moved = spec.arrow is not None and not in_place
+        if spec.window is not None and spec.window.grace_ms is not None and not moved:
+            self._check_stream_time(where, flow)
         if in_place:
-            if flow.retimed and spec.window is not None and spec.window.grace_ms is not None:
-                raise ProgramError(
-                    f"{where}: the window has a grace, which goes by {flow.event_time!r} as it was read, and "
-                    f"{flow.retimed} changes it: make a column of another name there, or say .repartition(…) after it"
-                )
             self._end(flow, Aggregate(spec, outputs))
             return
         topic = self._internal(f"{end.name}-repartition", f"aggregate {end.name!r}")
-        if spec.arrow is not None:
-            moved = self._move(flow, topic, group, _without_partition(flow.frame.schema))
-            self._end(moved, Aggregate(spec, outputs))
+        if moved:
+            there = self._move(flow, topic, group, _without_partition(flow.frame.schema))
+            self._end(there, Aggregate(spec, outputs))
             return
         self._end(flow, ToPartials(topic, spec))
         self._drafts.append(_Draft(PartialsInput(topic, spec), branches=[Branch((), Aggregate(spec, outputs))]))
+
+    @staticmethod
+    def _check_stream_time(where: str, flow: _Flow) -> None:
+        """Rows that are aggregated in the part that reads them are late by its stream time, which they have to keep."""
+        if flow.retimed:
+            raise ProgramError(
+                f"{where}: the window has a grace, which goes by {flow.event_time!r} as it was read, and "
+                f"{flow.retimed} changes it: make a column of another name there, or say .repartition(…) after it, "
+                f"which reads the new time"
+            )
+        if STREAM_TIME not in flow.rows.columns:
+            raise ProgramError(
+                f"{where}: the window has a grace, which goes by the stream time at which a row was read, and a "
+                f"transform before it loses that: it goes with rows through select, where, explode, joins and UDFs, "
+                f"but not through mapInPandas, mapInArrow, unpivot or a union. Say .repartition(…) after it"
+            )
 
     @staticmethod
     def _end(flow: _Flow, terminal: Terminal) -> None:
@@ -325,6 +374,12 @@ def _times(schema: StructType) -> set[str]:
     from pyspark.sql.types import TimestampType
 
     return {each.name for each in schema.fields if isinstance(each.dataType, TimestampType)}
+
+
+def _with(schema: StructType, own: list[StructField]) -> StructType:
+    from pyspark.sql.types import StructType
+
+    return StructType([*schema.fields, *own])
 
 
 def _without_partition(schema: StructType) -> StructType:

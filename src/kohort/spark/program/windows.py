@@ -60,8 +60,8 @@ def window(
         column: a TIMESTAMP column of the stream.
         size: how long a window is, such as "1 hour".
         slide: for hopping windows: a new one begins so often. A row is in all windows that it falls in.
-        grace: how long after its end a window still takes rows, by the stream's own time (the largest that it has
-            seen). Without, rows are never late. Needed for `emit="close"`.
+        grace: how long after its end a window still takes rows, by the stream's own time: the largest until then in
+            the row's partition, its own included. Without, rows are never late. Needed for `emit="close"`.
         retention: how long after its beginning a window can be asked for; it is removed then. Without, it stays.
 
     Raises:

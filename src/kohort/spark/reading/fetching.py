@@ -12,6 +12,7 @@ from kohort.client.consuming.answers import Piece, read_answer
 from kohort.client.consuming.fetch_session import BY_ID
 from kohort.client.consuming.offsets import Offsets, worth_retrying
 from kohort.client.errors import ClientError, RecordError, kafka_error
+from kohort.client.time_limit import time_limit_at
 from kohort.client.types import Broker, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -89,7 +90,8 @@ class _RangeFetch:
         while self._offset < self._wanted.end:
             before = self._offset
             try:
-                read = await asyncio.wait_for(self._ask(), max(0.001, deadline - now()))
+                async with time_limit_at(deadline):
+                    read = await self._ask()
                 pieces = await self._take(read)
             except TimeoutError:
                 pieces = ()

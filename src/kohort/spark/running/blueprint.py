@@ -69,16 +69,10 @@ def blueprint_of(program: Program) -> Blueprint:
         tables.append(
             GlobalTable(table.name, table.source.topic, Unreadable(stop=isinstance(policy, Fail), dead_letters=letters))
         )
-    timed = {
-        part.input.topic
-        for part in program.parts
-        for spec in part.aggregates
-        if part.input is not None and spec.window is not None and spec.window.grace_ms is not None
-    }
     return Blueprint(
         application_id=program.application_id,
         topology=program.topology,
         fingerprint=program.fingerprint,
-        parts={part.id: duties_of(part, timed) for part in program.parts},
+        parts={part.id: duties_of(part) for part in program.parts},
         globals=tuple(tables),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -39,13 +39,10 @@ class Sent:
     Attributes:
         topic: its name.
         routed: whether `route` says which partition a row goes to, instead of its key.
-        by_time: whether rows are sent in the order of their times: since whoever reads them leaves out what is late,
-            and may end an epoch after any of them.
     """
 
     topic: str
     routed: bool = False
-    by_time: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,25 +85,18 @@ class Duties:
         return {each.store: each.changelog for each in kept}
 
 
-def duties_of(part: Part, timed: Collection[str] = ()) -> Duties:
-    """What a compiled part has a lane do.
-
-    Args:
-        part: the part.
-        timed: topics of the program's own that are read for windows with a grace.
-    """
+def duties_of(part: Part) -> Duties:
+    """What a compiled part has a lane do."""
     from kohort.spark.program.compiled import Aggregate, ToPartials, TopicInput, ToRows, ToTopic
     from kohort.spark.program.policies import DeadLetter, Fail
 
     branches: dict[int, Sent | Kept] = {}
     for index, branch in enumerate(part.branches):
         match branch.terminal:
-            case ToTopic(topic=topic):
+            case ToTopic(topic=topic) | ToRows(topic=topic):
                 branches[index] = Sent(topic)
-            case ToRows(topic=topic):
-                branches[index] = Sent(topic, by_time=topic in timed)
             case ToPartials(topic=topic):
-                branches[index] = Sent(topic, routed=True, by_time=topic in timed)
+                branches[index] = Sent(topic, routed=True)
             case Aggregate(spec=spec, outputs=outputs):
                 window = spec.window
                 branches[index] = Kept(

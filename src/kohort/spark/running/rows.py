@@ -76,8 +76,6 @@ def outgoing(
 
 
 def _send(out: Outgoing, duty: Sent, rows: pa.Table) -> None:
-    if duty.by_time:
-        rows = rows.take(pc.sort_indices(rows["timestamp"]))  # which keeps the order of equal times
     if duty.routed and "route" in rows.schema.names and rows["route"].null_count < rows.num_rows:
         out.routed.append((duty.topic, rows.select(["key", "value", "timestamp", "route"])))
     else:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import socket
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, unquote
@@ -15,6 +13,7 @@ from aiohttp import web
 from kohort.protocol.records.partitioner import murmur2
 from kohort.spark.serving.asking import GLOBAL, Asking
 from kohort.spark.serving.keys import KeyTextError
+from kohort.spark.serving.listening import listening_sockets
 from kohort.spark.serving.metrics import Metrics
 from kohort.spark.serving.overview import Overview
 from kohort.spark.serving.peers import FORWARDED, MESSAGE_PACK, Peers, address
@@ -58,7 +57,7 @@ class QueryServer:
     Args:
         instance: whose stores are asked for.
         overview, metrics: listeners of the same instance.
-        host, port: where to listen; no host is all addresses, port 0 takes a free one.
+        host, port: where to listen, as `listening_sockets`.
         forward_timeout_ms: how long another instance may take to answer.
     """
 
@@ -84,17 +83,14 @@ class QueryServer:
         """Listen.
 
         Raises:
-            OSError: the address is in use, or isn't one of this machine.
+            OSError: the port is in use, or may not be listened on.
         """
         # Keys may be any bytes: aiohttp's router, which goes by patterns over text, is left out.
         server = web.Server(self._answer, access_log=None, logger=_silent, max_line_size=_MAX_LINE)
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
-        host, port = self._address
-        if port == 0:  # one address: each would get a port of its own
-            found = await asyncio.get_running_loop().getaddrinfo(host or "0.0.0.0", 0, type=socket.SOCK_STREAM)
-            host = str(found[0][4][0])
-        await web.TCPSite(self._runner, host, port).start()
+        for each in await listening_sockets(*self._address):
+            await web.SockSite(self._runner, each).start()
 
     @property
     def port(self) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import socket
 from collections.abc import Sequence
 
 from kohort.client.streams.events import Endpoint
@@ -79,7 +78,7 @@ class Service:
         if self._application_server is not None:
             host, port = self._application_server
             try:
-                self._server = await self._listening_there_or_everywhere(host, port)
+                self._server = await self._listening(host, port)
             except OSError as error:
                 raise ApplicationError(
                     f'application_server="{host}:{port}": this instance can\'t answer queries there, since its port'
@@ -99,15 +98,6 @@ class Service:
             self._progress.close()
         if self._journal is not None:
             self._journal.close()
-
-    async def _listening_there_or_everywhere(self, host: str, port: int) -> QueryServer:
-        try:
-            return await self._listening(host, port)
-        except OSError as error:
-            if error.errno != errno.EADDRNOTAVAIL and not isinstance(error, socket.gaierror):
-                raise
-            log.info("%s is no address of this machine: listening on all of them", host)
-            return await self._listening("", port)
 
     async def _listening(self, host: str, port: int) -> QueryServer:
         server = QueryServer(self._instance, self._overview, self._metrics, host, port)

@@ -24,6 +24,7 @@ from kohort.client.config import Servers
 from kohort.client.consumer import Consumer
 from kohort.client.errors import ClientError, ClosedError, NoOffsetError, RecordError
 from kohort.client.lifecycle import Lifecycle
+from kohort.client.time_limit import time_limit
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import KafkaError
 from kohort.spark.state.errors import StateError, StoreClosedError, StoreCorruptError
@@ -306,7 +307,7 @@ class ChangelogTailer(Lifecycle):
         waits = [each.retry_at for each in self._followed.values() if each.retry_at < math.inf]
         pause = max(0.0, min(waits) - time.monotonic()) if waits else None
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(pause):
+            async with time_limit(pause):
                 await self._news.wait()
 
     async def _take(self, batch: pa.RecordBatch) -> None:

@@ -18,7 +18,7 @@ from kohort.spark.jobs.stages.common import (
     RECORDS,
     TIMESTAMP,
     Place,
-    on_time,
+    in_windows,
     settled,
     task_number,
 )
@@ -26,7 +26,6 @@ from kohort.spark.jobs.stages.priors import Priors
 from kohort.spark.jobs.stages.rows import Stage
 from kohort.spark.jobs.wire_text import read_objects, unwire
 from kohort.spark.jobs.work import NO_KEY, Read
-from kohort.spark.line.client import Task
 
 WINDOW = "window"
 
@@ -61,7 +60,7 @@ class ArrowAggregating:
 def arrow_aggregate_stage(place: Place, aggregating: ArrowAggregating) -> Stage:
     """A stage over `_partition`, `_key`, `_timestamp`, then the columns, in order. A partition is all in one task.
 
-    Rows without a partition are dropped.
+    Rows without a partition, and those that no window takes, are dropped.
     """
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -79,7 +78,9 @@ def _run(place: Place, what: ArrowAggregating, batches: Iterator[pa.RecordBatch]
         rows = rows.rename_columns([PARTITION, KEY, TIMESTAMP, *what.rows.names])
         placed = rows.column(PARTITION).is_valid()
         read.drop(NO_KEY, len(placed) - pc.sum(placed).as_py())
-        rows = _drop_late(rows.filter(placed), what, task, read)
+        rows = rows.filter(placed).combine_chunks()
+        ones = pa.array(np.ones(rows.num_rows, np.int64))
+        rows = rows.filter(in_windows(rows.column(KEY).combine_chunks(), ones, read))
         for partition in pc.unique(rows.column(PARTITION)).to_pylist():
             mine = rows.filter(pc.equal(rows.column(PARTITION), partition)).combine_chunks()
             yield from aggregate(place, what, partition, mine)
@@ -141,13 +142,3 @@ def _checked(result: object, what: ArrowAggregating, schema: pa.Schema, touched:
         return result.select(schema.names).cast(schema)
     except pa.ArrowException as error:
         raise AggregationError(f"the function of aggregate {what.name!r} returned other types: {error}") from None
-
-
-def _drop_late(rows: pa.Table, what: ArrowAggregating, task: Task, read: Read) -> pa.Table:
-    size, grace = what.priors.size_ms, what.priors.grace_ms
-    if size is None or grace is None:
-        return rows
-    starts = rows.column(WINDOW).combine_chunks().cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-    kept = on_time(starts, rows.column(PARTITION).combine_chunks(), task, size, grace)
-    read.late += pc.sum(pc.invert(kept)).as_py() or 0
-    return rows.filter(kept)

@@ -13,15 +13,19 @@ import pyarrow.compute as pc
 
 from kohort.client.config import ClientConfig
 from kohort.spark.jobs.batches import one_batch
-from kohort.spark.jobs.work import DEAD_SCHEMA, Read
+from kohort.spark.jobs.work import DEAD_SCHEMA, NO_WINDOW, Read
 from kohort.spark.line.client import Line, Task
 
 PARTITION: Final = "_partition"
 """INT: the partition, so the task, that a row belongs to."""
 TIMESTAMP: Final = "_timestamp"
 """BIGINT: a record's time, in ms."""
+STREAM_TIME: Final = "_stream_time"
+"""BIGINT: the stream time of its task at which a row was read, its own included, in ms; null before there is any."""
 KEY: Final = "_key"
-"""STRING: the key in a store."""
+"""STRING: the key in a store; of rows that no window takes `LATE` or `NO_WINDOW`, which no key is."""
+LATE: Final = "late"
+"""The `_key` of what came after its window was closed."""
 LAST_MS: Final = 253_402_300_799_999
 """The end of the year 9999, in ms since 1970: what is later is no time, but a number in another unit."""
 RECORDS: Final = "_records"
@@ -130,6 +134,14 @@ def note_times(read: Read, partitions: pa.Array, times: pa.Array) -> None:
             read.max_times[partition] = max(time, read.max_times.get(partition, time))
 
 
+def in_windows(keys: pa.Array, counts: pa.Array, read: Read) -> pa.Array:
+    """Which rows have the key of a window. The others are counted, each as the number of rows that it stands for."""
+    late, none = pc.equal(keys, LATE), pc.equal(keys, NO_WINDOW)
+    read.late += pc.sum(counts.filter(late)).as_py() or 0
+    read.drop(NO_WINDOW, pc.sum(counts.filter(none)).as_py() or 0)
+    return pc.invert(pc.or_(late, none))
+
+
 def note_dead(read: Read, chunk: Chunk, rows: list[int], errors: list[str]) -> None:
     """Remember records that couldn't be read, as they are."""
     records = chunk.records.take(pa.array(rows, pa.int64()))
@@ -154,15 +166,6 @@ def window_starts(keys: pa.Array) -> pa.Array:
     """
     text = pc.utf8_slice_codeunits(keys, 11, 35)
     return text.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
-
-
-def on_time(starts: pa.Array, partitions: pa.Array, task: Task, size_ms: int, grace_ms: int) -> pa.Array:
-    """Which rows come before their window is closed: its end and the grace lie after the partition's stream time."""
-    least = np.iinfo(np.int64).min
-    numbers = partitions.to_numpy(zero_copy_only=False)
-    known, codes = np.unique(numbers, return_inverse=True)
-    times = np.array([task.stream_times.get(int(number), least) for number in known], np.int64)
-    return pc.greater(pc.add(starts, size_ms + grace_ms), pa.array(times[codes]))
 
 
 def _chunk(topic: str, some: list[tuple[int, pa.RecordBatch]]) -> Chunk:

@@ -19,8 +19,8 @@ from kohort.spark.jobs.stages.common import (
     RECORDS,
     TIMESTAMP,
     Place,
+    in_windows,
     note_times,
-    on_time,
     read_chunks,
     settled,
     splits_of,
@@ -28,25 +28,24 @@ from kohort.spark.jobs.stages.common import (
     window_starts,
 )
 from kohort.spark.jobs.stages.rows import Stage
+from kohort.spark.jobs.stages.stream_time import StreamTimes
 from kohort.spark.jobs.wire_text import read_objects
 from kohort.spark.jobs.work import NO_KEY, Read
-from kohort.spark.line.client import Task
 
 
 @dataclass(frozen=True)
 class Priors:
-    """A store of partials, and until when its windows take rows.
+    """A store of partials, and until when its windows take them.
 
     Attributes:
         store: its name.
         state: the state columns, in wire types.
-        size_ms, grace_ms: of the windows; None where there are none, or where rows are never late.
+        closed_after_ms: how long after a window's start partials of other tasks come too late; None: never.
     """
 
     store: str
     state: pa.Schema
-    size_ms: int | None
-    grace_ms: int | None
+    closed_after_ms: int | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -71,7 +70,10 @@ def partials_stage(place: Place, servers: ClientConfig, priors: Priors) -> Stage
 
 
 def priors_stage(place: Place, priors: Priors) -> Stage:
-    """A stage that adds prior values to partials, of which each key has one. Those without a partition are dropped."""
+    """A stage that adds prior values to partials, of which each key has one.
+
+    Those without a partition, and those that no window takes, are dropped.
+    """
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return settled(_add(place, priors, batches))
@@ -93,7 +95,7 @@ def _read(place: Place, split: int, servers: ClientConfig, priors: Priors) -> It
         partials.append(_batch(priors, chunk.partitions, keys, chunk.times, values.column(0), values.column(1)))
     if partials:
         batch = one_batch(pa.Table.from_batches(partials))
-        batch = _drop_late(batch, priors, task, read)
+        batch = _drop_late(batch, priors, StreamTimes(task.stream_times), read)
         if batch.num_rows:
             yield batch
             keys = pa.table(batch.select([PARTITION, KEY])).group_by([PARTITION, KEY]).aggregate([]).combine_chunks()
@@ -105,7 +107,8 @@ def _add(place: Place, priors: Priors, batches: Iterator[pa.RecordBatch]) -> Ite
     task = place.line.work(place.lane, 0, 1)
     read = Read()
     for given in batches:
-        batch = _drop_late(_placed(given.cast(priors.schema), read), priors, task, read)
+        batch = _placed(given.cast(priors.schema), read)
+        batch = batch.filter(in_windows(batch.column(KEY), batch.column(RECORDS), read))
         if batch.num_rows:
             yield batch
             yield from _found(place, priors, batch.column(PARTITION), batch.column(KEY))
@@ -120,18 +123,22 @@ def _placed(batch: pa.RecordBatch, read: Read) -> pa.RecordBatch:
     return batch.filter(placed)
 
 
-def _drop_late(batch: pa.RecordBatch, priors: Priors, task: Task, read: Read) -> pa.RecordBatch:
-    if priors.size_ms is None or priors.grace_ms is None or not batch.num_rows:
+def _drop_late(batch: pa.RecordBatch, priors: Priors, clock: StreamTimes, read: Read) -> pa.RecordBatch:
+    """The partials that come before their window is closed here, in the order in which they were sent.
+
+    None of their rows came late to the task that they are from, but that one may be behind others. With just one there
+    is nothing to drop: it took a partial's rows before a record from beyond the window's end and grace, so it sends the
+    partial before any that could close the window: in an earlier epoch, or before it in the same one (`in_order`).
+    """
+    if priors.closed_after_ms is None:
         return batch
     try:
         starts = window_starts(batch.column(KEY))
     except pa.ArrowInvalid as error:
         raise StoredValueError(f"a key for store {priors.store} has no window: {error}") from None
-    kept = on_time(starts, batch.column(PARTITION), task, priors.size_ms, priors.grace_ms)
-    late = pc.sum(batch.column(RECORDS).filter(pc.invert(kept))).as_py()
-    if late is None:
-        return batch
-    read.late += late
+    now = clock.advance(batch.column(PARTITION), batch.column(TIMESTAMP))
+    kept = pc.fill_null(pc.greater(pc.add(starts, priors.closed_after_ms), now), True)
+    read.late += pc.sum(batch.column(RECORDS).filter(pc.invert(kept))).as_py() or 0
     return batch.filter(kept)
 
 

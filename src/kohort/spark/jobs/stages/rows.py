@@ -15,6 +15,7 @@ from kohort.spark.jobs.batches import one_batch
 from kohort.spark.jobs.stages.common import (
     PARTITION,
     READING,
+    STREAM_TIME,
     TIMESTAMP,
     Chunk,
     Place,
@@ -24,6 +25,7 @@ from kohort.spark.jobs.stages.common import (
     settled,
     splits_of,
 )
+from kohort.spark.jobs.stages.stream_time import StreamTimes
 from kohort.spark.jobs.wire_text import read_objects
 from kohort.spark.jobs.work import NO_KEY, UNREADABLE, Read
 
@@ -47,6 +49,7 @@ class RowsReading:
         key: a table's columns that its records' keys hold as JSON: of records without a value they come from there.
             () if the key is the text of one column.
         whole: whether all of a partition is read in one split.
+        stream_times: whether `_stream_time` is wanted, which takes `whole`.
     """
 
     servers: ClientConfig
@@ -59,6 +62,7 @@ class RowsReading:
     table: bool
     whole: bool = False
     key: tuple[str, ...] = ()
+    stream_times: bool = False
 
 
 def rows_stage(place: Place, reading: RowsReading) -> Stage:
@@ -72,9 +76,9 @@ def rows_stage(place: Place, reading: RowsReading) -> Stage:
 
 def _read(place: Place, split: int, reading: RowsReading) -> Iterator[pa.RecordBatch]:
     task = place.line.work(place.lane, split, place.splits, whole=reading.whole)
-    read = Read()
+    read, clock = Read(), StreamTimes(task.stream_times)
     for chunk in read_chunks(task, reading.servers, read):
-        batch = _decode(chunk, reading, read)
+        batch = _decode(chunk, reading, read, clock)
         if batch.num_rows:
             yield batch
         if read.dead.num_rows and reading.on_error == "fail":
@@ -82,7 +86,7 @@ def _read(place: Place, split: int, reading: RowsReading) -> Iterator[pa.RecordB
     place.line.report(place.lane, task.run, place.branch, split, READING, read)
 
 
-def _decode(chunk: Chunk, reading: RowsReading, read: Read) -> pa.RecordBatch:
+def _decode(chunk: Chunk, reading: RowsReading, read: Read, clock: StreamTimes) -> pa.RecordBatch:
     values = chunk.records.column("value")
     gone = None
     if reading.table and values.null_count:
@@ -95,13 +99,13 @@ def _decode(chunk: Chunk, reading: RowsReading, read: Read) -> pa.RecordBatch:
         values = chunk.records.column("value")
     columns, kept = _columns(chunk, values, reading, read)
     partitions, times = kept.partitions, kept.times
-    if reading.event_time is None:
-        note_times(read, partitions, times)
-    else:
-        note_times(read, partitions, _millis(columns[reading.event_time]))
+    moments = times if reading.event_time is None else _millis(columns[reading.event_time])
+    note_times(read, partitions, moments)
     columns[PARTITION] = partitions
     if reading.timestamps:
         columns[TIMESTAMP] = times
+    if reading.stream_times:
+        columns[STREAM_TIME] = clock.advance(partitions, moments)
     if reading.table:
         columns[TOMBSTONE] = pa.nulls(len(partitions), pa.string())
     batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

@@ -112,6 +112,14 @@ final class Application {
         return lags;
     }
 
+    /** How many records were left out, those of closed windows among them, once for each window. */
+    Object dropped() {
+        return streams.metrics().values().stream()
+                .filter(metric -> metric.metricName().name().equals("dropped-records-total"))
+                .mapToLong(metric -> Math.round((double) metric.metricValue()))
+                .sum();
+    }
+
     private void sample() {
         Tasks before = null;
         while (streams.state() != KafkaStreams.State.NOT_RUNNING && streams.state() != KafkaStreams.State.ERROR) {

@@ -10,7 +10,7 @@ import java.util.Map;
 /**
  * Kafka Streams applications, several in a process if wanted, each with a name. Lines of JSON on standard input say what to do: {"do":
  * "start", "name", "topology", "topics": {…}, "configs": {…}, "on error"}, {"do": "query", "name", "id", "store", "key", "stale"}, {"do":
- * "lags", "name", "id"}, {"do": "close", "name", "leave"}. Lines of JSON on standard output tell what happens: {"name", "at", "event":
+ * "lags" | "dropped", "name", "id"}, {"do": "close", "name", "leave"}. Lines of JSON on standard output tell what happens: {"name", "at", "event":
  * "state" | "tasks" | "error" | "closed" | "answer", …}.
  */
 public final class Applications {
@@ -27,6 +27,7 @@ public final class Applications {
                 case "start" -> APPLICATIONS.put(name, Application.start(name, command));
                 case "query" -> application.answer(command.get("id"), application.query(command));
                 case "lags" -> application.answer(command.get("id"), application.lags());
+                case "dropped" -> application.answer(command.get("id"), application.dropped());
                 case "close" -> application.close(command.get("leave").asBoolean());
                 default -> throw new IllegalArgumentException(line);
             }

@@ -12,11 +12,13 @@ import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.StreamJoined;
+import org.apache.kafka.streams.kstream.TimeWindows;
 
 /** What the applications do. Keys and values are text. */
 final class Topologies {
     private static final Duration WINDOW = Duration.ofSeconds(10);
     private static final Duration GRACE = Duration.ofHours(1);
+    private static final TimeWindows TEN_MINUTES = TimeWindows.ofSizeAndGrace(Duration.ofMinutes(10), Duration.ofMinutes(5));
 
     static Topology named(String name, Map<String, String> topics) {
         var builder = new StreamsBuilder();
@@ -24,6 +26,8 @@ final class Topologies {
             case "word-count" -> wordCount(builder, topics.get("source"), topics.get("target"));
             case "join" -> join(builder.stream(topics.get("left")), builder.stream(topics.get("right")), topics.get("target"));
             case "rekeyed-join" -> rekeyedJoin(builder, topics.get("left"), topics.get("right"), topics.get("target"));
+            case "tumbling" -> windowed(builder, topics.get("source"), topics.get("target"), TEN_MINUTES);
+            case "hopping" -> windowed(builder, topics.get("source"), topics.get("target"), TEN_MINUTES.advanceBy(Duration.ofMinutes(4)));
             case "copy" -> builder.stream(topics.get("source")).to(topics.get("target"));
             default -> throw new IllegalArgumentException(name);
         }
@@ -38,6 +42,17 @@ final class Topologies {
                 .count(Materialized.as("counts"))
                 .toStream()
                 .peek((word, count) -> refuse(word))
+                .mapValues(count -> Long.toString(count))
+                .to(target);
+    }
+
+    /** Counts the records of each key in windows; each count goes to the target, with the key and the window's start as "key@start". */
+    private static void windowed(StreamsBuilder builder, String source, String target, TimeWindows windows) {
+        builder.<String, String>stream(source)
+                .groupByKey()
+                .windowedBy(windows)
+                .count(Materialized.as("counts"))
+                .toStream((windowed, count) -> windowed.key() + "@" + windowed.window().start())
                 .mapValues(count -> Long.toString(count))
                 .to(target);
     }

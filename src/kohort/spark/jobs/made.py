@@ -1,0 +1,49 @@
+"""What becomes of the rows that a branch's job has made, in the driver."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kohort.spark.jobs.stages.common import LATE, PARTITION, STREAM_TIME, in_windows
+from kohort.spark.jobs.stages.stream_time import StreamTimes
+from kohort.spark.jobs.work import NO_WINDOW, ROWS_SCHEMA, Read
+from kohort.spark.program.compiled import Terminal, ToPartials
+
+_NONE: Final = np.iinfo(np.int64).min
+"""Stands for no partition and no stream time: what has none comes first."""
+
+
+def taken(rows: pa.Table, end: Terminal, read: Read) -> pa.Table:
+    """The rows without partials that no window takes: these are counted, by the number that is their value."""
+    if not isinstance(end, ToPartials) or end.aggregate.window is None:
+        return rows
+    keys = rows["key"].combine_chunks()
+    outside = pc.is_in(keys, value_set=pa.array([LATE.encode(), NO_WINDOW.encode()], pa.binary()))
+    others = rows.filter(outside)
+    counts = others["value"].cast(pa.string()).cast(pa.int64()).combine_chunks()
+    in_windows(others["key"].cast(pa.string()).combine_chunks(), counts, read)
+    return rows.filter(pc.invert(outside))
+
+
+def in_order(rows: pa.Table) -> pa.Table:
+    """The rows as `ROWS_SCHEMA`; if `_stream_time` or `_partition` is there, in the order in which they are to be sent.
+
+    Whoever reads them has a stream time of its own, and tells by their order which are late. So they go by the stream
+    time at which their task read them, then by their task, otherwise as they are: the rows of one task keep their
+    order, and those of several go as if they had been read side by side.
+    """
+    names = rows.column_names
+    if STREAM_TIME not in names and PARTITION not in names:
+        return rows.cast(ROWS_SCHEMA)
+    if STREAM_TIME not in names:  # a transform has lost it: then it goes by the rows that are left
+        times = StreamTimes({}).advance(rows[PARTITION].combine_chunks(), rows["timestamp"].combine_chunks())
+        rows = rows.append_column(STREAM_TIME, times)
+    by = [
+        rows[name].cast(pa.int64()).fill_null(_NONE) for name in (PARTITION, STREAM_TIME) if name in rows.column_names
+    ]
+    order = np.lexsort([each.to_numpy() for each in by])  # the last one first; it keeps the order of equals
+    return rows.take(pa.array(order)).select(ROWS_SCHEMA.names).cast(ROWS_SCHEMA)

@@ -1,0 +1,44 @@
+"""Stream time: the greatest event time that a task has read, record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kohort.spark.jobs.stages.common import LAST_MS
+
+_NONE: Final = np.iinfo(np.int64).min
+
+
+class StreamTimes:
+    """The stream time of each partition, as its records are read in the order of their offsets.
+
+    It goes by the records alone, so it is the same however they are divided into epochs, and these into chunks.
+
+    Args:
+        before: where each partition stands, in ms; one that isn't in it has read nothing yet.
+    """
+
+    def __init__(self, before: Mapping[int, int]) -> None:
+        self._now = dict(before)
+
+    def advance(self, partitions: pa.Array, times: pa.Array) -> pa.Array:
+        """The stream time at each record, its own time (ms) included; null before there is any.
+
+        A time that is null, or that no window has, doesn't move it.
+        """
+        numbers = partitions.to_numpy(zero_copy_only=False)
+        valid = pc.if_else(pc.less_equal(times, LAST_MS), times, None)
+        running = pc.fill_null(valid, _NONE).to_numpy(zero_copy_only=False).copy()
+        order = np.argsort(numbers, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1) if len(order) else ():
+            partition = int(numbers[rows[0]])
+            before = self._now.get(partition, _NONE)
+            mine = np.maximum(np.maximum.accumulate(running[rows]), before)
+            running[rows] = mine
+            self._now[partition] = int(mine[-1])
+        return pa.array(running, mask=running == _NONE)
