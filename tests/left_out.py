@@ -57,7 +57,8 @@ def table(left_out: Counter[str]) -> Table:
 
 
 def main() -> None:
-    outcome = read(map(Path, sys.argv[1:]))
+    # A run that couldn't even begin has no report, and has said why.
+    outcome = read(path for path in map(Path, sys.argv[1:]) if path.exists())
     console = Console(width=None if Console().is_terminal else 140)
     if outcome.left_out:
         console.print(table(outcome.left_out))

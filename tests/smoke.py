@@ -25,7 +25,7 @@ from rich.console import Console
 from tests.tools import JAVA, KCAT, MAVEN, Tool
 
 ROOT: Final = Path(__file__).parents[1]
-LIMIT: Final = 300
+LIMIT: Final = 600
 """Seconds that a target may take."""
 
 
