@@ -15,6 +15,7 @@ from kohort.protocol.records.columns import RECORD_SCHEMA, decode_columns, encod
 from kohort.protocol.records.compression import Compression
 from kohort.protocol.records.partitioner import partitions_of
 from kohort.spark.formats import decoder, encoder
+from kohort.spark.formats.times import TimeFormats
 
 KINDS = (T.StringType(), T.DoubleType(), T.TimestampType(), T.DateType(), T.BooleanType(), T.LongType())
 ROW = ("\n", 1.5, "2013-01-01T05:00:00.5Z", "2013-01-01", True, 1)
@@ -25,6 +26,9 @@ def formats() -> None:
     schema = T.StructType([T.StructField(kind.typeName(), kind) for kind in KINDS])
     text = json.dumps(dict(zip(schema.names, ROW, strict=True))).encode()
     found = decoder("json", schema).decode(pa.array([text, None], pa.binary())).columns
+    for pattern in ("yyyy-MM-dd", ""):
+        times = TimeFormats((("", pattern),), "Europe/Berlin")
+        decoder("json", schema, times=times).decode(pa.array([text], pa.binary()))
     for kind in ("json", "avro"):
         decoder(kind, schema).decode(encoder(kind, schema).encode(found))
 
