@@ -42,6 +42,7 @@ def records() -> None:
                     decode_columns(bytes(batch))
                     decode_columns(bytearray(batch))
         partitions_of(key, 3)
+        partitions_of(key, 3, "crc32")
 
 
 def fixed_buffer(buffer: pa.Buffer) -> pa.Buffer:

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import IO, Final
 
 from rich.console import Console
-from rich.table import Table
 
 from tests.tools import JAVA, KCAT, MAVEN, Tool
 
@@ -121,9 +120,8 @@ def main() -> int:
     if unknown := set(options.targets) - set(SMOKES):
         parser.error(f"no such target here: {', '.join(sorted(unknown))}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    console = Console(width=None if Console().is_terminal else 120)
-    table = Table("Target", "Seconds", "Outcome", title="Every target in small")
-    bad = False
+    console = Console(soft_wrap=True)
+    bad = []
     for target in options.targets or SMOKES:
         with tempfile.TemporaryFile() as output:
             began = time.monotonic()
@@ -132,12 +130,14 @@ def main() -> int:
             output.seek(0)
             said = output.read().decode(errors="replace")
         wrong = judge(SMOKES[target], code, said)
+        console.print(
+            f"{seconds:4.0f} s  make {target}: {wrong or 'good'}", style="red" if wrong else "", highlight=False
+        )
         if wrong:
-            bad = True
-            console.print(f"make {target}: {wrong}", style="red")
+            bad.append(target)
             console.print(said[-8000:], markup=False, highlight=False, soft_wrap=True)
-        table.add_row(target, f"{seconds:.0f}", wrong or "good")
-    console.print(table)
+    if bad:
+        console.print(f"failed: {', '.join(bad)}", style="red")
     return 1 if bad else 0
 
 

@@ -4,7 +4,7 @@ A streams application. Start it once, or many times on as many machines: the ins
 each other's state, and take over from one that dies. Needs Java 17 and a broker with these topics, whose records are
 JSON with the columns below:
 
-    flights          keyed by carrier; cleanup.policy=delete; each of its partitions is a task
+    flights          keyed by carrier, times in milliseconds; cleanup.policy=delete; each of its partitions is a task
     airlines         keyed by carrier, compacted; as many partitions as flights has
     weather          keyed by {"origin":…,"time_hour":…}, compacted; any number of partitions
     delays-by-hour   what comes out, as delays-by-sky: compacted; any number of partitions
@@ -41,13 +41,15 @@ SKY = """CASE WHEN visib IS NULL THEN 'unknown'
 def flight_delays(servers: str, **options: Any) -> StreamsApp:
     """The application: three topics in, two out."""
     app = StreamsApp("flight-delays", bootstrap_servers=servers, num_standby_replicas=1, **options)
-    flights = app.stream("flights", schema=FLIGHT, key="carrier", event_time="time_hour")
+    flights = app.stream(
+        "flights", schema=FLIGHT, key="carrier", event_time="time_hour", timestamp_format="timestamp_millis"
+    )
     airlines = app.table("airlines", schema=AIRLINE, key="carrier")
     weather = app.global_table("weather", schema=WEATHER, key=("origin", "time_hour"))
 
     flown = flights.transform(lambda df: df.where("dep_delay IS NOT NULL")).join(airlines, "carrier")
 
-    by_hour = flown.group_by("origin", window("time_hour", "1 hour"))
+    by_hour = flown.group_by("origin", window("time_hour", "1 hour", grace="1 day"))
     by_hour.aggregate(
         "delays", n=count(), mean=avg("dep_delay"), p90=approx_percentile("dep_delay", 0.9), worst=max_("dep_delay")
     ).to("delays-by-hour")

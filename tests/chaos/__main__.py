@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from .field import SESSION_MS, Field, apache_kafka, kohort_broker
-from .flights import made_up
+from .flights import batch_result
 from .instances import Instance
 
 INSTANCES = ("one", "two")
@@ -78,7 +78,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--seed", type=int, help="to see the same again; by default another one each time")
     parser.add_argument("--kafka", action="store_true", help="on Apache Kafka instead of Kohort's broker (needs Java)")
-    parser.add_argument("--flights", type=int, default=6_000, help="flights a round")
+    parser.add_argument("--flights", type=int, default=6_000, help="records a round")
     parser.add_argument("--keep", type=Path, help="a directory to leave logs and journals in")
     options = parser.parse_args()
     seed = random.randrange(1 << 32) if options.seed is None else options.seed
@@ -102,7 +102,7 @@ def rounds(field: Field, number: int, flights: int, draw: random.Random) -> int:
         began = time.monotonic()
         say(f"round {index}: {kind}")
         plan = fate.plan(kind) if index else []
-        for passed in field.send(made_up(draw.randrange(1 << 32), flights), seconds=8):
+        for passed in field.send(draw.randrange(1 << 32), flights, seconds=8):
             while plan and plan[0][0] <= passed:
                 act(plan.pop(0), passed)
         while plan:
@@ -117,8 +117,11 @@ def rounds(field: Field, number: int, flights: int, draw: random.Random) -> int:
         if dead := [instance for instance in instances if not instance.runs]:
             say(f"  WRONG: {dead[0].name} has ended; {dead[0].tail()}")
             return 1
-        groups, took = len(field.results.groups), time.monotonic() - began
-        say(f"  {len(field.flights):,} flights in {groups:,} groups, as a batch gives them, after {took:.1f} s")
+        result, took = batch_result(field.delivered), time.monotonic() - began
+        say(
+            f"  {len(field.delivered):,} records in {len(result.groups):,} groups, as a batch gives them, after "
+            f"{took:.1f} s: {result.late:,} were late, {result.keyless:,} had no key, {result.empty:,} no value"
+        )
     for instance in instances:
         code = instance.stop()
         if code not in (0, -signal.SIGTERM):  # the latter while its Spark session is being made

@@ -11,14 +11,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyspark
 
+from kohort.spark.serving.journals import read_journals
+
 from .field import Field, kohort_broker
-from .flights import made_up
+from .flights import batch_result
 
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 
@@ -32,18 +35,25 @@ def main() -> int:
         field = Field(server, tmp_path)
         stack.callback(field.close)
         instance = field.instance("one", "--master", master, "--standbys", "0")
-        for _ in field.send(made_up(seed=1, number=2_000), seconds=1):
+        for _ in field.send(seed=1, number=2_000, seconds=1):
             pass
         differences = field.settle(patience=120)
+        expected = batch_result(field.delivered)
+        left_out = Counter({"late": expected.late, "no key": expected.keyless, "no value": expected.empty})
         # The driver of such an application has no executor of its own: whoever fetched was in one of these.
         executors = {path.parents[1].name for path in (tmp_path / "spark").glob("worker-*/app-*/*")}
         code = instance.stop()
-        if differences or code or executors != {"worker-0", "worker-1"}:
+        counted = Counter[str]()
+        for _, epoch in read_journals(instance.journal).epochs():
+            counted.update({**epoch.reasons, "late": epoch.late})
+        if differences or code or executors != {"worker-0", "worker-1"} or counted != left_out:
             say(f"WRONG: {len(differences)} groups differ, exit code {code}, executors on {executors}")
+            say(f"left out: {counted} instead of {left_out}")
             say(instance.tail())
             return 1
-        groups = len(field.results.groups)
-        say(f"stream and batch are equal: {groups} groups, by executors on {' and '.join(sorted(executors))}")
+        groups, places = len(field.results.groups), " and ".join(sorted(executors))
+        said = ", ".join(f"{count} {reason}" for reason, count in sorted(left_out.items()))
+        say(f"stream and batch are equal: {groups} groups, by executors on {places}; both leave out {said}")
         return 0
 
 

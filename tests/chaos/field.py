@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kohort.testing import BrokerProcess
 
-from .flights import AIRLINES, Flight
+from .flights import AIRLINES, Delivered, Record, made_up
 from .instances import Instance
 from .results import Results
 
@@ -76,12 +77,17 @@ def apache_kafka() -> Iterator[Server]:
 
 
 class Field:
-    """A broker with the application's topics, and the flights that were sent so far."""
+    """A broker with the application's topics, and the records that were sent so far.
+
+    Attributes:
+        delivered: those that the broker has, and where.
+    """
 
     def __init__(self, server: Server, directory: Path) -> None:
         self.server = server
         self.directory = directory
-        self.flights: list[Flight] = []
+        self.delivered: list[Delivered] = []
+        self._sent = 0
         self._stack = ExitStack()
         self._instances: list[Instance] = []
         self._failed: list[KafkaError] = []
@@ -110,35 +116,40 @@ class Field:
         self._instances.append(self._stack.enter_context(made))
         return made
 
-    def send(self, flights: Sequence[Flight], seconds: float) -> Iterator[float]:
-        """Send flights evenly over some time, and give the seconds that have passed, a few times a second."""
+    def send(self, seed: int, number: int, seconds: float) -> Iterator[float]:
+        """Send records evenly over some time, and give the seconds that have passed, a few times a second."""
         began = time.monotonic()
+        records = made_up(seed, number, self._sent)
+        self._sent += number
         sent = 0
-        while sent < len(flights):
+        while sent < number:
             passed = time.monotonic() - began
-            due = min(len(flights), int(len(flights) * passed / seconds) + 1)
-            for flight in flights[sent:due]:
-                self._producer.produce("flights", flight.value(), flight.carrier, on_delivery=self._delivered)
+            due = min(number, int(number * passed / seconds) + 1)
+            for record in records[sent:due]:
+                self._producer.produce("flights", record.value, record.key, on_delivery=partial(self._told, record))
             sent = due
             self._producer.poll(0.1)
             self.results.read(0.05)
             yield passed
-        self.flights += flights
 
     def settle(self, patience: float) -> list[str]:
-        """Wait until the output counts all flights that were sent, and say where it isn't what it should be."""
+        """Wait until the output counts all records that were sent, and say where it isn't what it should be."""
         if left := self._producer.flush(patience):
-            return [f"{left} flights couldn't be sent"]
+            return [f"{left} records couldn't be sent"]
         if self._failed:
-            return [f"{len(self._failed)} flights couldn't be sent: {self._failed[0]}"]
+            return [f"{len(self._failed)} records couldn't be sent: {self._failed[0]}"]
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline and any(instance.runs for instance in self._instances):
             self.results.read()
-            if not self.results.differences(self.flights):
+            if not self.results.differences(self.delivered):
                 self.results.read(2)  # and nothing follows that changes it
                 break
-        return self.results.differences(self.flights)
+        return self.results.differences(self.delivered)
 
-    def _delivered(self, error: KafkaError | None, _: object) -> None:
+    def _told(self, record: Record, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self._failed.append(error)
+            return
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None and offset is not None
+        self.delivered.append(Delivered(partition, offset, record))

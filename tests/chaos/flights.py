@@ -1,4 +1,8 @@
-"""Flights for the application, and what must come of them."""
+"""Records for the application, and what must come of them.
+
+They are as untidy as real ones: times are milliseconds since 1970; some flights are reported long after they left, some
+too late to count; some records have no key, some no value.
+"""
 
 from __future__ import annotations
 
@@ -10,49 +14,102 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-__all__ = ["AIRLINES", "Flight", "batch_result", "made_up"]
+__all__ = ["AIRLINES", "GRACE_MS", "HOUR_MS", "Delivered", "Flight", "Record", "Result", "batch_result", "made_up"]
 
 AIRLINES = {
     code: f"Airline {code}" for code in ("9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "UA", "US")
 }
 _AIRPORTS = ("EWR", "JFK", "LGA")
+HOUR_MS = 3_600_000
+GRACE_MS = 12 * HOUR_MS
+_BEGIN_MS = 1_356_998_400_000  # 2013
+_AN_HOUR = 100
+"""Flights in an hour: so few that no group gets more than 200. Up to there quantiles are exact, and can be compared."""
 
 
 class Flight(NamedTuple):
-    """A flight, as far as it matters here; a cancelled one has no delay."""
+    """A flight, as far as it matters here; a cancelled one has no delay. Times are in ms since 1970."""
 
     carrier: str
     origin: str
     dep_delay: int | None
-    time_hour: str
-
-    def value(self) -> bytes:
-        """The record's value."""
-        return msgspec.json.encode(self._asdict())
+    departed: int
 
 
-def made_up(seed: int, number: int, hours: int = 700) -> list[Flight]:
-    """Flights of some hours in 2013, in no order of time.
+class Record(NamedTuple):
+    """What is written to the topic."""
 
-    So many hours that no group gets more than 200 flights: up to there quantiles are exact, and can be compared.
+    key: str | None
+    flight: Flight | None
+
+    @property
+    def value(self) -> bytes | None:
+        """As it is written."""
+        return None if self.flight is None else msgspec.json.encode(self.flight._asdict())
+
+
+class Delivered(NamedTuple):
+    """A record, and where it lies."""
+
+    partition: int
+    offset: int
+    record: Record
+
+
+class Result(NamedTuple):
+    """What an application makes of records.
+
+    Attributes:
+        groups: by airport and the hour's beginning (ms since 1970).
+        late: how many flights came too late for their hour.
+        keyless, empty: how many records had no key, or no value.
     """
+
+    groups: dict[tuple[str, int], dict[str, Any]]
+    late: int
+    keyless: int
+    empty: int
+
+
+def made_up(seed: int, number: int, already: int = 0) -> list[Record]:
+    """Records of the flights that follow upon `already` others, `_AN_HOUR` of them in an hour; late ones among them."""
     draw = random.Random(seed)
-    flights = []
-    for _ in range(number):
-        day, hour = divmod(draw.randrange(hours), 24)
+    records = []
+    for at in range(already, already + number):
+        clock = _BEGIN_MS + HOUR_MS * at // _AN_HOUR
+        reported_after = draw.choices((3, 14, 72), (90, 8, 2))[0] * HOUR_MS
         delay = None if draw.random() < 0.03 else int(draw.expovariate(1 / 20)) - 10
         carrier = draw.choice(tuple(AIRLINES)) if draw.random() < 0.98 else "??"  # nobody's: the join drops it
-        flights.append(Flight(carrier, draw.choice(_AIRPORTS), delay, f"2013-01-{day + 1:02}T{hour:02}:00:00Z"))
-    return flights
+        flight = Flight(carrier, draw.choice(_AIRPORTS), delay, clock - draw.randrange(reported_after))
+        chance = draw.random()
+        records.append(Record(None if chance < 0.01 else carrier, None if 0.005 < chance < 0.02 else flight))
+    return records
 
 
-def batch_result(flights: Iterable[Flight]) -> dict[tuple[str, str], dict[str, Any]]:
-    """The aggregate by airport and hour, computed over all flights at once, without anything of ours."""
-    delays: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for flight in flights:
-        if flight.dep_delay is not None and flight.carrier in AIRLINES:
-            delays[flight.origin, flight.time_hour].append(flight.dep_delay)
-    return {group: _summary(some) for group, some in delays.items()}
+def batch_result(delivered: Iterable[Delivered]) -> Result:
+    """The aggregate by airport and hour, computed over all records at once, without anything of ours.
+
+    A flight is late when its partition has had one that left `GRACE_MS` after the end of its hour, or later.
+    """
+    delays: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+    newest: dict[int, int] = {}
+    late = keyless = empty = 0
+    for partition, _, (key, flight) in sorted(delivered, key=lambda each: each[:2]):
+        if flight is None:
+            empty += 1
+            continue
+        newest[partition] = max(newest.get(partition, 0), flight.departed)
+        if flight.dep_delay is None:
+            continue
+        if key is None:
+            keyless += 1
+        elif flight.carrier in AIRLINES:
+            hour = flight.departed - flight.departed % HOUR_MS
+            if hour + HOUR_MS + GRACE_MS <= newest[partition]:
+                late += 1
+            else:
+                delays[flight.origin, hour].append(flight.dep_delay)
+    return Result({group: _summary(some) for group, some in delays.items()}, late, keyless, empty)
 
 
 def _summary(delays: Sequence[int]) -> dict[str, Any]:

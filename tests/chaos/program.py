@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -12,17 +13,22 @@ from pyspark.sql import functions as f
 from kohort.spark import StreamsApp, approx_percentile, avg, count, max_, sum_, window
 from kohort.spark.serving.journal import Journal
 
-FLIGHT = "carrier STRING, origin STRING, dep_delay INT, time_hour TIMESTAMP"
+from .flights import GRACE_MS
+
+FLIGHT = "carrier STRING, origin STRING, dep_delay INT, departed TIMESTAMP"
 AIRLINE = "carrier STRING, name STRING"
 
 
 def application(servers: str, application_id: str, **settings: object) -> StreamsApp:
     """The program: two subtopologies, with a table's store in one and an aggregate's in the other."""
     app = StreamsApp(application_id, bootstrap_servers=servers, **settings)  # type: ignore[arg-type]
-    flights = app.stream("flights", schema=FLIGHT, key="carrier", event_time="time_hour")
+    flights = app.stream(
+        "flights", schema=FLIGHT, key="carrier", event_time="departed", timestamp_format="timestamp_millis"
+    )
     airlines = app.table("airlines", schema=AIRLINE, key="carrier")
-    late = flights.transform(lambda rows: rows.where(f.col("dep_delay").isNotNull())).join(airlines, "carrier")
-    late.group_by("origin", window("time_hour", "1 hour")).aggregate(
+    flown = flights.transform(lambda rows: rows.where(f.col("dep_delay").isNotNull())).join(airlines, "carrier")
+    by_hour = flown.group_by("origin", window("departed", "1 hour", grace=timedelta(milliseconds=GRACE_MS)))
+    by_hour.aggregate(
         "delays",
         n=count(),
         total=sum_("dep_delay"),

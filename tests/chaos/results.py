@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from .flights import Flight, batch_result
+from .flights import Delivered, batch_result
 
 __all__ = ["Results"]
 
@@ -18,12 +19,12 @@ class Results:
     """The last value of each group in the output topic, followed from its beginning.
 
     Attributes:
-        groups: by airport and hour.
+        groups: by airport and the hour's beginning (ms since 1970).
         records: how many were read.
     """
 
     def __init__(self, servers: str, topic: str, partitions: int) -> None:
-        self.groups: dict[tuple[str, str], dict[str, Any]] = {}
+        self.groups: dict[tuple[str, int], dict[str, Any]] = {}
         self.records = 0
         self._consumer = Consumer({
             "bootstrap.servers": servers, "group.id": f"results-{uuid.uuid4()}", "enable.auto.commit": False,
@@ -43,8 +44,8 @@ class Results:
                     continue  # the broker is away
                 raise KafkaException(message.error())
             value = json.loads(message.value())
-            hour = value["window"].replace(".000Z", "Z")
-            self.groups[value["origin"], hour] = value
+            hour = datetime.fromisoformat(value["window"])
+            self.groups[value["origin"], int(hour.timestamp() * 1000)] = value
             self.records += 1
 
     @property
@@ -52,9 +53,9 @@ class Results:
         """How many flights the groups count."""
         return sum(group["n"] for group in self.groups.values())
 
-    def differences(self, flights: list[Flight]) -> list[str]:
-        """Where they differ from what a batch over the flights gives."""
-        expected = batch_result(flights)
+    def differences(self, delivered: Iterable[Delivered]) -> list[str]:
+        """Where they differ from what a batch over the records gives."""
+        expected = batch_result(delivered).groups
         found = [f"{group} shouldn't be there: {self.groups[group]}" for group in self.groups.keys() - expected.keys()]
         for group, summary in expected.items():
             if group not in self.groups:

@@ -21,7 +21,6 @@ from rich.table import Column, Table
 from kohort.spark.serving.journals import Journals, read_journals
 
 from .field import PARTITIONS, Field, kohort_broker
-from .flights import made_up
 from .instances import Instance
 from .judging import Step, all_work
 
@@ -65,7 +64,7 @@ class Scale:
 
     def flow(self, seconds: int) -> None:
         """Send flights for some time, so that every task is seen to work."""
-        for _ in self.field.send(made_up(self._draw.randrange(1 << 32), seconds * RATE), seconds):
+        for _ in self.field.send(self._draw.randrange(1 << 32), seconds * RATE, seconds):
             pass
 
     def journals(self) -> Journals:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
@@ -129,6 +129,26 @@ def test_a_cancellation_from_elsewhere_stays_one() -> None:
                 await asyncio.create_task(work())
 
     run(test())
+
+
+def test_a_limit_holds_in_what_is_finalized_when_the_event_loop_is_closed() -> None:
+    ended = []
+
+    async def given_up() -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            with pytest.raises(TimeoutError):
+                await limited()
+            ended.append(True)
+
+    generator = given_up()
+
+    async def test() -> None:
+        await anext(generator)
+
+    run(test())
+    assert ended
 
 
 def test_what_ends_in_time_is_left_alone_and_none_is_no_limit() -> None:

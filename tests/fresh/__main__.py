@@ -4,7 +4,8 @@
     make test-fresh FRESH="--systems trixie --runs test --tests 'tests/client tests/interop/test_kcat.py'"
 
 Each run is in a root of its own that has git, make, ca-certificates and python3, and in a clone of what is committed
-here. Mirrors, proxies, certificates and pip's settings are this machine's.
+here. Mirrors, proxies, certificates and pip's settings are this machine's. What debootstrap makes is kept, for all
+clones: in kohort/fresh of XDG_CACHE_HOME, or of ~/.cache.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests import left_out
-from tests.fresh.machine import KEYRING, Machine, MirrorError, this_machine
+from tests.fresh.machine import Machine, MirrorError, this_machine
 from tests.fresh.roots import RELEASES, Release, Root, RootError, enough_space
 from tests.tools import DEBOOTSTRAP, install
 
@@ -136,8 +137,6 @@ def hindrance() -> str | None:
     install([DEBOOTSTRAP])
     if not DEBOOTSTRAP.is_there():
         return f"{DEBOOTSTRAP.missing}."
-    if not KEYRING.exists():
-        return f"{KEYRING} is missing, Debian's keys: run 'apt-get install debian-archive-keyring' as root."
     if not can_mount():
         return "make test-fresh mounts /proc, /dev and /sys in its roots, and this machine's root may not mount."
     WORK.mkdir(parents=True, exist_ok=True)
@@ -170,6 +169,8 @@ def main() -> int:
     findings: list[Finding] = []
     try:
         machine = this_machine()
+        if not machine.keyring.exists():
+            raise RootError(f"{machine.keyring} is missing: run 'apt-get install debian-archive-keyring' as root")
         for system in options.systems:
             for run in options.runs:
                 finding = carry_out(names[system], run, options.tests, machine, options.keep, console.print)

@@ -58,6 +58,7 @@ class Machine:
     def give(self, root: Path, codename: str, homes: Iterable[Path]) -> None:
         """Write all of it into a fresh root; certificates are made known there by `update-ca-certificates`."""
         (root / "etc/apt/sources.list").write_text(self.sources(codename))
+        copy(self.keyring, root / self.keyring.relative_to("/"))
         (root / "etc/apt/apt.conf.d/99machine").write_text(self.apt)
         if self.pip:
             (root / "etc/pip.conf").write_text(self.pip)
@@ -72,12 +73,12 @@ class Machine:
 
     def sources(self, codename: str) -> str:
         """A sources.list for a release."""
-        lines = [f"deb {self.mirror} {codename} main"]
+        suites = [f"{self.mirror} {codename}"]
         if self.updates:
-            lines.append(f"deb {self.mirror} {codename}-updates main")
+            suites.append(f"{self.mirror} {codename}-updates")
         if self.security:
-            lines.append(f"deb {self.security} {codename}-security main")
-        return "\n".join(lines) + "\n"
+            suites.append(f"{self.security} {codename}-security")
+        return "".join(f"deb [signed-by={self.keyring}] {suite} main\n" for suite in suites)
 
 
 def copy(source: Path, target: Path) -> None:
@@ -95,14 +96,15 @@ def this_machine() -> Machine:
     """
     told = printed("apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)", "Created-By: Packages")
     sites = {release: site for site, release in (line.split() for line in told.splitlines())}
+    mirror = mirror_of(sites)
     pip = pip_settings(printed(sys.executable, "-m", "pip", "config", "list"))
     environment = {name: value for name, value in os.environ.items() if TAKEN.fullmatch(name) and name not in LEFT}
     said = [*environment.values(), *(value for section in pip.values() for value in section.values())]
     return Machine(
-        mirror=mirror_of(sites),
+        mirror=mirror,
         updates=any(f"{release}-updates" in sites for release in RELEASES),
         security=next((sites[f"{release}-security"] for release in RELEASES if f"{release}-security" in sites), None),
-        keyring=KEYRING,
+        keyring=keyring_of(mirror, source_files()),
         apt=apt_settings(printed("apt-config", "dump", "Acquire")),
         pip=as_ini(pip),
         environment=environment,
@@ -124,6 +126,21 @@ def mirror_of(sites: Mapping[str, str]) -> str:
         if release in sites:
             return sites[release]
     raise MirrorError("apt knows no mirror of Debian: its sources need a line such as 'deb MIRROR bookworm main'")
+
+
+def source_files(directory: Path = Path("/etc/apt")) -> list[str]:
+    """The texts of apt's sources."""
+    files = [directory / "sources.list", *sorted((directory / "sources.list.d").glob("*"))]
+    return [file.read_text() for file in files if file.is_file() and file.suffix in (".list", ".sources")]
+
+
+def keyring_of(mirror: str, texts: Iterable[str]) -> Path:
+    """What a mirror's files are signed with: what its source names, a paragraph or a line, or else Debian's keys."""
+    for text in texts:
+        for source in re.split(r"\n\s*\n|\n(?=\s*deb\b)", text):
+            if mirror in source and (named := re.search(r"signed-by\s*[:=]\s*(/[^\s\]]+)", source, re.IGNORECASE)):
+                return Path(named[1])
+    return KEYRING
 
 
 def apt_settings(dump: str) -> str:

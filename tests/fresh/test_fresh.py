@@ -15,7 +15,18 @@ from pathlib import Path
 import pytest
 
 from tests.fresh.__main__ import TABLE_OF_MISSING, can_mount
-from tests.fresh.machine import Machine, MirrorError, apt_settings, as_ini, copy, mirror_of, paths, pip_settings
+from tests.fresh.machine import (
+    KEYRING,
+    Machine,
+    MirrorError,
+    apt_settings,
+    as_ini,
+    copy,
+    keyring_of,
+    mirror_of,
+    paths,
+    pip_settings,
+)
 from tests.fresh.roots import RELEASES
 from tests.interop.waiting import eventually
 
@@ -43,13 +54,22 @@ def test_the_mirror_is_that_of_a_release() -> None:
 
 
 def machine(**changed: object) -> Machine:
-    told = {"mirror": "m", "updates": True, "security": "s", "keyring": Path("k"), "apt": "", "pip": "", "files": ()}
+    told = {"mirror": "m", "updates": True, "security": "s", "keyring": Path("/k"), "apt": "", "pip": "", "files": ()}
     return Machine(**{**told, "environment": {}, **changed})  # type: ignore[arg-type]
 
 
 def test_sources_are_those_of_the_release_that_is_made() -> None:
-    assert machine().sources("trixie") == "deb m trixie main\ndeb m trixie-updates main\ndeb s trixie-security main\n"
-    assert machine(updates=False, security=None).sources("trixie") == "deb m trixie main\n"
+    wanted = ("m trixie", "m trixie-updates", "s trixie-security")
+    assert machine().sources("trixie") == "".join(f"deb [signed-by=/k] {suite} main\n" for suite in wanted)
+    assert machine(updates=False, security=None).sources("trixie") == "deb [signed-by=/k] m trixie main\n"
+
+
+def test_the_keyring_is_the_one_that_the_source_names() -> None:
+    paragraphs = "URIs: other\nSigned-By: /other\n\nURIs: mirror\nSigned-By: /mine\n"
+    lines = "deb [signed-by=/other] other x main\ndeb [arch=amd64 signed-by=/mine] mirror x main\n"
+    for text in (paragraphs, lines):
+        assert keyring_of("mirror", [text]) == Path("/mine")
+    assert keyring_of("mirror", ["deb mirror x main\n"]) == KEYRING
 
 
 def test_files_that_settings_name_are_copied_where_they_are_not(tmp_path: Path) -> None:

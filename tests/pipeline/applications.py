@@ -114,13 +114,13 @@ def run_in_steps(
     return heard
 
 
-def create_topics(servers: str, *names: str) -> None:
-    """Topics of two partitions."""
+def create_topics(servers: str, *names: str, partitions: int = 2) -> None:
+    """Topics of two partitions, or so many."""
 
     async def create() -> None:
         async with Admin(servers) as admin:
             for name in names:
-                await admin.topics.create(name, partitions=2)
+                await admin.topics.create(name, partitions=partitions)
 
     asyncio.run(create())
 

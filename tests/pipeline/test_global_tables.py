@@ -31,7 +31,7 @@ def test_they_are_left_out_and_counted_or_stop_the_application(
         app.stream("flights", schema="carrier STRING").join(airlines, "carrier", how="left").to("out")
         return app
 
-    with pytest.raises(ApplicationError, match=r"can't be read: airlines-\d at offset 0: .*Say on_error="):
+    with pytest.raises(ApplicationError, match=r"can't be taken: airlines-\d at offset 0: .*say on_error="):
         run(app(), spark, Heard(), lambda: False)
     assert not read(servers, "out")
 

@@ -137,19 +137,23 @@ AGGREGATES: dict[str, tuple[Any, Callable[[], Any], float]] = {
     "own": (longest(), lambda: F.concat(F.max(F.struct("d", "s"))["s"], F.lit("!")), 0),
     "first_i": (
         first("i"),
-        lambda: F.min(F.when(F.col("at").isNotNull(), F.struct("at", "i")))["i"],
+        lambda: F.min(F.when(F.col("at").isNotNull(), F.struct("at", "_offset", "i")))["i"],
         0,
     ),
     "last_s": (
         last("s", ignore_nulls=True),
-        lambda: F.max(F.when(F.col("at").isNotNull() & F.col("s").isNotNull(), F.struct("at", "s")))["s"],
+        lambda: F.max(F.when(F.col("at").isNotNull() & F.col("s").isNotNull(), F.struct("at", "_offset", "s")))["s"],
         0,
     ),
     "last_by": (last("s", by="b"), lambda: F.max_by("s", "b"), 0),
     "list": (
         collect("s", 5),
         lambda: F.slice(
-            F.sort_array(F.collect_list(F.when(F.expr("at is not null and s is not null"), F.struct("at", "s")))), 1, 5
+            F.sort_array(
+                F.collect_list(F.when(F.expr("at is not null and s is not null"), F.struct("at", "_offset", "s")))
+            ),
+            1,
+            5,
         )["s"],
         0,
     ),
@@ -174,7 +178,7 @@ def test_partials_of_any_split_merge_to_the_aggregate_of_all_rows(spark: SparkSe
     stream = app.stream("t", schema=ROWS, event_time="at")
     stream.group_by("k").aggregate("all", **{name: ours for name, (ours, _, _) in AGGREGATES.items()})
     spec = spec_of(app, spark, "all")
-    data = rows(spark)
+    data = rows(spark).withColumn("_offset", F.abs(F.hash("b", "at", "s")).cast("bigint") % 1_000)
     # Three rounds, as three epochs: partials of a few rows each, merged with what was merged before.
     split = data.withColumn("split", F.abs(F.hash("b", "at", "d")) % 7)
     partials = split.groupBy("k", "split").agg(*spec.partial_columns()).toArrow()
@@ -204,7 +208,7 @@ def test_a_single_partial_is_the_aggregate_already(spark: SparkSession) -> None:
     stream = app.stream("t", schema=ROWS, event_time="at")
     stream.group_by("k").aggregate("all", n=count(), sd=stddev("i"), p=approx_percentile("i", 0.5), l=collect("i", 2))
     spec = spec_of(app, spark, "all")
-    one = frame(spark, [("a", 4, 1, 1.0, None, "x", START)])
+    one = frame(spark, [("a", 4, 1, 1.0, None, "x", START)]).withColumn("_offset", F.lit(7))
     row = one.groupBy("k").agg(*spec.partial_columns()).select(*spec.finish_columns()).first()
     assert row is not None
     assert row.asDict() == {"n": 1, "sd": None, "p": 4, "l": [4]}
@@ -365,6 +369,25 @@ def test_joins_are_described_as_kafka_streams_does(spark: SparkSession) -> None:
         "      --> none\n"
         "      <-- KSTREAM-SOURCE-0000000006\n"
     )
+
+
+def test_records_have_to_lie_where_they_belong_only_where_that_matters(spark: SparkSession) -> None:
+    def placed(write: Callable[[StreamsApp], Any]) -> list[list[str]]:
+        app = an_app()
+        write(app)
+        return [[source.topic for source in part.placed] for part in app.compile(spark).parts]
+
+    def by_carrier(stream: Any) -> Any:
+        return stream.group_by("carrier").aggregate("d", n=count())
+
+    assert placed(lambda app: by_carrier(_flights(app, key="carrier"))) == [["flights"]]
+    assert placed(lambda app: by_carrier(_flights(app))) == [[], []]
+    assert placed(lambda app: by_carrier(_flights(app, key="carrier").repartition("carrier"))) == [[], []]
+    assert placed(lambda app: _flights(app, key="carrier").to("x")) == [[]]
+    assert placed(lambda app: app.table("airlines", **A_TABLE)) == [[]]
+    joined = [["flights", "airlines"]]
+    assert placed(lambda app: _flights(app, key="carrier").join(app.table("airlines", **A_TABLE)).to("x")) == joined
+    assert placed(lambda app: _flights(app).join(app.global_table("airlines", **A_TABLE)).to("x")) == [[]]
 
 
 def test_repartitioned_rows_are_keyed_anew_and_joined(spark: SparkSession) -> None:
@@ -728,6 +751,23 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
             for topic in ("a", "b")
         ],
         r"stream 'b': table 'airlines' is joined to another topic's stream already.*Make it an app\.global_table",
+    ),
+    "a table by another partitioner": (
+        lambda app: _flights(app, key="carrier", partitioner="crc32").join(app.table("airlines", **A_TABLE)).to("x"),
+        r"^stream 'flights': join\('airlines'\): the stream is partitioned by crc32, and the table by murmur2, .*"
+        r"put \.repartition\(\"carrier\"\) before the join, say the same partitioner=",
+    ),
+    "a repartitioned stream and a table by crc32": (
+        lambda app: (
+            _flights(app).repartition("carrier").join(app.table("airlines", **A_TABLE, partitioner="crc32")).to("x")
+        ),
+        r"the stream is partitioned by murmur2, and the table by crc32, so .*: say the same partitioner=",
+    ),
+    "a key without a certain text": (
+        lambda app: (
+            app.stream("t", schema="x DOUBLE", key="x").join(app.table("u", schema="x DOUBLE, y INT", key="x")).to("z")
+        ),
+        r"join\('u'\) on 'x': 'x' is DOUBLE, whose text isn't always the same.*Make it a STRING",
     ),
     "own aggregate whose types differ": (
         lambda app: _own(app, aggregation(update=lambda: F.sum("distance"), merge=F.collect_list)),

@@ -71,7 +71,7 @@ def test_unreadable_records_go_where_the_program_says(
 
     app = StreamsApp("strict", bootstrap_servers=servers, state_dir=tmp_path / "strict")
     app.stream("fatal", schema="n BIGINT").to("nowhere")
-    with pytest.raises(ApplicationError, match=r"can't be read: .*fatal-1.* offset 1: .*Say on_error="):
+    with pytest.raises(ApplicationError, match=r"can't be taken: .*fatal-1.* offset 1: .*say on_error="):
         run(app, spark, Heard(), lambda: False)
     assert {json.loads(one.value())["n"] for one in read(servers, "nowhere")} <= {0, 1, 2}
 

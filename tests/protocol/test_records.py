@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ from kohort.protocol.records.batch import (
 )
 from kohort.protocol.records.columns import RECORD_SCHEMA, decode_columns, encode_columns
 from kohort.protocol.records.compression import CompressionError, compress, decompress
-from kohort.protocol.records.partitioner import murmur2, partitions_of
+from kohort.protocol.records.partitioner import murmur2, partition_of, partitions_of
 from kohort.protocol.records.trace import trace_batch
 
 from .vectors.make_batches import as_kafka_prints, sample
@@ -740,6 +741,14 @@ def test_partitions_are_those_of_another_client() -> None:
     assert partitions_of(pa.array(keys), 17).tolist() == expected
     assert partitions_of(pa.array(keys, pa.large_binary()).slice(10, 5), 17).tolist() == expected[10:15]
     assert [(murmur2(key) & 0x7FFFFFFF) % 17 for key in keys] == expected
+
+
+@given(st.lists(st.binary(max_size=40), min_size=1), st.integers(1, 1000))
+def test_librdkafkas_partitions_follow_from_crc32(keys: list[bytes], partitions: int) -> None:
+    expected = [zlib.crc32(key) % partitions for key in keys]
+    assert partitions_of(pa.array([None, *keys]), partitions, "crc32").tolist() == [-1, *expected]
+    assert [partition_of(key, partitions, "crc32") for key in keys] == expected
+    assert [partition_of(key, partitions) for key in keys] == partitions_of(pa.array(keys), partitions).tolist()
 
 
 def test_partitions_of_strings_and_nulls() -> None:

@@ -76,6 +76,7 @@ class CoordinatorConnector:
         self._tasks: set[asyncio.Task[None]] = set()
         self._seeking: asyncio.Task[None] | None = None
         self._worker: asyncio.Task[None] | None = None
+        self._dismissed = False
         self._work: asyncio.Queue[Give | Take] = asyncio.Queue()
         self._timer: asyncio.TimerHandle | None = None
         self._answered = asyncio.Event()
@@ -277,7 +278,8 @@ class CoordinatorConnector:
                     await self._delegate.revoke(effect.partitions, lost=effect.lost)
             except (Exception, asyncio.CancelledError) as error:
                 task = asyncio.current_task()
-                if task is not None and task.cancelling():
+                cancelled = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling()
+                if cancelled or self._dismissed:
                     raise
                 # Whatever a user's callback raises is the user's to see, be it that what it waited for was cancelled.
                 self._delegate.failed(error if isinstance(error, Exception) else ClientError(f"callback: {error!r}"))
@@ -385,5 +387,6 @@ class CoordinatorConnector:
     async def _end(self, *tasks: asyncio.Task[None] | None) -> None:
         alive = [task for task in tasks if task is not None and task is not asyncio.current_task() and not task.done()]
         for task in alive:
+            self._dismissed = self._dismissed or task is self._worker
             task.cancel()
         await asyncio.gather(*alive, return_exceptions=True)

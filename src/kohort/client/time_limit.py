@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import TracebackType
 
 __all__ = ["time_limit", "time_limit_at"]
 
 
-@asynccontextmanager
-async def time_limit_at(when: float | None) -> AsyncIterator[asyncio.Timeout]:
+class time_limit_at:  # noqa: N801  # as asyncio.timeout_at
     """Cancel the block at a time of the event loop's clock, in seconds, and raise TimeoutError then; None: never.
+
+        async with time_limit_at(deadline) as limit: ...
 
     `asyncio.timeout_at` does so, too, but in Python 3.11.0 to 3.11.2 it raises CancelledError where the task has a
     cancellation outstanding from before: while it cleans up after having been cancelled, or ever after a `TaskGroup`
@@ -20,19 +20,25 @@ async def time_limit_at(when: float | None) -> AsyncIterator[asyncio.Timeout]:
     Raises:
         TimeoutError: the time came before the block's end.
     """
-    task = asyncio.current_task()
-    assert task is not None
-    before = task.cancelling()
-    limit = asyncio.timeout_at(when)  # noqa: TID251  # what others are told to use this for
-    try:
-        async with limit:
-            yield limit
-    except asyncio.CancelledError as cancelled:
-        if limit.expired() and task.cancelling() <= before:
-            raise TimeoutError from cancelled
-        raise
+
+    def __init__(self, when: float | None) -> None:
+        self._limit = asyncio.timeout_at(when)  # noqa: TID251  # what others are told to use this for
+
+    async def __aenter__(self) -> asyncio.Timeout:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task, self._before = task, task.cancelling()
+        return await self._limit.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._limit.__aexit__(kind, error, traceback)
+        cancelled = isinstance(error, asyncio.CancelledError)
+        if cancelled and self._limit.expired() and self._task.cancelling() <= self._before:
+            raise TimeoutError from error
 
 
-def time_limit(seconds: float | None) -> AbstractAsyncContextManager[asyncio.Timeout]:
+def time_limit(seconds: float | None) -> time_limit_at:
     """Cancel the block after so many seconds, as `time_limit_at`."""
     return time_limit_at(None if seconds is None else asyncio.get_running_loop().time() + seconds)

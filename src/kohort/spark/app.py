@@ -17,6 +17,7 @@ from kohort.spark.program.times import TimestampFormat, event_time_of, time_form
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
+    from kohort.protocol.records.partitioner import Partitioner
     from kohort.spark.formats.times import TimeFormats
     from kohort.spark.running.listener import Listener
     from kohort.spark.running.stopping import Stopping
@@ -65,6 +66,8 @@ class StreamsApp:
         avro_schema: str | None = None,
         timestamp_format: TimestampFormat | None = None,
         time_zone: str | None = None,
+        partitioner: Literal["murmur2", "crc32"] = "murmur2",
+        tombstones: Literal["drop", "keep"] = "drop",
     ) -> Stream:
         """A topic's records as rows.
 
@@ -75,18 +78,22 @@ class StreamsApp:
                 timestamp. "string" and "raw" have one column, by default `value`.
             format: of the value: "json", "avro" (a plain schema, no registry), "string" or "raw".
             key: the columns that the records' keys hold: of one its text, of several a JSON object. Say it if you group
-                or join by these: the records are where they belong then.
+                or join by these: the records are where they belong then. It is checked that they are.
             event_time: a TIMESTAMP column; or one that is made of a number since 1970 and added to the rows, as
                 `F.timestamp_millis("dateTime").alias("at")`, also as text ("timestamp_millis(dateTime) AS at"), or with
                 timestamp_seconds or timestamp_micros. By default a record's time is its timestamp.
             offset_reset: where to begin in partitions of which the group has committed nothing.
-            on_error: what becomes of records that can't be decoded: Fail(), Drop() or DeadLetter("a topic"). By default
-                the application's.
+            on_error: what becomes of records that can't be decoded, or aren't where their keys belong: Fail(), Drop()
+                or DeadLetter("a topic"). By default the application's.
             avro_schema: the one that Avro values were written with, as JSON, where `schema` doesn't say it.
             timestamp_format: how JSON has its TIMESTAMP columns: one for all, or by column ("order.at" in a struct).
                 "timestamp_seconds", "timestamp_millis" and "timestamp_micros" are numbers since 1970, others Spark's
                 patterns, as "yyyy-MM-dd HH:mm:ss". By default ISO 8601.
             time_zone: of texts that don't say theirs: "America/New_York", "+02:00". By default UTC.
+            partitioner: how whoever writes the topic finds a key's partition: "murmur2", as Kafka's Java client and
+                most others, or "crc32", as librdkafka (confluent-kafka) unless it is told otherwise.
+            tombstones: what becomes of records without a value: "drop" leaves them out and counts them, "keep" makes
+                rows of nulls of them.
 
         Raises:
             ProgramError: arguments that can't be, or a topic that is read already.
@@ -101,7 +108,11 @@ class StreamsApp:
             on_error,
             avro_schema,
             time_formats(f"stream {topic!r}", format, timestamp_format, time_zone),
+            partitioner,
         )
+        if tombstones not in ("drop", "keep"):
+            raise ProgramError(f'stream {topic!r}: tombstones={tombstones!r}: "drop" or "keep"')
+        source.tombstones = tombstones == "keep"
         if offset_reset not in ("earliest", "latest"):
             raise ProgramError(f'stream {topic!r}: offset_reset={offset_reset!r}: "earliest" or "latest"')
         source.event_time, source.derived, source.offset_reset = event_time, derived, offset_reset
@@ -120,6 +131,7 @@ class StreamsApp:
         avro_schema: str | None = None,
         timestamp_format: TimestampFormat | None = None,
         time_zone: str | None = None,
+        partitioner: Literal["murmur2", "crc32"] = "murmur2",
     ) -> Table:
         """A topic's last record of each key, kept by tasks: each has those of its partition.
 
@@ -129,15 +141,16 @@ class StreamsApp:
             key: the columns that are the key: the topic must be partitioned by them.
             format: of the value, as of a stream.
             name: of the store; by default the topic's.
-            on_error: as of a stream.
-            avro_schema: as of a stream.
+            on_error, avro_schema, partitioner: as of a stream.
             timestamp_format, time_zone: as of a stream.
 
         Raises:
             ProgramError: arguments that can't be, or a topic or a name that is taken.
         """
         times = time_formats(f"table {topic!r}", format, timestamp_format, time_zone)
-        return Table(self._table(topic, schema, key, format, name, on_error, avro_schema, times, is_global=False))
+        return Table(
+            self._table(topic, schema, key, format, name, on_error, avro_schema, times, partitioner, is_global=False)
+        )
 
     def global_table(
         self,
@@ -154,10 +167,12 @@ class StreamsApp:
     ) -> GlobalTable:
         """A topic's last record of each key, all of them on every instance: for small tables, joined to any stream.
 
-        Args and errors are those of `table`.
+        Args and errors are those of `table`; it makes no difference how the topic is partitioned.
         """
         times = time_formats(f"global_table {topic!r}", format, timestamp_format, time_zone)
-        return GlobalTable(self._table(topic, schema, key, format, name, on_error, avro_schema, times, is_global=True))
+        return GlobalTable(
+            self._table(topic, schema, key, format, name, on_error, avro_schema, times, "murmur2", is_global=True)
+        )
 
     # What is done with it --------------------------------------------------------------------------------------------
 
@@ -241,13 +256,13 @@ class StreamsApp:
         on_error: ErrorPolicy | None,
         avro_schema: str | None,
         times: TimeFormats | None,
+        partitioner: Partitioner,
         *,
         is_global: bool,
     ) -> TableDef:
         what = "global_table" if is_global else "table"
-        source = self._source(
-            what, topic, schema, format, column_names(f"{what} {topic!r}: key", key), on_error, avro_schema, times
-        )
+        columns = column_names(f"{what} {topic!r}: key", key)
+        source = self._source(what, topic, schema, format, columns, on_error, avro_schema, times, partitioner)
         definition = TableDef(check_name(f"{what} {topic!r}: name", name or topic), source, is_global)
         self._graph.sources.append(definition)
         return definition
@@ -262,6 +277,7 @@ class StreamsApp:
         on_error: ErrorPolicy | None,
         avro_schema: str | None,
         times: TimeFormats | None,
+        partitioner: Partitioner,
     ) -> SourceDef:
         where = f"{what} {topic!r}"
         check_name(f"{what}(topic)", topic)
@@ -270,6 +286,11 @@ class StreamsApp:
             raise ProgramError(f'{where}: say the columns, as schema="origin STRING, dep_delay DOUBLE"')
         if avro_schema is not None and format != "avro":
             raise ProgramError(f'{where}: avro_schema is for format="avro", not "{format}"')
+        if partitioner not in ("murmur2", "crc32"):
+            raise ProgramError(
+                f'{where}: partitioner={partitioner!r}: "murmur2" or "crc32". Where it is partitioned in another way, '
+                f"say .repartition(…)"
+            )
         policy = self.settings.on_error if on_error is None else on_error
         if not isinstance(policy, ErrorPolicy):
             raise ProgramError(f'{where}: on_error={on_error!r}: give Fail(), Drop() or DeadLetter("a topic")')
@@ -285,7 +306,9 @@ class StreamsApp:
                     f"topic {topic!r} is read twice: it is {kind} already. Keep what app.stream or app.table gave "
                     f"and use it as often as you like: each use is a branch of its own"
                 )
-        return SourceDef(topic, schema, format, key, None, "earliest", policy, avro_schema, times)
+        return SourceDef(
+            topic, schema, format, key, None, "earliest", policy, avro_schema, times=times, partitioner=partitioner
+        )
 
 
 def _session(spark: SparkSession | None) -> SparkSession:

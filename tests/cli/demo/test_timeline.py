@@ -20,6 +20,10 @@ def test_counts_flights_but_not_tables_nor_what_parts_pass_on(timeline: Timeline
     assert sum(timeline.throughput.total) == pytest.approx(timeline.flights)
 
 
+def test_says_what_was_left_out_and_why(timeline: Timeline) -> None:
+    assert timeline.left_out == {"late": 20, "no key": 40}
+
+
 def test_the_pause_of_a_task_lasts_from_the_kill_to_its_first_commit_elsewhere(timeline: Timeline) -> None:
     assert timeline.takeovers() == pytest.approx({"0_0": 6.0, "1_1": 6.1})
 

@@ -163,6 +163,12 @@ def test_a_zone_that_cant_be() -> None:
             decoder("json", AT, times=TimeFormats((), zone))
 
 
+def test_utc_takes_no_table_of_zones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("kohort.spark.formats.times._in_zone")
+    assert read("", "2013-01-31 05:00:00") == ["2013-01-31 05:00:00"]
+    assert read("yyyy-MM-dd", "2013-01-31") == ["2013-01-31 00:00:00"]
+
+
 def test_clocks_of_a_place() -> None:
     """What they show twice is the first time; what they leave out is as much later, as in Spark."""
     values = ["2013-03-10 02:30:00", "2013-11-03 01:30:00", "2013-07-01 00:00:00Z", "2013-07-01", "2050-07-01 00:00:00"]

@@ -24,10 +24,11 @@ class FakeLine:
     reports: dict[str, Read] = field(default_factory=dict)
     asked: list[bytes] = field(default_factory=list)
     splits: list[tuple[int, bool]] = field(default_factory=list)
+    partitions: int = 0
 
     def work(self, lane: str, split: int, splits: int, *, whole: bool = False) -> Task:
         self.splits.append((split, whole))
-        return Task(1, self.ranges, self.stream_times)
+        return Task(1, self.ranges, self.stream_times, self.partitions)
 
     def lookup(self, store: str, partitions: pa.Array | None, keys: pa.Array) -> pa.Array:
         numbers = [None] * len(keys) if partitions is None else partitions.to_pylist()

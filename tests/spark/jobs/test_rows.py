@@ -14,6 +14,7 @@ from kohort.spark import reading
 from kohort.spark.formats.derived import DerivedTime
 from kohort.spark.formats.times import TimeFormats
 from kohort.spark.jobs.part_jobs import last_of_each_key
+from kohort.spark.jobs.stages.common import PARTITION, TIMESTAMP
 from kohort.spark.jobs.stages.rows import RowsReading, rows_stage
 from kohort.spark.jobs.work import ROWS_SCHEMA, OffsetRange
 from tests.spark.jobs.fakes import FakeLine, FakeReader, splits
@@ -26,7 +27,7 @@ READING = RowsReading(
     None,
     "at",
     "dead",
-    timestamps=True,
+    own=(PARTITION, TIMESTAMP),
     table=False,
 )
 RECORDS: list[tuple[int, int, int, bytes | None, bytes | None]] = [
@@ -63,7 +64,7 @@ def test_rows_are_read_and_counted_and_the_bad_ones_kept_apart(monkeypatch: pyte
 
 def test_without_event_time_records_have_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     line = FakeLine()
-    rows = read(line, monkeypatch, replace(READING, event_time=None, timestamps=False, on_error="drop"))
+    rows = read(line, monkeypatch, replace(READING, event_time=None, own=(PARTITION,), on_error="drop"))
     assert list(rows[0]) == ["a", "at", "_partition"]
     report = line.reports["rows"]
     assert (report.dropped, report.max_times, report.dead.num_rows) == (1, {0: 100, 1: 103}, 0)

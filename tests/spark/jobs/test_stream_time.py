@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kohort.spark import reading
 from kohort.spark.jobs.stages import common
-from kohort.spark.jobs.stages.common import LAST_MS, PARTITION, STREAM_TIME
+from kohort.spark.jobs.stages.common import LAST_MS, PARTITION, STREAM_TIME, TIMESTAMP
 from kohort.spark.jobs.stages.rows import rows_stage
 from kohort.spark.jobs.stages.stream_time import StreamTimes
 from kohort.spark.jobs.work import OffsetRange
@@ -46,7 +46,7 @@ def test_it_is_the_greatest_time_so_far(
 def test_rows_have_the_same_in_any_epoch(records: list[tuple[int, int]], cut: int, chunk: int) -> None:
     """What is committed of one epoch is what the next begins with."""
     log = [(partition, offset, time, b"k", b'{"a":1}') for offset, (partition, time) in enumerate(records)]
-    wanted = replace(READING, event_time=None, whole=True, stream_times=True)
+    wanted = replace(READING, event_time=None, whole=True, own=(PARTITION, TIMESTAMP, STREAM_TIME))
     line = FakeLine()
     found: list[tuple[int, int]] = []
     with (

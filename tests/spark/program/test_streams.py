@@ -59,6 +59,11 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
         "topic 'flights' is read twice: it is a table already",
     ),
     "offset reset": (lambda app: stream(app, offset_reset="none"), 'offset_reset=\'none\': "earliest" or "latest"'),
+    "a partitioner that isn't": (
+        lambda app: stream(app, partitioner="random"),
+        r"partitioner='random': \"murmur2\" or \"crc32\"\. Where it is partitioned in another way, say \.repartition",
+    ),
+    "tombstones": (lambda app: stream(app, tombstones="ignore"), 'tombstones=\'ignore\': "drop" or "keep"'),
     "a policy that isn't": (lambda app: stream(app, on_error="drop"), r"on_error='drop': give Fail\(\), Drop\(\)"),
     "dead letters that come back": (lambda app: stream(app, on_error=DeadLetter("flights")), "they would come back"),
     "a schema registry's": (lambda app: stream(app, avro_schema="{}"), 'avro_schema is for format="avro", not "json"'),

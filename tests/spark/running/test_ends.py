@@ -32,3 +32,17 @@ def test_a_topic_that_is_gone_is_no_news_for_those_who_do_not_read_it(kohort_bro
             await ends.close()
 
     asyncio.run(scenario())
+
+
+def test_partitions_that_were_added_are_known_at_once(kohort_broker: Broker) -> None:
+    async def scenario() -> None:
+        servers, topic = kohort_broker.bootstrap_servers, f"growing-{uuid.uuid4().hex[:8]}"
+        async with Admin(servers) as admin, Cluster(servers) as cluster:
+            await admin.topics.create(topic, partitions=1)
+            ends = Ends(cluster, timeout_ms=2_000)
+            assert await ends.partitions([topic]) == {topic: 1}
+            await admin.topics.add_partitions(topic, 3)
+            assert await ends.partitions([topic]) == {topic: 3}
+            await ends.close()
+
+    asyncio.run(scenario())

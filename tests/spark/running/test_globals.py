@@ -162,7 +162,7 @@ def test_a_record_that_cant_be_read_stops_the_application(kohort_broker: Broker,
             for value in (b"v", b"?"):
                 await producer.send(table.topic, value, key=b"k")
         async with table.made(_Jobs(table.servers)) as tables:
-            said = rf"can't be read: {table.topic}-0, offset 1: no JSON\. Say on_error="
+            said = rf"can't be taken: {table.topic}-0, offset 1: no JSON\..* say on_error="
             with pytest.raises(ApplicationError, match=said):
                 await asyncio.wait_for(tables.run(), 20)
             assert not tables.ready

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kohort.client.errors import RequestTimeoutError
+from kohort.client.errors import NoBrokerError, RequestTimeoutError
 from kohort.client.streams.tasks import TaskId
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.jobs.work import DEAD_SCHEMA, ROWS_SCHEMA, Emitted, Read, Work
@@ -112,11 +113,17 @@ class _Ends:
     def __init__(self) -> None:
         self.now: dict[TopicPartition, int] = {}
         self.failures: list[Exception] = []
+        self.losses: list[Exception] = []
 
     async def of(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         if self.failures:
             raise self.failures.pop(0)
         return {each: self.now[each] for each in partitions if each in self.now}
+
+    async def partitions(self, topics: Collection[str]) -> dict[str, int]:
+        if self.losses:
+            raise self.losses.pop(0)
+        return dict.fromkeys(topics, 4)
 
     async def pause(self) -> None:
         await asyncio.sleep(0.001)
@@ -186,6 +193,27 @@ def test_epochs() -> None:
         await world.until(lambda: len(world.epochs) == 2)
         assert world.jobs.works[-1].stream_times == {0: 10}
         assert len(world.jobs.threads) == 1 and threading.get_ident() not in world.jobs.threads
+        await world.end()
+
+    run(scenario)
+
+
+def test_how_many_partitions_there_are_is_asked_where_it_matters() -> None:
+    """A broker that doesn't say is waited for: that is no failure of the epoch."""
+
+    async def scenario() -> None:
+        world = _World(dataclasses.replace(DUTIES, placed=frozenset(["s"])))
+        world.ends.now, world.ends.losses = {S0: 10}, [NoBrokerError("away")] * 5
+        world.lane.add(world.task(0))
+        await world.until(lambda: len(world.epochs) == 1)
+        assert [work.partitions for work in world.jobs.works] == [4]
+        assert not world.ends.losses and not world.failures
+        await world.end()
+        world = _World()
+        world.ends.now = {S0: 10}
+        world.lane.add(world.task(0))
+        await world.until(lambda: len(world.epochs) == 1)
+        assert [work.partitions for work in world.jobs.works] == [0]
         await world.end()
 
     run(scenario)

@@ -31,8 +31,12 @@ ROUTES = StoreInfo(
     "routes", (("origin", "string"), ("number", "int")), False, True, "1",
     route=Route.JSON, routed_by=("origin", "number"), sure=True,
 )  # fmt: skip
+TAILS = StoreInfo(
+    "tails", (("tail", "string"),), False, False, "0",
+    route=Route.TEXT, routed_by=("tail",), sure=True, partitioner="crc32",
+)  # fmt: skip
 PLANES = StoreInfo("planes", (("tailnum", "string"),), False, False, None)
-STORES = {info.name: info for info in (DELAYS, AIRLINES, ROUTES, PLANES)}
+STORES = {info.name: info for info in (DELAYS, AIRLINES, ROUTES, TAILS, PLANES)}
 PARTITIONS = 4
 
 

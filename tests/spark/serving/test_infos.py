@@ -26,7 +26,7 @@ from kohort.spark.serving.queryable import StoreInfo
 
 def source(topic: str, *key: str) -> SourceSpec:
     schema = StructType().add("carrier", StringType()).add("number", IntegerType()).add("name", StringType())
-    return SourceSpec(topic, schema, "json", key, None, "earliest", Fail())
+    return SourceSpec(topic, schema, "json", key, None, "earliest", Fail(), partitioner="crc32")
 
 
 def aggregate(name: str, window: WindowSpec | None, route: Route, *routed_by: str) -> AggregateSpec:
@@ -59,8 +59,12 @@ def test_the_stores_of_a_program() -> None:
     )
     columns = (("carrier", "string"), ("number", "int"))
     assert store_infos(program) == {
-        "airlines": StoreInfo("airlines", columns[:1], False, False, "0", Route.TEXT, ("carrier",), micros=True),
-        "direct": StoreInfo("direct", columns, False, True, "0", Route.TEXT, ("carrier",), False),
+        "airlines": StoreInfo(
+            "airlines", columns[:1], False, False, "0", Route.TEXT, ("carrier",), False, True, "crc32"
+        ),
+        "direct": StoreInfo("direct", columns, False, True, "0", Route.TEXT, ("carrier",), False, partitioner="crc32"),
         "hourly": StoreInfo("hourly", columns, True, True, "1", Route.JSON, ("carrier", "number"), True),
-        "planes": StoreInfo("planes", columns, False, True, None, Route.TEXT, ("carrier", "number"), micros=True),
+        "planes": StoreInfo(
+            "planes", columns, False, True, None, Route.TEXT, ("carrier", "number"), False, True, "crc32"
+        ),
     }

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import socket
+import zlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import quote
@@ -83,6 +84,20 @@ def test_a_key_whose_partition_isnt_sure_is_found_wherever_it_is() -> None:
         two.fakes[1].opened.clear()  # nobody can say that it isn't there
         assert (await two.get("/stores/airlines/U9")).status == 503
         assert (await two.get("/stores/airlines/U0")).status == 200
+
+    run(test)
+
+
+def test_a_key_is_where_its_topics_partitioner_put_it() -> None:
+    async def test(two: Instances) -> None:
+        two.own("tails", dict.fromkeys(range(PARTITIONS), 0))
+        for number in range(20):
+            tail = b"N%d" % number
+            two.fakes[0].opened.clear()
+            for partition in range(PARTITIONS):
+                two.fakes[0].opens("tails", partition, {tail: b"{}"})
+            reply = await two.get(f"/stores/tails/{tail.decode()}")
+            assert reply.json["partition"] == zlib.crc32(tail) % PARTITIONS
 
     run(test)
 
@@ -484,7 +499,7 @@ def test_the_list_of_stores() -> None:
         two.fakes[0].opens("delays", 2)
         two.fakes[0].opens("delays", 1, role=StoreRole.STANDBY, lag=3)
         listed = {store["name"]: store for store in (await two.get("/stores")).json["stores"]}
-        assert set(listed) == {"airlines", "delays", "planes", "routes"}
+        assert set(listed) == {"airlines", "delays", "planes", "routes", "tails"}
         assert listed["delays"] == {
             "name": "delays",
             "key": {"window": "start", "origin": "string"},

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["aggregations", "main", "sky_of"]
 
 _COLUMNS: Final = {
-    "flights": ("carrier", "origin", "CAST(dep_delay AS INT)", "CAST(time_hour AS TIMESTAMP)"),
+    "flights": (
+        "carrier",
+        "origin",
+        "CAST(dep_delay AS INT)",
+        "CAST(time_hour AS TIMESTAMP)",
+        "CAST(reported AS TIMESTAMP)",
+    ),
     "airlines": ("carrier", "name"),
     "weather": (
         "origin",
@@ -61,7 +67,10 @@ def sky_of(program: Path) -> str:
 
 
 def aggregations(spark: SparkSession, files: Path, sky: str) -> dict[str, DataFrame]:
-    """The content that the application's topics should have, by topic."""
+    """The content that the application's topics should have, by topic.
+
+    Flights that are reported more than a day after the end of their hour are too late for its window.
+    """
     for name, columns in _COLUMNS.items():
         text = spark.read.csv(str(files / f"{name}.csv"), header=True, nullValue="NA")
         text.selectExpr(*columns).createOrReplaceTempView(name)
@@ -70,7 +79,7 @@ def aggregations(spark: SparkSession, files: Path, sky: str) -> dict[str, DataFr
                count(*) AS n, avg(f.dep_delay) AS mean, percentile_approx(f.dep_delay, 0.9) AS p90,
                max(f.dep_delay) AS worst
         FROM flights f JOIN airlines a ON f.carrier = a.carrier
-        WHERE f.dep_delay IS NOT NULL
+        WHERE f.dep_delay IS NOT NULL AND f.reported < f.time_hour + INTERVAL 25 HOURS
         GROUP BY 1, 2""")
     by_sky = spark.sql(f"""
         SELECT name, sky, count(*) AS n, avg(dep_delay) AS mean,

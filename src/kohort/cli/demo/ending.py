@@ -116,7 +116,8 @@ def what_next(outcome: Outcome) -> None:
 def _facts(timeline: Timeline, outcome: Outcome) -> list[tuple[str, str]]:
     spent = timeline.ended - timeline.began
     facts = [
-        ("Flights", f"{timeline.flights:,}"),
+        ("Records of flights", f"{timeline.flights:,}"),
+        ("Left out, by each branch of the program", _counts(timeline.left_out)),
         ("Throughput, mean", f"{timeline.flights / spent:,.0f} flights/s"),
         ("Throughput, best second", f"{max(timeline.throughput.total):,.0f} flights/s"),
     ]
@@ -132,3 +133,7 @@ def _facts(timeline: Timeline, outcome: Outcome) -> list[tuple[str, str]]:
     if wait is not None:
         facts.append(("Longest wait of a task that stayed", f"{wait:.1f} s"))
     return facts
+
+
+def _counts(left_out: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in sorted(left_out.items())) or "nothing"

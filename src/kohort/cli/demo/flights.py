@@ -13,7 +13,7 @@ import tarfile
 import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from kohort.cli.demo.failures import DemoError
+from kohort.cli.demo.untidy import reported
 from kohort.client.time_limit import time_limit
 
 __all__ = ["Year", "fetch", "load", "subset"]
@@ -40,7 +41,7 @@ class Year:
     """The data as Arrow tables; what isn't known ("NA") is null, times are UTC.
 
     Attributes:
-        flights: 336,776 of them, in the order of their scheduled hours, 19 columns.
+        flights: 336,776 of them, in the order in which they are `reported`, 20 columns.
         airlines: carrier, name.
         weather: one row an airport and hour.
         files: where flights.csv, airlines.csv and weather.csv are.
@@ -100,14 +101,18 @@ def load(archive: Path, files: Path) -> Year:
     except (tarfile.TarError, zipfile.BadZipFile, KeyError, OSError, pa.ArrowInvalid) as error:
         raise DemoError(f"can't read {archive}: {error}") from error
     in_order = flights.sort_by([("time_hour", "ascending"), ("sched_dep_time", "ascending")])
-    return Year(in_order, airlines, weather, files)
+    return _with_flights(Year(in_order, airlines, weather, files), reported(in_order))
 
 
 def subset(year: Year, records: int) -> Year:
     """The first flights of the year alone, in the file, too."""
-    flights = year.flights.slice(0, records)
+    return _with_flights(year, year.flights.slice(0, records))
+
+
+def _with_flights(year: Year, flights: pa.Table) -> Year:
+    """A year of these flights, which the batch job finds in their file."""
     pa_csv.write_csv(flights, year.files / "flights.csv")
-    return Year(flights, year.airlines, year.weather, year.files)
+    return replace(year, flights=flights)
 
 
 async def _output(command: Sequence[str]) -> tuple[int, str]:

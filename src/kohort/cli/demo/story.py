@@ -18,9 +18,9 @@ from kohort.cli.demo.flights import Year, fetch, load, subset
 from kohort.cli.demo.instances import start_batch, start_instance
 from kohort.cli.demo.plan import PARTITIONS, SETTINGS, Plan, program
 from kohort.cli.demo.processes import Child
-from kohort.cli.demo.records import as_records
 from kohort.cli.demo.replaying import create_topics, replay, send_tables
 from kohort.cli.demo.results import read_groups
+from kohort.cli.demo.untidy import flight_records
 from kohort.cli.demo.watching import Bars, Watch
 from kohort.cli.terminal import out
 from kohort.client import Admin
@@ -58,14 +58,14 @@ async def tell(plan: Plan) -> int:
             instances.append(start_instance(number, program(), servers, plan))
             stack.enter_context(instances[-1].process)
         watch = Watch(servers, admin, instances)
-        records = await asyncio.to_thread(as_records, year.flights, "carrier")
+        records = await asyncio.to_thread(flight_records, year.flights)
         await watch.until_ready()
 
         _say(f"The year, replayed in {plan.seconds:g} s; one instance is killed part way")
         replaying = asyncio.create_task(replay(servers, records, plan.seconds, watch.sent_now))
         stack.callback(replaying.cancel)
-        with Bars(flights) as bars:
-            await watch.until_taken_over(flights, replaying, bars)
+        with Bars(records.num_rows) as bars:
+            await watch.until_taken_over(records.num_rows, replaying, bars)
             batch, result = start_batch(program(), year.files, plan)  # meanwhile
             stack.enter_context(batch)
             await watch.until_done(replaying, bars)

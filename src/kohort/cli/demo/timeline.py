@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,10 +59,19 @@ class Timeline:
 
     @cached_property
     def flights(self) -> int:
-        """How many were read, in epochs that are committed."""
+        """How many records of flights were read, in epochs that are committed."""
         return sum(
             done.records for _, done in self.journals.epochs() if done.part == _FLIGHTS and done.input == "stream"
         )
+
+    @cached_property
+    def left_out(self) -> Mapping[str, int]:
+        """What the branches of the program left out, each for itself, by reason; among them "late"."""
+        counts: Counter[str] = Counter()
+        for _, done in self.journals.epochs():
+            counts.update(done.reasons)
+            counts["late"] += done.late
+        return +counts
 
     @property
     def began(self) -> float:

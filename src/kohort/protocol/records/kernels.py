@@ -14,7 +14,8 @@ import numpy as np
 from kohort.protocol.records.jit import copy_bytes, inlined, kernel
 
 __all__ = [
-    "FAULTS", "decode_headers", "decode_records", "encode_records", "measure_headers", "murmur2_rows", "plan_batches",
+    "FAULTS", "crc32_rows", "decode_headers", "decode_records", "encode_records", "measure_headers", "murmur2_rows",
+    "plan_batches",
 ]  # fmt: skip
 
 SHORT: Final = 16
@@ -422,3 +423,19 @@ def murmur2_rows(ends: Ints, data: Bytes, hashes: Ints) -> None:
         h = np.uint32(h * m)
         h ^= h >> np.uint32(15)
         hashes[row] = np.int32(h)
+
+
+@kernel
+def crc32_rows(ends: Ints, data: Bytes, checks: Ints) -> None:
+    """The CRC-32 of each row, as zlib's and librdkafka's."""
+    table = np.empty(256, np.uint32)
+    for number in range(256):
+        check = np.uint32(number)
+        for _ in range(8):
+            check = np.uint32(0xEDB88320) ^ check >> np.uint32(1) if check & np.uint32(1) else check >> np.uint32(1)
+        table[number] = check
+    for row in range(len(checks)):
+        check = np.uint32(0xFFFFFFFF)
+        for pos in range(ends[row], ends[row + 1]):
+            check = table[(check ^ np.uint32(data[pos])) & np.uint32(0xFF)] ^ check >> np.uint32(8)
+        checks[row] = np.int32(check ^ np.uint32(0xFFFFFFFF))

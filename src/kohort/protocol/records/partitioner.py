@@ -1,8 +1,9 @@
-"""Which partition a key belongs to: murmur2, as in Kafka's Java client and all that follow it."""
+"""Which partition a key belongs to: by murmur2, as in Kafka's Java client and most others, or librdkafka's CRC-32."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,10 @@ import pyarrow as pa
 from kohort.protocol.records import kernels
 from kohort.protocol.records.arrow import bytes_column
 
-__all__ = ["murmur2", "partitions_of"]
+__all__ = ["Partitioner", "murmur2", "partition_of", "partitions_of"]
+
+Partitioner = Literal["murmur2", "crc32"]
+"""How a key's bytes become a partition: as Kafka's Java client does it, or as librdkafka does by default."""
 
 _POSITIVE: Final = 0x7FFFFFFF
 
@@ -23,10 +27,18 @@ def murmur2(key: bytes) -> int:
     return int(hashes[0])
 
 
-def partitions_of(keys: pa.Array | pa.ChunkedArray, partitions: int) -> np.ndarray[Any, np.dtype[np.int32]]:
+def partition_of(key: bytes, partitions: int, partitioner: Partitioner = "murmur2") -> int:
+    """The partition of one key; see `partitions_of`."""
+    hashed = murmur2(key) & _POSITIVE if partitioner == "murmur2" else crc32(key)
+    return hashed % partitions
+
+
+def partitions_of(
+    keys: pa.Array | pa.ChunkedArray, partitions: int, partitioner: Partitioner = "murmur2"
+) -> np.ndarray[Any, np.dtype[np.int32]]:
     """The partition of each key (binary or string) of a topic; -1 for a null key, which the sender may put anywhere.
 
-    Equal to `(murmur2(key) & 0x7fffffff) % partitions`.
+    Equal to `(murmur2(key) & 0x7fffffff) % partitions`, or to `crc32(key) % partitions`.
 
     Raises:
         ValueError: a number of partitions that no topic has, or keys that are neither bytes nor strings.
@@ -37,8 +49,12 @@ def partitions_of(keys: pa.Array | pa.ChunkedArray, partitions: int) -> np.ndarr
         keys = keys.combine_chunks()
     column = bytes_column(keys, "keys")
     hashes = np.empty(len(keys), np.int32)
-    kernels.murmur2_rows(column.ends, column.data, hashes)
-    hashes &= _POSITIVE
-    hashes %= partitions
+    if partitioner == "murmur2":
+        kernels.murmur2_rows(column.ends, column.data, hashes)
+        hashes &= _POSITIVE
+        hashes %= partitions
+    else:
+        kernels.crc32_rows(column.ends, column.data, hashes)
+        hashes = (hashes.view(np.uint32) % np.uint32(partitions)).astype(np.int32)
     hashes[~column.valid] = -1
     return hashes

@@ -143,6 +143,8 @@ def check_times(formats: TimeFormats) -> None:
     """
     for name, _ in formats.formats:
         time_format(formats, name)
+    if formats.zone == "UTC":  # which takes no table of zones: a small machine has none
+        return
     try:
         _in_zone(np.zeros(1, np.int64), formats.zone)
     except (pa.ArrowException, ValueError, TypeError):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 from typing import Final, Literal
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,8 +15,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from kohort.client.config import ClientConfig
 from kohort.spark.jobs.keys import key_text
 from kohort.spark.jobs.pruning import used_columns
-from kohort.spark.jobs.stages.common import KEY, PARTITION, STREAM_TIME, TIMESTAMP, Place, numbered
+from kohort.spark.jobs.stages.common import KEY, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP, Place, numbered
 from kohort.spark.jobs.stages.join import Joining, join_stage
+from kohort.spark.jobs.stages.placing import Placing
 from kohort.spark.jobs.stages.priors import partials_stage
 from kohort.spark.jobs.stages.rows import TOMBSTONE, RowsReading, rows_stage
 from kohort.spark.jobs.terminals import (
@@ -56,7 +56,10 @@ from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.policies import DeadLetter, Drop, ErrorPolicy
 
 _JOINED = "_joined_"
-HIDDEN: Final = frozenset({TIMESTAMP, STREAM_TIME})
+_OWN: Final = {PARTITION: T.IntegerType(), TIMESTAMP: T.LongType(), STREAM_TIME: T.LongType(), OFFSET: T.LongType()}
+"""Columns that rows have beside the user's: `_partition`, and those of the others that are wanted, in this order."""
+HIDDEN: Final = frozenset(_OWN) - {PARTITION}
+"""Columns that go with rows without the user's functions seeing them."""
 """Columns that go with rows without the user's functions seeing them."""
 _CARRIED: Final = HIDDEN | {PARTITION}
 _Own = Sequence[tuple[str, T.DataType]]
@@ -100,50 +103,56 @@ class Plans:
                 return to_partials(rows, branch.terminal)
             case Aggregate(spec):
                 _demand_partition(rows, f"aggregate {spec.name!r}")
-                if isinstance(read, TopicInput):
-                    rows = _placed(rows, spec.routed_by)
                 return (aggregated_rows if spec.arrow is None else arrow_aggregated)(rows, spec, place)
 
     def table(self, table: TableStore, place: Place) -> DataFrame:
         """The plan of a table's records."""
         source = table.source
-        reading = self._reading(source, source.schema, timestamps=True, table=True)
-        own = [(PARTITION, T.IntegerType()), (TIMESTAMP, T.LongType()), (TOMBSTONE, T.StringType())]
-        rows = self._source(place).mapInArrow(rows_stage(place, reading), _with(source.schema, own))
+        own = (PARTITION, TIMESTAMP)
+        reading = self._reading(source, source.schema, own, table=True, keyless=table.is_global)
+        schema = _with(source.schema, own).add(TOMBSTONE, T.StringType())
+        rows = self._source(place).mapInArrow(rows_stage(place, reading), schema)
         return table_records(rows, source.schema, source.key, TOMBSTONE)
 
     def _source(self, place: Place) -> DataFrame:
         return self._spark.range(0, place.splits, 1, place.splits)
 
-    def _rows(self, place: Place, own: _Own, *, whole: bool) -> DataFrame:
-        """The input's rows: the columns that any branch uses, and those of our own."""
+    def _rows(self, place: Place, own: tuple[str, ...], *, whole: bool) -> DataFrame:
+        """The input's rows: the columns that any branch uses, and some of Kohort's own."""
         read = self._part.input
-        names = [name for name, _ in own]
-        timestamps, stream_times = TIMESTAMP in names, STREAM_TIME in names
         if isinstance(read, TopicInput):
             needed = self._used()
             schema = T.StructType([field for field in read.source.schema.fields if field.name in needed])
-            reading = replace(
-                self._reading(read.source, schema, timestamps=timestamps, table=False),
-                whole=whole, stream_times=stream_times,
-            )  # fmt: skip
+            reading = replace(self._reading(read.source, schema, own, table=False), whole=whole)
             return self._source(place).mapInArrow(rows_stage(place, reading), _with(schema, own))
         assert isinstance(read, RowsInput)
         columns = tuple((field.name, field.dataType) for field in read.schema.fields)
         wired = wire_schema(columns)
         reading = RowsReading(
-            self._servers, wired.json(), "wire", None, read.event_time, "fail", timestamps, table=False, whole=whole,
-            stream_times=stream_times,
-        )  # fmt: skip
+            self._servers, wired.json(), "wire", None, read.event_time, "fail", own, table=False, whole=whole
+        )
         rows = self._source(place).mapInArrow(rows_stage(place, reading), _with(wired, own))
         plain = [from_wire(column(name), kind).alias(name) for name, kind in columns]
-        return rows.select(*plain, *[name for name, _ in own])
+        return rows.select(*plain, *own)
 
-    def _reading(self, source: SourceSpec, schema: T.StructType, *, timestamps: bool, table: bool) -> RowsReading:
+    def _reading(
+        self,
+        source: SourceSpec,
+        schema: T.StructType,
+        own: tuple[str, ...],
+        *,
+        table: bool,
+        keyless: bool = True,
+    ) -> RowsReading:
+        placing = None
+        if source in self._part.placed:
+            plain = self._spark.conf.get("spark.sql.ansi.enabled") == "true"
+            placing = Placing(source.key, source.partitioner, table, plain)
         return RowsReading(
             self._servers, schema.json(), source.format, source.avro_schema, source.event_time,
-            _policy(source.on_error), timestamps, table, key=source.key if table and len(source.key) > 1 else (),
+            _policy(source.on_error), own, table, key=source.key if table and len(source.key) > 1 else (),
             times=source.times, derived=tuple(each for each in source.derived if each.name in schema.names),
+            placing=placing, tombstones=source.tombstones, keyless=keyless,
         )  # fmt: skip
 
     def _flow(self, number: int) -> _Flow:
@@ -153,7 +162,16 @@ class Plans:
             schema = read.source.schema if isinstance(read, TopicInput) else read.schema
             event_time = read.source.event_time if isinstance(read, TopicInput) else read.event_time
             branch = self._part.branches[number]
-            self._flows[number] = _Flow(self._spark, schema, branch, _own(branch, timestamps=event_time is None))
+            end = branch.terminal
+            spec = end.aggregate if isinstance(end, ToPartials) else end.spec if isinstance(end, Aggregate) else None
+            wanted = {
+                PARTITION: True,
+                TIMESTAMP: event_time is None,
+                STREAM_TIME: branch.timed,
+                OFFSET: spec is not None and spec.by_arrival,
+            }
+            own = tuple(name for name in _OWN if wanted[name])
+            self._flows[number] = _Flow(self._spark, schema, branch, own)
         return self._flows[number]
 
     def _used(self) -> frozenset[str]:
@@ -162,6 +180,8 @@ class Plans:
             read = self._part.input
             assert isinstance(read, TopicInput)
             needed = frozenset([] if read.source.event_time is None else [read.source.event_time])
+            if read.source in self._part.placed:
+                needed |= frozenset(read.source.key)
             for number in range(len(self._part.branches)):
                 needed |= self._flow(number).needed
             derived = {each.name: each.column for each in read.source.derived}
@@ -176,7 +196,7 @@ class Plans:
 class _Flow:
     """A branch's steps, cut at its joins, and the columns that each piece uses."""
 
-    def __init__(self, spark: SparkSession, schema: T.StructType, branch: Branch, own: _Own) -> None:
+    def __init__(self, spark: SparkSession, schema: T.StructType, branch: Branch, own: tuple[str, ...]) -> None:
         self.own = own
         self._pieces: list[list[Transform]] = [[]]
         self._joins: list[Join] = []
@@ -190,7 +210,7 @@ class _Flow:
         self._used: list[frozenset[str]] = []
         for number in range(len(self._pieces) - 1, -1, -1):
             used = used_columns(spark, inputs[number], partial(self._end, number, after, branch))
-            used |= _CARRIED & set(inputs[number].names)
+            used |= _OWN.keys() & set(inputs[number].names)
             self._used.insert(0, used)
             after = [name for name in inputs[number].names if name in used]
         self.needed = self._used[0]
@@ -200,7 +220,7 @@ class _Flow:
         for number, piece in enumerate(self._pieces):
             rows = _transformed(_completed(rows, self._inputs[number]), piece)
             if number < len(self._joins):
-                rows = self._joined(rows, self._joins[number], self._used[number + 1], place)
+                rows = self._joined(rows, number, self._used[number + 1], place)
         return rows
 
     def _add(self, step: Step) -> None:
@@ -216,10 +236,11 @@ class _Flow:
         if after is None:
             return _used_by_end(rows, branch)
         join = self._joins[number]
-        wanted = set(after) | set(join.on) | _CARRIED
+        wanted = set(after) | set(join.on) | _OWN.keys()
         return rows.select(*[column(name) for name in rows.columns if name in wanted])
 
-    def _joined(self, rows: DataFrame, join: Join, used: frozenset[str], place: Place) -> DataFrame:
+    def _joined(self, rows: DataFrame, number: int, used: frozenset[str], place: Place) -> DataFrame:
+        join = self._joins[number]
         if not join.is_global:
             _demand_partition(rows, f"the join with table {join.table.name!r}")
         own = [field for field in rows.schema.fields if field.name == PARTITION]
@@ -232,7 +253,12 @@ class _Flow:
         passed = [column(field.name).alias(numbered(at)) for at, field in enumerate(kept)]
         keyed = rows.select(*passed, *[field.name for field in own], key_text(join.on, Route.TEXT).alias(KEY))
         joining = Joining(
-            join.table.name, to_arrow_schema(wired, timezone="UTC"), _JOINED, join.how == "inner", join.is_global
+            join.table.name,
+            to_arrow_schema(wired, timezone="UTC"),
+            _JOINED,
+            join.how == "inner",
+            join.is_global,
+            number,
         )
         given = [T.StructField(numbered(at), field.dataType) for at, field in enumerate(kept)]
         looked_up = [T.StructField(_JOINED + field.name, field.dataType) for field in wired.fields]
@@ -279,7 +305,7 @@ def _completed(rows: DataFrame, schema: T.StructType) -> DataFrame:
 
 def _joined_schema(schema: T.StructType, join: Join) -> T.StructType:
     """The columns after a join, in the order of `kohort.spark.program.joining.joined`."""
-    own = [field for field in schema.fields if field.name in _CARRIED]
+    own = [field for field in schema.fields if field.name in _OWN]
     return T.StructType([*(field for field in schema.fields if field not in own), *_added(join), *own])
 
 
@@ -288,14 +314,8 @@ def _added(join: Join) -> list[T.StructField]:
     return [T.StructField(field.name, field.dataType) for field in fields if field.name not in join.on]
 
 
-def _with(schema: T.StructType, own: _Own) -> T.StructType:
-    return T.StructType([*schema.fields, *(T.StructField(name, kind) for name, kind in own)])
-
-
-def _own(branch: Branch, *, timestamps: bool) -> _Own:
-    """The columns of our own that rows have beside theirs."""
-    wanted = [*([TIMESTAMP] if timestamps else []), *([STREAM_TIME] if branch.timed else [])]
-    return [(PARTITION, T.IntegerType()), *((name, T.LongType()) for name in wanted)]
+def _with(schema: T.StructType, own: Sequence[str]) -> T.StructType:
+    return T.StructType([*schema.fields, *(T.StructField(name, _OWN[name]) for name in own)])
 
 
 def _demand_partition(rows: DataFrame, what: str) -> None:
@@ -305,12 +325,6 @@ def _demand_partition(rows: DataFrame, what: str) -> None:
             f"rows through select, where, explode, joins and UDFs, but not through mapInPandas, mapInArrow or a union "
             f"with other rows. Keep it there, or say .repartition(…) after the transform"
         )
-
-
-def _placed(rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """Rows that lack all columns of their topic's key have no `_partition`: such records lie in any, by chance."""
-    keyed = reduce(or_, [column(name).isNotNull() for name in key])
-    return rows.withColumn(PARTITION, F.when(keyed, column(PARTITION)))
 
 
 def _policy(policy: ErrorPolicy) -> Literal["fail", "drop", "dead"]:

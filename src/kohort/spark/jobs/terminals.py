@@ -17,6 +17,7 @@ from kohort.spark.jobs.stages.encode import Encoding, encode_stage
 from kohort.spark.jobs.stages.priors import Priors, priors_stage, state_column
 from kohort.spark.jobs.wire import JSON_OPTIONS, column, from_wire, nullable, shown, to_wire, wire_schema
 from kohort.spark.jobs.work import NO_WINDOW
+from kohort.spark.program.aggregating import with_offset
 from kohort.spark.program.compiled import AggregateSpec, Route, ToPartials, ToRows, ToTopic
 
 _LONG = T.LongType()
@@ -51,6 +52,8 @@ def to_rows(rows: DataFrame, end: ToRows) -> DataFrame:
 
 def partials(rows: DataFrame, spec: AggregateSpec, *more: str) -> DataFrame:
     """Rows combined by key: `more` columns, `_key`, `_time`, `_records`, the state columns in their own types."""
+    if spec.by_arrival:
+        rows = with_offset(rows)
     if spec.window is not None:
         rows = with_windows(rows, spec.window)
     group = [*more, *([WINDOW_START] if spec.window is not None else []), *spec.group_names]

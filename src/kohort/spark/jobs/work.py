@@ -38,6 +38,10 @@ DEAD_SCHEMA = pa.schema(
 
 UNREADABLE: Final = "unreadable"
 """Why a record is dropped: it couldn't be decoded, and `on_error` lets the others go on."""
+MISPLACED: Final = "misplaced"
+"""Why a record is dropped: it lies in another partition than its key's columns lead to; likewise."""
+NO_VALUE: Final = "no value"
+"""Why a record of a stream is dropped: it is a tombstone."""
 NO_KEY: Final = "no key"
 """Why a record is dropped: it lacks the key that it is kept or aggregated by."""
 NO_WINDOW: Final = "no window"
@@ -61,11 +65,15 @@ class OffsetRange:
 
 @dataclass(frozen=True)
 class Work:
-    """One epoch of one lane: what to read, and the stream time (ms) of each partition before it."""
+    """One epoch of one lane: what to read, and the stream time (ms) of each partition before it.
+
+    `partitions` is how many the topic has, if it is to be checked that records lie where their keys belong; else 0.
+    """
 
     epoch: int
     ranges: tuple[OffsetRange, ...]
     stream_times: Mapping[int, int] = field(default_factory=dict)
+    partitions: int = 0
 
     @property
     def length(self) -> int:

@@ -46,6 +46,7 @@ class Task:
     run: int
     ranges: tuple[OffsetRange, ...]
     stream_times: Mapping[int, int]
+    partitions: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ class Line:
     def work(self, lane: str, split: int, splits: int, *, whole: bool = False) -> Task:
         """What split `split` of `splits` of a lane reads now; `whole`: no partition is divided."""
         answer, _ = self._ask(WorkRequest(lane, split, splits, whole), WorkAnswer)
-        return Task(answer.run, tuple(OffsetRange(*each) for each in answer.ranges), answer.stream_times)
+        ranges = tuple(OffsetRange(*each) for each in answer.ranges)
+        return Task(answer.run, ranges, answer.stream_times, answer.partitions)
 
     def lookup(self, store: str, partitions: pa.Array | None, keys: pa.Array) -> pa.Array:
         """The values of keys, in their order, null where a store has none. No partitions: of a global store."""

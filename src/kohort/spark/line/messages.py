@@ -27,7 +27,7 @@ class WorkRequest(msgspec.Struct, tag="work", frozen=True):
 
 
 class WorkAnswer(msgspec.Struct, tag="work", frozen=True):
-    """The ranges (topic, partition, start, end) of a split, and the stream times (ms) of all partitions.
+    """The ranges (topic, partition, start, end) of a split, the stream times (ms) of all partitions, and their number.
 
     `run` names this run of the epoch in reports.
     """
@@ -35,6 +35,7 @@ class WorkAnswer(msgspec.Struct, tag="work", frozen=True):
     run: int
     ranges: list[tuple[str, int, int, int]]
     stream_times: dict[int, int]
+    partitions: int = 0
 
 
 class LookupRequest(msgspec.Struct, tag="lookup", frozen=True):

@@ -216,6 +216,7 @@ class LineServer:
             lane.run,
             [(each.topic, each.partition, each.start, each.end) for each in mine],
             dict(lane.work.stream_times),
+            lane.work.partitions,
         )
 
     def _values(self, request: LookupRequest, body: bytearray) -> pa.Buffer:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kohort.spark.program.analysis import explained
-from kohort.spark.program.compiled import PARTITION, AggregateSpec, ArrowAggregation, Route
+from kohort.spark.program.compiled import OFFSET, PARTITION, AggregateSpec, ArrowAggregation, Route
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.sources import check_types, one_of, parsed_schema
 from kohort.spark.program.streams import AggregateDef
@@ -17,19 +17,23 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
+    from kohort.protocol.records.partitioner import Partitioner
     from kohort.spark.program.aggregates import Aggregation
 
-__all__ = ["Keyed", "aggregate_spec", "group_types"]
+__all__ = ["Keyed", "aggregate_spec", "group_types", "with_offset"]
 
 
 @dataclass(frozen=True)
 class Keyed:
-    """A stream, as far as its key matters: what messages call it, its key, why that is lost, and its columns."""
+    """A stream, as far as its key matters: what messages call it, its key, why that is lost, its columns, and how keys
+    become partitions.
+    """
 
     where: str
     key: tuple[str, ...]
     lost: str
     schema: StructType
+    partitioner: Partitioner
 
 
 def aggregate_spec(
@@ -167,8 +171,16 @@ def _columns(
     return tuple(bound), state, output
 
 
+def with_offset(rows: DataFrame) -> DataFrame:
+    """Rows with `_offset`: null where it was lost on the way."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return rows if OFFSET in rows.columns else rows.withColumn(OFFSET, F.lit(None).cast("bigint"))
+
+
 def _kinds(bound: list[tuple[str, Aggregation]], rows: DataFrame) -> tuple[_Columns, _Columns]:
     """The names and types of state and output columns, as Spark finds them."""
+    rows = with_offset(rows)
     partial = rows.groupBy().agg(*[each.alias(part) for name, one in bound for part, each in one.partial(name)])
     kinds = {each.name: each.dataType for each in partial.schema.fields}
     merged = partial.groupBy().agg(

@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType, StructType
 
+    from kohort.protocol.records.partitioner import Partitioner
     from kohort.spark.formats.derived import DerivedTime
     from kohort.spark.formats.times import TimeFormats
     from kohort.spark.program.aggregates import Aggregation
 
 __all__ = [
-    "PARTITION", "RESERVED", "STREAM_TIME", "Aggregate", "AggregateSpec", "ArrowAggregation", "Branch", "Emit", "Input",
-    "Join", "Part", "PartialsInput", "Program", "Route", "RowsInput", "SourceSpec", "Step", "Store", "TableStore",
-    "Terminal", "ToPartials", "ToRows", "ToTopic", "TopicInput", "Transform",
+    "OFFSET", "PARTITION", "RESERVED", "STREAM_TIME", "Aggregate", "AggregateSpec", "ArrowAggregation", "Branch",
+    "Emit", "Input", "Join", "Part", "PartialsInput", "Program", "Route", "RowsInput", "SourceSpec", "Step", "Store",
+    "TableStore", "Terminal", "ToPartials", "ToRows", "ToTopic", "TopicInput", "Transform",
 ]  # fmt: skip
 
 PARTITION: Final = "_partition"
@@ -36,7 +37,10 @@ PARTITION: Final = "_partition"
 STREAM_TIME: Final = "_stream_time"
 """The column that says at which stream time of its task, in ms, a row was read (BIGINT). Transforms don't see it."""
 
-RESERVED: Final = frozenset({PARTITION, STREAM_TIME, "_key", "_records", "_time", "_window"})
+OFFSET: Final = "_offset"
+"""The column that has the offset of a row's record, where anything goes by it (BIGINT). Transforms don't see it."""
+
+RESERVED: Final = frozenset({PARTITION, STREAM_TIME, OFFSET, "_key", "_records", "_time", "_window"})
 """Columns of Kohort's own; those of users have other names."""
 
 Emit = Literal["update", "close"]
@@ -68,6 +72,8 @@ class SourceSpec:
             isn't Avro.
         times: how JSON has times; None for ISO 8601 in UTC.
         derived: columns of the schema that aren't in the values.
+        partitioner: how a key's bytes become a partition of it: "murmur2" or "crc32".
+        tombstones: whether records of a stream that have no value are rows of nulls; otherwise they are left out.
     """
 
     topic: str
@@ -80,6 +86,8 @@ class SourceSpec:
     avro_schema: str | None = None
     times: TimeFormats | None = None
     derived: tuple[DerivedTime, ...] = ()
+    partitioner: Partitioner = "murmur2"
+    tombstones: bool = False
 
 
 @dataclass(frozen=True)
@@ -236,12 +244,20 @@ class AggregateSpec:
         return tuple(name for name, _ in self.group)
 
     @property
+    def by_arrival(self) -> bool:
+        """Whether rows need `_offset`."""
+        return any(aggregation.by_arrival for _, aggregation in self.aggregations)
+
+    @property
     def heap_bytes(self) -> int:
         """About how much of the JVM's heap a group takes while it is aggregated."""
         return sum(aggregation.heap_bytes for _, aggregation in self.aggregations)
 
     def partial_columns(self) -> list[Column]:
-        """Aggregate expressions over rows that give the state columns, by name and in their types."""
+        """Aggregate expressions over rows that give the state columns, by name and in their types.
+
+        The rows have `_offset` (null for unknown) if `by_arrival`.
+        """
         return self._typed([each for name, aggregation in self.aggregations for each in aggregation.partial(name)])
 
     def merge_columns(self) -> list[Column]:
@@ -363,6 +379,15 @@ class Part:
         """Its tasks' stores: the tables', then the aggregates'."""
         tables = (Store(table.name, table.changelog) for table in self.tables if table.changelog is not None)
         return (*tables, *(Store(spec.name, spec.changelog) for spec in self.aggregates))
+
+    @property
+    def placed(self) -> tuple[SourceSpec, ...]:
+        """The topics whose records have to lie where their keys belong: state is by partition, and so are joins."""
+        if self.input is None:
+            return ()
+        by_task = bool(self.tables) or any(isinstance(branch.terminal, Aggregate) for branch in self.branches)
+        own = (self.input.source,) if isinstance(self.input, TopicInput) and by_task else ()
+        return (*own, *(table.source for table in self.tables))
 
     @property
     def input_topics(self) -> tuple[str, ...]:

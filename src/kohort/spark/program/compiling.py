@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
 
+    from kohort.protocol.records.partitioner import Partitioner
+
 __all__ = ["compile_program"]
 
 
@@ -85,6 +87,7 @@ class _Flow:
         key: what its records are keyed by, as far as that still holds; () for unknown.
         lost: why that doesn't hold any more; "" if it does, or never did.
         retimed: what has changed the event time since the records were read; "" if nothing has.
+        partitioner: how its records' keys become partitions.
     """
 
     where: str
@@ -95,6 +98,7 @@ class _Flow:
     event_time: str | None
     lost: str = ""
     retimed: str = ""
+    partitioner: Partitioner = "murmur2"
 
     @cached_property
     def frame(self) -> DataFrame:
@@ -238,7 +242,8 @@ class _Compiler:
         assert isinstance(draft.input, TopicInput)
         source: SourceSpec = draft.input.source
         rows = self._rows(source.schema)
-        return _Flow(f"stream {origin.topic!r}", draft, (), rows, source.key, source.event_time)
+        where, partitioner = f"stream {origin.topic!r}", source.partitioner
+        return _Flow(where, draft, (), rows, source.key, source.event_time, partitioner=partitioner)
 
     def _transform(self, flow: _Flow, step: TransformDef) -> _Flow:
         name = getattr(step.function, "__name__", type(step.function).__name__)
@@ -268,7 +273,7 @@ class _Compiler:
         table = self._tables.get(step.table)
         if table is None:
             raise ProgramError(f"{flow.where}: the table {step.table.name!r} is of another StreamsApp")
-        keyed = Keyed(flow.where, flow.key, flow.lost, flow.frame.schema)
+        keyed = Keyed(flow.where, flow.key, flow.lost, flow.frame.schema, flow.partitioner)
         on, schema = joined(keyed, table, step)
         if not table.is_global:
             self._settle(flow, table)

@@ -22,7 +22,7 @@ def joined(stream: Keyed, table: TableStore, join: JoinDef) -> tuple[tuple[str, 
     Raises:
         ProgramError: they can't be joined.
     """
-    from pyspark.sql.types import StructField, StructType
+    from pyspark.sql.types import BinaryType, DoubleType, FloatType, StructField, StructType
 
     key, columns = table.source.key, table.source.schema
     call = "app.global_table" if table.is_global else "app.table"
@@ -42,8 +42,23 @@ def joined(stream: Keyed, table: TableStore, join: JoinDef) -> tuple[tuple[str, 
                 f"{where}: {name!r} is {found.simpleString().upper()} in the stream and {theirs} in the table; cast it "
                 f"in a transform, or say the same type in both schemas"
             )
+        if not table.is_global and isinstance(wanted, (BinaryType, DoubleType, FloatType)):
+            raise ProgramError(
+                f"{where} on {name!r}: {name!r} is {wanted.simpleString().upper()}, whose text isn't always the "
+                f"same, so it can't say which task a row belongs to. Make it a STRING, or the table an app.global_table"
+            )
     if not table.is_global and stream.key != key:
         raise ProgramError(f"{where}: {_not_keyed(stream, key)}")
+    if not table.is_global and stream.partitioner != table.source.partitioner:
+        columns_named = ", ".join(f'"{name}"' for name in key)
+        repartitioned = (
+            f"put .repartition({columns_named}) before the join, " if stream.partitioner != "murmur2" else ""
+        )
+        raise ProgramError(
+            f"{where}: the stream is partitioned by {stream.partitioner}, and the table by {table.source.partitioner}, "
+            f"so a row's task may not have its part of the table: {repartitioned}say the same partitioner= for both if "
+            f"that is how they are written, or make the table an app.global_table, which every instance has all of"
+        )
     added = [each for each in columns.fields if each.name not in key]
     taken = {name.lower() for name in stream.schema.names}
     if twice := [each.name for each in added if each.name.lower() in taken]:

@@ -18,6 +18,7 @@ from kohort.spark.program.times import RECORD_TIME, check_time_formats, to_milli
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
+    from kohort.protocol.records.partitioner import Partitioner
     from kohort.spark.formats.derived import DerivedTime
     from kohort.spark.formats.times import TimeFormats
 
@@ -51,6 +52,8 @@ class SourceDef:
     avro_schema: str | None
     times: TimeFormats | None = None
     derived: DerivedTime | None = None
+    partitioner: Partitioner = "murmur2"
+    tombstones: bool = False
 
 
 @dataclass(eq=False)
@@ -122,6 +125,8 @@ def resolved(definition: SourceDef, what: str) -> SourceSpec:
         avro_schema=avro_schema,
         times=definition.times,
         derived=derived,
+        partitioner=definition.partitioner,
+        tombstones=definition.tombstones,
     )
 
 

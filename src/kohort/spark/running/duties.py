@@ -69,6 +69,7 @@ class Duties:
         tables: the store of each of its tables, by the table's name.
         unreadable: by topic.
         latest: topics of which a task with nothing committed begins at the end.
+        placed: topics whose records must lie in the partitions that their keys lead to.
     """
 
     part: str
@@ -77,6 +78,7 @@ class Duties:
     tables: Mapping[str, Kept] = field(default_factory=dict)
     unreadable: Mapping[str, Unreadable] = field(default_factory=dict)
     latest: frozenset[str] = frozenset()
+    placed: frozenset[str] = frozenset()
 
     @property
     def stores(self) -> dict[str, str]:
@@ -124,4 +126,5 @@ def duties_of(part: Part) -> Duties:
         tables={table.name: Kept(table.name, table.changelog or "") for table in part.tables},
         unreadable=unreadable,
         latest=frozenset(source.topic for source in sources if source.offset_reset == "latest"),
+        placed=frozenset(source.topic for source in part.placed),
     )

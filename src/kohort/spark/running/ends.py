@@ -1,4 +1,4 @@
-"""Where the inputs end: asked for by all lanes, in one request."""
+"""Where the inputs end, asked for by all lanes in one request; and how many partitions they have."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Collection
 
 from kohort.client.cluster import Cluster
 from kohort.client.consuming.offsets import Offsets
+from kohort.client.errors import raise_for
 from kohort.client.types import TopicPartition
+from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 _END, _BEGINNING = -1, -2
 
@@ -52,6 +54,21 @@ class Ends:
         """The offsets of the first records there are. Raises as `of`."""
         found = await self._offsets.find(dict.fromkeys(partitions, _BEGINNING), timeout_ms=self._timeout_ms)
         return {partition: 0 if at is None else at.offset for partition, at in found.items()}
+
+    async def partitions(self, topics: Collection[str]) -> dict[str, int]:
+        """How many partitions topics have, as it is now or later.
+
+        Raises:
+            KafkaError: a topic isn't there.
+            ClientError: no answer in time.
+        """
+        # By itself: the cluster's own questions keep a distance from each other.
+        asked = [MetadataRequest.Topic(name=topic) for topic in topics]
+        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+        answer = await self._cluster.ask_any(request, MetadataResponse, timeout_ms=self._timeout_ms)
+        for each in answer.topics:
+            raise_for(each.error_code, f"topic {each.name}")
+        return {each.name or "": len(each.partitions) for each in answer.topics}
 
     async def pause(self) -> None:
         """Wait until idle lanes ask again: all at the same moment."""

@@ -178,12 +178,13 @@ class Lane:
                 await self._prepared()
             try:
                 ends = await self._ask()
+                read = self._all_there(ends) and await self._round(ends)
             except (KafkaError, ClientError) as error:
                 self._failures = 0  # the broker is what fails
                 self._waiting(f"part {self.duties.part} can't see how far its topics go: {error}")
                 await asyncio.sleep(_BROKER_PAUSE_S)
                 continue
-            if not self._all_there(ends) or not await self._round(ends):
+            if not read:
                 await self._ends.pause()
 
     async def _ask(self) -> Mapping[TopicPartition, int]:
@@ -193,7 +194,13 @@ class Lane:
         return ends
 
     async def _round(self, ends: Mapping[TopicPartition, int]) -> bool:
-        """One round; whether there was anything to read."""
+        """One round; whether there was anything to read.
+
+        Raises:
+            ApplicationError: the application has to stop.
+            KafkaError, ClientError: as `_ask`.
+        """
+        partitions = await self._partitions(ends)
         this = Round(self.duties.inputs, ends)
         read = False
         while (plan := this.next(self.positions(), self.tasks, self._limit.records)) is not None:
@@ -202,7 +209,7 @@ class Lane:
             # Those that it has now: one of them may be dropped before the epoch gets to its first step.
             tasks = {task: self._tasks[task] for task in plan.tasks}
             self._epoch = asyncio.create_task(
-                self._run_epoch(plan, tasks, ends), name=f"kohort-epoch-{self.duties.part}"
+                self._run_epoch(plan, tasks, ends, partitions), name=f"kohort-epoch-{self.duties.part}"
             )
             try:
                 if not await self._settled(self._epoch):
@@ -214,6 +221,15 @@ class Lane:
         if not read:
             self._waiting(None)
         return read
+
+    async def _partitions(self, ends: Mapping[TopicPartition, int]) -> Mapping[str, int]:
+        """How many partitions the topics have of which that matters, if there is anything to read.
+
+        Asked for after the ends: so whoever wrote what is there knew of no more. Raises as `Ends.partitions`.
+        """
+        if not self.duties.placed or not lag(self.positions(), ends):
+            return {}
+        return await self._ends.partitions(self.duties.placed)
 
     async def _settled(self, epoch: asyncio.Task[None]) -> bool:
         """Wait for an epoch; whether it is committed.
@@ -283,14 +299,18 @@ class Lane:
     # An epoch ----------------------------------------------------------------------------------------------------
 
     async def _run_epoch(
-        self, plan: Plan, tasks: Mapping[TaskId, ActiveTask], ends: Mapping[TopicPartition, int]
+        self,
+        plan: Plan,
+        tasks: Mapping[TaskId, ActiveTask],
+        ends: Mapping[TopicPartition, int],
+        partitions: Mapping[str, int],
     ) -> None:
         started = time.monotonic()
         self._number += 1
         table = None if plan.input == STREAM else plan.input
         before = {task.partition: tasks[task].stream_time for task in plan.tasks}
         known = {partition: at for partition, at in before.items() if at is not None}
-        work = Work(self._number, plan.ranges, known)
+        work = Work(self._number, plan.ranges, known, partitions.get(plan.ranges[0].topic, 0))
         await self._probe("planned")
         emitted = await self._worker.run(self._job, table, work)
         job_ms = (time.monotonic() - started) * 1000

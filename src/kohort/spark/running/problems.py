@@ -11,10 +11,10 @@ class ApplicationError(Exception):
 
 
 def unreadable(record: object) -> ApplicationError:
-    """What is raised at a record that can't be read, where the application is to stop: `record` says which, and why."""
+    """What is raised at a bad record, where the application is to stop: `record` says which, and what is wrong."""
     return ApplicationError(
-        f"a record can't be read: {record}. Say on_error=Drop() or DeadLetter(…) to go past such records, or mend the"
-        " schema"
+        f"a record can't be taken: {record}. To go past such records say on_error=Drop() or DeadLetter(…); or mend what"
+        " the program says of the topic"
     )
 
 

@@ -33,6 +33,7 @@ def _of_table(table: TableStore, subtopology: str | None) -> StoreInfo:
         route=Route.TEXT,
         routed_by=key,
         micros=True,
+        partitioner=table.source.partitioner,
     )
 
 
@@ -46,4 +47,5 @@ def _of_aggregate(spec: AggregateSpec, part: Part) -> StoreInfo:
         route=spec.route,
         routed_by=spec.routed_by,
         sure=not isinstance(part.input, TopicInput),
+        partitioner=part.input.source.partitioner if isinstance(part.input, TopicInput) else "murmur2",
     )

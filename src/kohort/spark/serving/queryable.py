@@ -5,13 +5,16 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from kohort.client.streams.events import Endpoint, EndpointPartitions
 from kohort.client.types import TopicPartition
 from kohort.spark.program.compiled import Route
+
+if TYPE_CHECKING:
+    from kohort.protocol.records.partitioner import Partitioner
 
 __all__ = ["Endpoint", "EndpointPartitions", "OpenStore", "Queryable", "ReadableStore", "StoreInfo", "StoreRole"]
 
@@ -47,6 +50,7 @@ class StoreInfo:
         sure: whether that is how it is, as the pipeline itself partitioned them. Otherwise it's up to those who write
             the source topic: the partition is likely, but a key that isn't there is looked for in all.
         micros: whether times in keys always have µs, as in what partitions follow from; else only where there are any.
+        partitioner: how the route becomes a partition.
     """
 
     name: str
@@ -58,6 +62,7 @@ class StoreInfo:
     routed_by: tuple[str, ...] = ()
     sure: bool = False
     micros: bool = False
+    partitioner: Partitioner = "murmur2"
 
 
 class ReadableStore(Protocol):

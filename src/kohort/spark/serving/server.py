@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, quote, unquote
 import msgspec
 from aiohttp import web
 
-from kohort.protocol.records.partitioner import murmur2
+from kohort.protocol.records.partitioner import partition_of
 from kohort.spark.serving.asking import GLOBAL, Asking
 from kohort.spark.serving.keys import KeyTextError
 from kohort.spark.serving.listening import listening_sockets
@@ -35,7 +35,6 @@ _MAX_LINE: Final = 64 * 1024
 _MAX_FIELDS: Final = 32
 _JSON: Final = "application/json"
 _PROMETHEUS: Final = "text/plain; version=0.0.4"
-_POSITIVE: Final = 0x7FFFFFFF
 _HELP: Final = {
     "/stores": "the stores, and what is open here",
     "/stores/{name}/{key}": "the value of a key",
@@ -185,7 +184,7 @@ class QueryServer:
 
     async def _one(self, info: StoreInfo, request: KeyRequest, every: tuple[int, ...]) -> web.Response:
         question = Question(store=info.name, partitions=every, stale=request.stale, key=request.key.stored)
-        likely = _partition(request.key.route, every)
+        likely = _partition(info, request.key.route, every)
         first = every if likely is None else (likely,)
         answer = await self._asking.anywhere(msgspec.structs.replace(question, partitions=first))
         rest = () if info.sure or answer.rows else tuple(each for each in every if each not in first)
@@ -214,7 +213,7 @@ class QueryServer:
         partitions = every
         if request.partition is not None:
             partitions = (request.partition,)
-        elif info.sure and (only := _partition(request.route, every)) is not None:
+        elif info.sure and (only := _partition(info, request.route, every)) is not None:
             partitions = (only,)
         answer = await self._asking.anywhere(
             Question(
@@ -264,9 +263,9 @@ class QueryServer:
         return None if endpoint is None else address(endpoint)
 
 
-def _partition(route: bytes | None, every: tuple[int, ...]) -> int | None:
-    """The partition that a key's route leads to, as Kafka's clients choose it."""
-    return None if route is None or every == (GLOBAL,) else (murmur2(route) & _POSITIVE) % len(every)
+def _partition(info: StoreInfo, route: bytes | None, every: tuple[int, ...]) -> int | None:
+    """The partition that a key's route leads to, as whoever wrote the records chose it."""
+    return None if route is None or every == (GLOBAL,) else partition_of(route, len(every), info.partitioner)
 
 
 def _text(part: str) -> str:

@@ -22,6 +22,8 @@ TIMESTAMP: Final = "_time"
 """BIGINT: a record's time, in ms."""
 STREAM_TIME: Final = "_stream_time"
 """BIGINT: the stream time of its task at which a row was read, its own included, in ms; null before there is any."""
+OFFSET: Final = "_offset"
+"""BIGINT: a record's offset."""
 KEY: Final = "_key"
 """STRING: the key in a store; of rows that no window takes `LATE` or `NO_WINDOW`, which no key is."""
 LATE: Final = "late"
@@ -33,7 +35,9 @@ RECORDS: Final = "_records"
 
 READING: Final = "rows"
 MERGING: Final = "priors"
-"""What stages are called in reports: those that read records, and those that bring in what the store has."""
+JOINING: Final = "join"
+"""What stages are called in reports: those that read records, those that bring in what the store has, and those that
+join a table, with a number."""
 
 _CHUNK_ROWS: Final = 65_536
 _CHUNK_BYTES: Final = 32 * 1024 * 1024
@@ -143,7 +147,9 @@ def in_windows(keys: pa.Array, counts: pa.Array, read: Read) -> pa.Array:
 
 
 def note_dead(read: Read, chunk: Chunk, rows: list[int], errors: list[str]) -> None:
-    """Remember records that couldn't be read, as they are."""
+    """Remember bad records, as they are."""
+    if not rows:
+        return
     records = chunk.records.take(pa.array(rows, pa.int64()))
     columns = [
         pa.array([chunk.topic] * len(rows), pa.string()),

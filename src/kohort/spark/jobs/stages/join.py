@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.jobs.stages.common import KEY, PARTITION, Place, settled
+from kohort.spark.jobs.stages.common import JOINING, KEY, PARTITION, Place, settled, task_number
 from kohort.spark.jobs.stages.rows import Stage
 from kohort.spark.jobs.wire_text import read_objects
+from kohort.spark.jobs.work import NO_KEY, Read
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,7 @@ class Joining:
         columns: the table's columns that are wanted, in wire types; they get `prefix` before their names.
         inner: whether rows without a match go.
         is_global: whether the store has all partitions.
+        number: which of its branch's joins it is.
     """
 
     store: str
@@ -30,42 +33,68 @@ class Joining:
     prefix: str
     inner: bool
     is_global: bool
+    number: int = 0
 
 
 def join_stage(place: Place, joining: Joining) -> Stage:
-    """A stage over rows with `_key` (STRING, the table's key) that gives them, without it, with the table's columns."""
+    """A stage over rows with `_key` (STRING, the table's key) that gives them, without it, with the table's columns.
+
+    Rows without a partition have no match in a table of partitions; those that an inner join leaves out for that are
+    counted.
+    """
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return settled(join(place, joining, batch) for batch in batches if batch.num_rows)
+        return settled(_run(place, joining, batches))
 
     return stage
 
 
-def join(place: Place, joining: Joining, batch: pa.RecordBatch) -> pa.RecordBatch:
+def _run(place: Place, joining: Joining, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    read = Read()
+    for batch in batches:
+        if batch.num_rows:
+            yield join(place, joining, batch, read)
+    if read.dropped:
+        task = place.line.work(place.lane, 0, 1)
+        place.line.report(place.lane, task.run, place.branch, task_number(), f"{JOINING} {joining.number}", read)
+
+
+def join(place: Place, joining: Joining, batch: pa.RecordBatch, read: Read) -> pa.RecordBatch:
     """`batch` with the table's columns."""
-    keys = batch.column(KEY).dictionary_encode()
-    codes = pc.fill_null(keys.indices, len(keys.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)
-    per_partition = len(keys.dictionary) + 1  # the last one stands for null, which no table has
-    if joining.is_global:
-        first = 0
-        partitions = None
-    else:
-        numbers = batch.column(PARTITION).to_numpy(zero_copy_only=False).astype(np.int64)
-        first = int(numbers.min())
-        codes = (numbers - first) * per_partition + codes
-    asked, places = np.unique(codes, return_inverse=True)
-    wanted = keys.dictionary.take(pa.array(asked % per_partition, mask=asked % per_partition == per_partition - 1))
+    keys = batch.column(KEY)
+    partitions = None
     if not joining.is_global:
-        partitions = pa.array(asked // per_partition + first, pa.int32())
-    values = _values(place, joining, partitions, wanted)
-    rows = pa.array(places.reshape(-1))
+        partitions = batch.column(PARTITION)
+        if partitions.null_count:
+            if joining.inner:
+                read.drop(NO_KEY, partitions.null_count)
+            keys = pc.if_else(partitions.is_valid(), keys, None)
+            partitions = pc.fill_null(partitions, 0)
+    values, places = _found(place, joining, keys.dictionary_encode(), partitions)
+    rows = pa.array(places)
     there = values.is_valid().take(rows)
-    found = _objects(values, joining)
-    columns = [column.take(rows) for column in found.columns]
+    columns = [column.take(rows) for column in _objects(values, joining).columns]
     names = [joining.prefix + name for name in joining.columns.names]
     kept = batch.select([name for name in batch.schema.names if name != KEY])
     joined = pa.RecordBatch.from_arrays([*kept.columns, *columns], names=[*kept.schema.names, *names])
     return joined.filter(there) if joining.inner else joined
+
+
+def _found(
+    place: Place, joining: Joining, keys: pa.DictionaryArray, partitions: pa.Array | None
+) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """The table's value for each key of each partition that occurs, and which one is each row's."""
+    codes = pc.fill_null(keys.indices, len(keys.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)
+    per_partition = len(keys.dictionary) + 1  # the last one stands for null, which no table has
+    first = 0
+    if partitions is not None and len(partitions):
+        numbers = partitions.to_numpy(zero_copy_only=False).astype(np.int64)
+        first = int(numbers.min())
+        codes = (numbers - first) * per_partition + codes
+    asked, places = np.unique(codes, return_inverse=True)
+    wanted = keys.dictionary.take(pa.array(asked % per_partition, mask=asked % per_partition == per_partition - 1))
+    where = None if partitions is None else pa.array(asked // per_partition + first, pa.int32())
+    return _values(place, joining, where, wanted), places.reshape(-1)
 
 
 def _values(place: Place, joining: Joining, partitions: pa.Array | None, keys: pa.Array) -> pa.Array:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,6 +16,7 @@ from kohort.spark.formats.derived import DerivedTime
 from kohort.spark.formats.times import TimeFormats
 from kohort.spark.jobs.batches import one_batch
 from kohort.spark.jobs.stages.common import (
+    OFFSET,
     PARTITION,
     READING,
     STREAM_TIME,
@@ -27,14 +29,18 @@ from kohort.spark.jobs.stages.common import (
     settled,
     splits_of,
 )
+from kohort.spark.jobs.stages.placing import Placing, keyed, misplaced
 from kohort.spark.jobs.stages.stream_time import StreamTimes
 from kohort.spark.jobs.wire_text import read_objects
-from kohort.spark.jobs.work import NO_KEY, UNREADABLE, Read
+from kohort.spark.jobs.work import MISPLACED, NO_KEY, NO_VALUE, UNREADABLE, Read
 
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 TOMBSTONE = "_tombstone"
 """STRING: a table's record without a value has its key here; all others null."""
+
+_TOLD: Final = {"fail": slice(1), "dead": slice(None), "drop": slice(0)}
+"""Which of a chunk's bad records are told of, by `on_error`."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +52,18 @@ class RowsReading:
         format: as of a source, or "wire" for repartitioned rows.
         event_time: the column whose largest values are reported; None for the record's timestamp.
         on_error: whether unreadable records end the job, are counted, or are reported with their content.
-        timestamps: whether `_time` is wanted.
+        own: which columns of Kohort's own are wanted: `_partition`, `_time`, `_stream_time` (which takes `whole`) and
+            `_offset`, in this order. Of a table only the first two.
         table: whether records without a value are rows too, with their keys in `_tombstone`.
         key: a table's columns that its records' keys hold as JSON: of records without a value they come from there.
             () if the key is the text of one column.
         times: how JSON has times; None for ISO 8601 in UTC.
         derived: the columns of `schema` that aren't in the values.
         whole: whether all of a partition is read in one split.
-        stream_times: whether `_stream_time` is wanted, which takes `whole`.
+        placing: where the records belong, if anything goes by that: misplaced ones are bad, and rows of records that
+            don't say where they belong have no `_partition`.
+        tombstones: whether a stream's records without a value are rows of nulls. A table's delete.
+        keyless: whether a table takes records without a key.
     """
 
     servers: ClientConfig
@@ -62,13 +72,15 @@ class RowsReading:
     avro_schema: str | None
     event_time: str | None
     on_error: Literal["fail", "drop", "dead"]
-    timestamps: bool
+    own: tuple[str, ...]
     table: bool
     whole: bool = False
     key: tuple[str, ...] = ()
     times: TimeFormats | None = None
     derived: tuple[DerivedTime, ...] = ()
-    stream_times: bool = False
+    placing: Placing | None = None
+    tombstones: bool = True
+    keyless: bool = True
 
 
 def rows_stage(place: Place, reading: RowsReading) -> Stage:
@@ -84,7 +96,7 @@ def _read(place: Place, split: int, reading: RowsReading) -> Iterator[pa.RecordB
     task = place.line.work(place.lane, split, place.splits, whole=reading.whole)
     read, clock = Read(), StreamTimes(task.stream_times)
     for chunk in read_chunks(task, reading.servers, read):
-        batch = _decode(chunk, reading, read, clock)
+        batch = _decode(chunk, reading, read, clock, task.partitions)
         if batch.num_rows:
             yield batch
         if read.dead.num_rows and reading.on_error == "fail":
@@ -92,36 +104,66 @@ def _read(place: Place, split: int, reading: RowsReading) -> Iterator[pa.RecordB
     place.line.report(place.lane, task.run, place.branch, split, READING, read)
 
 
-def _decode(chunk: Chunk, reading: RowsReading, read: Read, clock: StreamTimes) -> pa.RecordBatch:
-    values = chunk.records.column("value")
+def _decode(chunk: Chunk, reading: RowsReading, read: Read, clock: StreamTimes, partitions: int) -> pa.RecordBatch:
     gone = None
+    if reading.table and not reading.keyless:
+        chunk = _only_with(chunk, "key", NO_KEY, read)
+    values = chunk.records.column("value")
     if reading.table and values.null_count:
         empty = values.is_null()
-        gone = _only(chunk, empty)
-        keyed = gone.records.column("key").is_valid()
-        read.drop(NO_KEY, len(keyed) - keyed.true_count)
-        gone = _only(gone, keyed)
+        gone = _only_with(_only(chunk, empty), "key", NO_KEY, read)
         chunk = _only(chunk, pc.invert(empty))
-        values = chunk.records.column("value")
-    columns, kept = _columns(chunk, values, reading, read)
-    partitions, times = kept.partitions, kept.times
+    elif not reading.tombstones:
+        chunk = _only_with(chunk, "value", NO_VALUE, read)
+    columns, kept = _columns(chunk, chunk.records.column("value"), reading, read)
+    columns, kept, known = _placed(columns, kept, reading, read, partitions)
+    times = kept.times
     moments = times if reading.event_time is None else _millis(columns[reading.event_time])
-    note_times(read, partitions, moments)
-    columns[PARTITION] = partitions
-    if reading.timestamps:
+    note_times(read, kept.partitions, moments)
+    if PARTITION in reading.own:
+        placed = known is None or reading.table
+        columns[PARTITION] = kept.partitions if placed else pc.if_else(known, kept.partitions, None)
+    if TIMESTAMP in reading.own:
         columns[TIMESTAMP] = times
-    if reading.stream_times:
-        columns[STREAM_TIME] = clock.advance(partitions, moments)
+    if STREAM_TIME in reading.own:
+        columns[STREAM_TIME] = clock.advance(kept.partitions, moments)
+    if OFFSET in reading.own:
+        columns[OFFSET] = kept.records.column("offset")
     if reading.table:
-        columns[TOMBSTONE] = pa.nulls(len(partitions), pa.string())
+        columns[TOMBSTONE] = pa.nulls(len(times), pa.string())
     batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
     if gone is None:
         return batch
-    gone, tombstones = _tombstones(gone, reading, read)
+    gone, tombstones = _tombstones(gone, reading, read, partitions)
     offsets = pa.concat_arrays([kept.records.column("offset"), gone.records.column("offset")])
     both = pa.table(pa.Table.from_batches([batch, tombstones.cast(batch.schema)]))
     order = pc.sort_indices(pa.table({"offset": offsets}), sort_keys=[("offset", "ascending")])
     return one_batch(both.take(order))
+
+
+def _placed(
+    columns: dict[str, pa.Array], chunk: Chunk, reading: RowsReading, read: Read, partitions: int
+) -> tuple[dict[str, pa.Array], Chunk, pa.Array | None]:
+    """The columns and records without misplaced ones, and which of them have a place; None if nothing goes by that."""
+    placing = reading.placing
+    if placing is None:
+        return columns, chunk, None
+    known = keyed(chunk, placing.partitioner)
+    if not reading.table:  # a record that is kept without a value has no columns that belong anywhere
+        known = pc.and_(known, chunk.records.column("value").is_valid())
+    if not partitions:
+        return columns, chunk, known
+    told = _TOLD[reading.on_error]
+    rows, errors = misplaced(placing, columns, chunk, known, partitions, told)
+    if len(rows):
+        read.drop(MISPLACED, len(rows))
+        note_dead(read, chunk, rows[told].tolist(), errors)
+        mask = np.ones(len(known), np.bool_)
+        mask[rows] = False
+        good = pa.array(mask)
+        columns = {name: column.filter(good) for name, column in columns.items()}
+        chunk, known = _only(chunk, good), known.filter(good)
+    return columns, chunk, known
 
 
 def _columns(chunk: Chunk, values: pa.Array, reading: RowsReading, read: Read) -> tuple[dict[str, pa.Array], Chunk]:
@@ -132,11 +174,9 @@ def _columns(chunk: Chunk, values: pa.Array, reading: RowsReading, read: Read) -
     schema = _without(reading.schema, tuple(each.name for each in reading.derived))
     decoded = _decoder(reading.format, schema, reading.avro_schema, reading.times).decode(values)
     if decoded.errors:
-        rows = [row for row, _ in decoded.errors]
-        read.drop(UNREADABLE, len(rows))
-        if reading.on_error != "drop":
-            some = slice(0, 1 if reading.on_error == "fail" else None)
-            note_dead(read, chunk, rows[some], [text for _, text in decoded.errors][some])
+        told = _TOLD[reading.on_error]
+        read.drop(UNREADABLE, len(decoded.errors))
+        note_dead(read, chunk, [row for row, _ in decoded.errors][told], [text for _, text in decoded.errors][told])
     if decoded.good is not None:
         chunk = Chunk(chunk.topic, chunk.records.take(decoded.good), chunk.partitions.take(decoded.good))
     batch = decoded.columns
@@ -148,8 +188,9 @@ def _columns(chunk: Chunk, values: pa.Array, reading: RowsReading, read: Read) -
     return {name: columns[name] for name in _arrow_schema(reading.schema).names}, chunk
 
 
-def _tombstones(gone: Chunk, reading: RowsReading, read: Read) -> tuple[Chunk, pa.RecordBatch]:
-    """Rows that delete, and their records: without those whose keys aren't a table's."""
+def _tombstones(gone: Chunk, reading: RowsReading, read: Read, partitions: int) -> tuple[Chunk, pa.RecordBatch]:
+    """Rows that delete, and their records: without those whose keys aren't a table's, or lie elsewhere."""
+    schema = _arrow_schema(reading.schema)
     known: dict[str, pa.Array] = {}
     if reading.key:
         # Whoever wrote the key may have put blanks into the JSON, or the columns into another order.
@@ -158,17 +199,30 @@ def _tombstones(gone: Chunk, reading: RowsReading, read: Read) -> tuple[Chunk, p
         read.drop(UNREADABLE, len(decoded.errors))
         if decoded.good is not None:
             gone = Chunk(gone.topic, gone.records.take(decoded.good), gone.partitions.take(decoded.good))
-        known = dict(zip(decoded.columns.schema.names, decoded.columns.columns, strict=True))
+        known = {name: decoded.columns.column(name).cast(schema.field(name).type) for name in reading.key}
+    elif reading.placing is not None:
+        known = {reading.placing.key[0]: _key_text(gone)}
+    known, gone, _ = _placed(known, gone, reading, read, partitions)
     count = len(gone.partitions)
     columns = {
-        field.name: known[field.name].cast(field.type) if field.name in known else pa.nulls(count, field.type)
-        for field in _arrow_schema(reading.schema)
+        field.name: known[field.name] if reading.key and field.name in known else pa.nulls(count, field.type)
+        for field in schema
     }
-    columns[PARTITION] = gone.partitions
-    if reading.timestamps:
-        columns[TIMESTAMP] = gone.times
-    columns[TOMBSTONE] = gone.records.column("key").cast(pa.string(), safe=False)
+    own = {PARTITION: gone.partitions, TIMESTAMP: gone.times}
+    columns |= {name: own[name] for name in reading.own}
+    columns[TOMBSTONE] = _key_text(gone)
     return gone, pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _key_text(chunk: Chunk) -> pa.Array:
+    return chunk.records.column("key").cast(pa.string(), safe=False)
+
+
+def _only_with(chunk: Chunk, column: str, reason: str, read: Read) -> Chunk:
+    """The records that have a key, or a value; the others are counted."""
+    there = chunk.records.column(column)
+    read.drop(reason, there.null_count)
+    return _only(chunk, there.is_valid()) if there.null_count else chunk
 
 
 def _only(chunk: Chunk, mask: pa.Array) -> Chunk:

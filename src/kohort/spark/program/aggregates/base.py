@@ -41,6 +41,11 @@ class Aggregation(ABC):
         """About how much of the JVM's heap a group takes while it is aggregated, where Spark keeps it as an object."""
         return 256
 
+    @property
+    def by_arrival(self) -> bool:
+        """Whether `partial` goes by the rows' column `_offset`."""
+        return False
+
     @abstractmethod
     def partial(self, name: str) -> Named:
         """The state columns, as aggregate expressions over rows."""

@@ -1,4 +1,4 @@
-"""What came first and last by event time, and lists of values in that order."""
+"""What came first and last by event time and offset, and lists of values in that order."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DateType, IntegralType, TimestampNTZType, TimestampType
 
 from kohort.spark.program.aggregates.base import Aggregation, Named, column, label, state, type_of
+from kohort.spark.program.compiled import OFFSET
 from kohort.spark.program.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -21,8 +22,9 @@ _A = TypeVar("_A", "_End", "_Collect")
 
 @dataclass(frozen=True)
 class _End(Aggregation):
-    """The value at the least or greatest time. Of several at the same time it is the least or greatest one, so that it
-    doesn't depend on the order of the rows.
+    """The value at the least or greatest time; of several at the same time that of the least or greatest offset, and
+    of several at that (of other partitions, or rows of one record) the least or greatest value. So it doesn't depend on
+    the order of the rows.
     """
 
     of: str | Column
@@ -31,30 +33,34 @@ class _End(Aggregation):
     ignore_nulls: bool
     moment: Column | None = None
 
+    @property
+    def by_arrival(self) -> bool:
+        return True
+
     def bound(self, rows: DataFrame, event_time: str | None) -> _End:
         return _timed(self, "last" if self.latest else "first", rows, event_time)
 
     def partial(self, name: str) -> Named:
         of, at = column(self.of), _moment(self.moment)
         wanted = at.isNotNull() & of.isNotNull() if self.ignore_nulls else at.isNotNull()
-        return self._best(name, wanted, at, of)
+        return self._best(name, wanted, at, F.col(OFFSET), of)
 
     def merge(self, name: str) -> Named:
         at = state(name, "at")
-        return self._best(name, at.isNotNull(), at, state(name, "value"))
+        return self._best(name, at.isNotNull(), at, state(name, "offset"), state(name, "value"))
 
     def finish(self, name: str) -> Column:
         return state(name, "value")
 
-    def _best(self, name: str, wanted: Column, at: Column, value: Column) -> Named:
-        pairs = F.when(wanted, F.struct(at.alias("at"), value.alias("value")))
-        best = F.max(pairs) if self.latest else F.min(pairs)
-        return [(f"{name}.at", best["at"]), (f"{name}.value", best["value"])]
+    def _best(self, name: str, wanted: Column, at: Column, offset: Column, value: Column) -> Named:
+        entries = F.when(wanted, _entry(at, offset, value))
+        best = F.max(entries) if self.latest else F.min(entries)
+        return [(f"{name}.{part}", best[part]) for part in ("at", "offset", "value")]
 
 
 @dataclass(frozen=True)
 class _Collect(Aggregation):
-    """An array of (time, value), in order, of bounded length."""
+    """An array of (time, offset, value), in order, of bounded length."""
 
     of: str | Column
     limit: int
@@ -64,29 +70,35 @@ class _Collect(Aggregation):
 
     @property
     def heap_bytes(self) -> int:
-        return 256 + 64 * self.limit
+        return 256 + 72 * self.limit
+
+    @property
+    def by_arrival(self) -> bool:
+        return True
 
     def bound(self, rows: DataFrame, event_time: str | None) -> _Collect:
         return _timed(self, "collect", rows, event_time)
 
     def partial(self, name: str) -> Named:
         of, at = column(self.of), _moment(self.moment)
-        pair = F.when(at.isNotNull() & of.isNotNull(), F.struct(at.alias("at"), of.alias("value")))
-        return [(name, self._bounded(F.collect_list(pair)))]
+        entry = F.when(at.isNotNull() & of.isNotNull(), _entry(at, F.col(OFFSET), of))
+        return [(name, self._bounded(F.collect_list(entry)))]
 
     def merge(self, name: str) -> Named:
         return [(name, self._bounded(F.flatten(F.collect_list(state(name)))))]
 
     def finish(self, name: str) -> Column:
-        values = F.transform(state(name), lambda pair: pair["value"])
+        values = F.transform(state(name), lambda entry: entry["value"])
         return F.reverse(values) if self.latest else values
 
-    def _bounded(self, pairs: Column) -> Column:
-        return F.slice(F.sort_array(pairs, asc=not self.latest), 1, self.limit)
+    def _bounded(self, entries: Column) -> Column:
+        return F.slice(F.sort_array(entries, asc=not self.latest), 1, self.limit)
 
 
 def first(of: str | Column, *, by: str | Column | None = None, ignore_nulls: bool = False) -> Aggregation:
-    """The value of the row with the least event time.
+    """The value of the row with the least event time; of several, of the one that came first.
+
+    "First" is within a partition. Of rows of several partitions at the same time it is that of the least offset.
 
     Args:
         of: what is wanted of the row.
@@ -98,14 +110,14 @@ def first(of: str | Column, *, by: str | Column | None = None, ignore_nulls: boo
 
 
 def last(of: str | Column, *, by: str | Column | None = None, ignore_nulls: bool = False) -> Aggregation:
-    """The value of the row with the greatest event time; otherwise as `first`."""
+    """The value of the row with the greatest event time, the last one of several; otherwise as `first`."""
     return _End(of, by, latest=True, ignore_nulls=ignore_nulls)
 
 
 def collect(
     of: str | Column, limit: int, *, by: str | Column | None = None, keep: Literal["first", "last"] = "first"
 ) -> Aggregation:
-    """The values that aren't null, in the order of event time: an ARRAY.
+    """The values that aren't null, in the order of event time, then as `first` and `last` go: an ARRAY.
 
     Args:
         of: what is wanted of each row.
@@ -142,6 +154,10 @@ def _timed(aggregation: _A, what: str, rows: DataFrame, event_time: str | None) 
             f"it must be a TIMESTAMP, a DATE or a whole number"
         )
     return replace(aggregation, moment=moment)
+
+
+def _entry(at: Column, offset: Column, value: Column) -> Column:
+    return F.struct(at.alias("at"), offset.alias("offset"), value.alias("value"))
 
 
 def _moment(moment: Column | None) -> Column:

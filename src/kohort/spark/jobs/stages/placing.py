@@ -1,0 +1,95 @@
+"""Whether records lie where their keys belong: in the partition that the key's columns lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kohort.protocol.records.partitioner import Partitioner, partitions_of
+from kohort.spark.jobs.key_texts import key_texts
+from kohort.spark.jobs.stages.common import Chunk
+
+_SHOWN: Final = 100
+"""Characters of a key in a message."""
+
+
+@dataclass(frozen=True)
+class Placing:
+    """Where a topic's records belong.
+
+    Attributes:
+        key: the columns by whose text (`Route.TEXT`) they are partitioned.
+        partitioner: how.
+        table: whether they are a joined table's.
+        plain_decimals: see `key_texts`.
+    """
+
+    key: tuple[str, ...]
+    partitioner: Partitioner
+    table: bool
+    plain_decimals: bool
+
+
+def keyed(chunk: Chunk, partitioner: Partitioner) -> pa.Array:
+    """Which records have a key that says where they belong. librdkafka deals those with an empty one, too."""
+    keys = chunk.records.column("key")
+    if partitioner == "murmur2":
+        return keys.is_valid()
+    return pc.fill_null(pc.greater(pc.binary_length(keys), 0), False)
+
+
+def misplaced(
+    placing: Placing, columns: Mapping[str, pa.Array], chunk: Chunk, known: pa.Array, partitions: int, told: slice
+) -> tuple[npt.NDArray[np.int64], list[str]]:
+    """The rows that lie elsewhere than they belong, and what is wrong with those of them that are `told`.
+
+    Args:
+        placing: where they belong.
+        columns: of the records, by name; those of the key are among them.
+        chunk: the records.
+        known: which of them have a place (`keyed`); the others may be anywhere.
+        partitions: how many the topic has.
+        told: a slice of the misplaced rows.
+    """
+    texts = key_texts(placing.key, [columns[name] for name in placing.key], plain_decimals=placing.plain_decimals)
+    if not placing.table:
+        texts = pc.fill_null(texts, "")  # such rows are a group like others; a table doesn't take them
+    keys = pc.if_else(known, texts, None)
+    found = chunk.partitions.to_numpy(zero_copy_only=False)
+    places = partitions_of(keys, partitions, placing.partitioner)
+    rows = np.flatnonzero((places != found) & (places >= 0))
+    if not len(rows[told]):
+        return rows, []
+    other: Partitioner = "crc32" if placing.partitioner == "murmur2" else "murmur2"
+    others = partitions_of(keys, partitions, other)
+    remedy = _remedy(placing, other if ((others == found) | (others < 0)).all() else None)
+    shown = texts.take(pa.array(rows[told])).to_pylist()
+    return rows, [
+        f"its key, {_shown(placing.key, text)}, belongs into partition {places[row]} of {partitions} by "
+        f"{placing.partitioner}, but the record lies in {found[row]}, so several tasks would have that key. {remedy}"
+        for row, text in zip(rows[told], shown, strict=True)
+    ]
+
+
+def _shown(key: tuple[str, ...], text: str) -> str:
+    short = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return f"{key[0]} = {short!r}" if len(key) == 1 else short
+
+
+def _remedy(placing: Placing, other: Partitioner | None) -> str:
+    names = ", ".join(f'"{name}"' for name in placing.key)
+    if placing.table:
+        what = "Write the topic with keys of these columns, or make the table an app.global_table"
+    else:
+        what = f"Say .repartition({names}) before group_by or join, which goes by the columns"
+    if other is None:
+        return what
+    writer = "librdkafka's default" if other == "crc32" else "as Kafka's Java client"
+    made = "table" if placing.table else "stream"
+    return f'{what}; or partitioner="{other}" where the {made} is made, which fits here ({writer})'
