@@ -21,7 +21,7 @@ from kohort.spark.running.duties import Kept, duties_of
 from kohort.spark.running.rows import outgoing
 from kohort.testing.broker import Broker
 
-from ..spark.jobs.windowed import GRACE, MINUTE, SIZE, SLIDE, counted, walk
+from ..spark.jobs.windowed import GRACE, MINUTE, SIZE, SLIDE, START, counted, walk
 from .applications import create_topics, producer, read, run_in_steps
 from .test_jobs import PARTITIONS, Stage, moved_to
 
@@ -169,6 +169,21 @@ def test_results_are_the_same_in_any_epochs(stage: Stage, way: str, slide: int, 
         told = dict(published)
         assert len(told) == len(published) > 10
         assert all(counts[pair] == n for pair, n in told.items())
+
+
+@pytest.mark.parametrize("way", ["as partials", "as rows"])
+def test_partitions_of_a_backlog_go_side_by_side(stage: Stage, way: str) -> None:
+    """Of rows that are in time where they are read, none is late where they meet, though one partition comes first."""
+    source = stage.topic()
+    times = [START + number * SIZE for number in range(12)]
+    for partition in range(PARTITIONS):
+        rows = [{"sensor": f"s{partition}", "room": "r", "at": window_text(time)} for time in times]
+        stage.send(source, [(partition, row["sensor"].encode(), row) for row in rows])
+    steps = [[len(times)] * PARTITIONS]
+    shown, published, late = _outcome(stage, source, way, SIZE, "close", steps, random.Random(way))
+    assert late == 0
+    assert shown == {("r", time): PARTITIONS for time in times}
+    assert [n for _, n in published] == [PARTITIONS] * 10  # the last two are open
 
 
 _Shown = dict[tuple[str, int], int]

@@ -26,7 +26,7 @@ def test_rows_go_as_if_partitions_had_been_read_side_by_side() -> None:
     """By stream time; those of a partition keep their order, though one has an earlier time than the one before."""
     rows = [("a", 7), ("b", 2), ("c", 9), ("d", 1), ("e", 8), ("f", 3)]
     partition: list[int | None] = [1, 1, 1, 0, 0, 0]
-    made = _made(*rows, **{STREAM_TIME: [7, 7, 9, None, 8, 8], PARTITION: partition})
+    made = _made(*rows, **{STREAM_TIME: [7, 7, 9, None, 8, 8]})
     assert _names(in_order(made)) == "dabefc"
     # Without their stream time they go by that of the rows which are left.
     assert _names(in_order(_made(*rows, **{PARTITION: partition}))) == "dabefc"

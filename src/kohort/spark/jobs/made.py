@@ -14,7 +14,7 @@ from kohort.spark.jobs.work import NO_WINDOW, ROWS_SCHEMA, Read
 from kohort.spark.program.compiled import Terminal, ToPartials
 
 _NONE: Final = np.iinfo(np.int64).min
-"""Stands for no partition and no stream time: what has none comes first."""
+"""Stands for no stream time: what has none comes first."""
 
 
 def taken(rows: pa.Table, end: Terminal, read: Read) -> pa.Table:
@@ -33,17 +33,15 @@ def in_order(rows: pa.Table) -> pa.Table:
     """The rows as `ROWS_SCHEMA`; if `_stream_time` or `_partition` is there, in the order in which they are to be sent.
 
     Whoever reads them has a stream time of its own, and tells by their order which are late. So they go by the stream
-    time at which their task read them, then by their task, otherwise as they are: the rows of one task keep their
-    order, and those of several go as if they had been read side by side.
+    time at which their task read them, otherwise as they are: the rows of one task, whose stream time doesn't go back,
+    keep their order, and those of several go as if they had been read side by side.
     """
-    names = rows.column_names
-    if STREAM_TIME not in names and PARTITION not in names:
-        return rows.cast(ROWS_SCHEMA)
-    if STREAM_TIME not in names:  # a transform has lost it: then it goes by the rows that are left
+    if STREAM_TIME in rows.column_names:
+        now = rows[STREAM_TIME].combine_chunks()
+    elif PARTITION in rows.column_names:  # a transform has lost it: then it goes by the rows that are left
         partitions = rows[PARTITION].fill_null(-1).combine_chunks()
-        rows = rows.append_column(STREAM_TIME, StreamTimes({}).advance(partitions, rows["timestamp"].combine_chunks()))
-    by = [
-        rows[name].cast(pa.int64()).fill_null(_NONE) for name in (PARTITION, STREAM_TIME) if name in rows.column_names
-    ]
-    order = np.lexsort([each.to_numpy() for each in by])  # the last one first; it keeps the order of equals
+        now = StreamTimes({}).advance(partitions, rows["timestamp"].combine_chunks())
+    else:
+        return rows.cast(ROWS_SCHEMA)
+    order = np.argsort(now.fill_null(_NONE).to_numpy(), kind="stable")
     return rows.take(pa.array(order)).select(ROWS_SCHEMA.names).cast(ROWS_SCHEMA)

@@ -46,7 +46,7 @@ def to_rows(rows: DataFrame, end: ToRows) -> DataFrame:
     fields = [to_wire(column(field.name), field.dataType).alias(field.name) for field in end.schema.fields]
     value = F.to_json(F.struct(*fields), JSON_OPTIONS)
     time = row_time(rows, end.event_time)
-    order = [column(name) for name in (PARTITION, STREAM_TIME) if end.timed and name in rows.columns]
+    order = [column(name) for name in (STREAM_TIME, PARTITION) if end.timed and name in rows.columns][:1]
     return _records(rows, key, value, F.lit(None), F.lit(None), time, *order)
 
 
