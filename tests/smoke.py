@@ -37,11 +37,13 @@ class Smoke:
         prints: a pattern that its output has.
         options: variables of make.
         needs: programs that it says it misses.
+        codes: exit codes that are good.
     """
 
     prints: str
     options: tuple[str, ...] = ()
     needs: tuple[Tool, ...] = ()
+    codes: tuple[int, ...] = (0,)
 
 
 SMOKES: Final = {
@@ -51,6 +53,8 @@ SMOKES: Final = {
     "format": Smoke(""),
     "simulate": Smoke("streams: .* in", ("SEEDS=2", "LARGE=small")),
     "availability": Smoke("scale out"),
+    # Its table says more than a machine with other work can keep: that a task doesn't move without a warm-up.
+    "scale": Smoke("stream and batch are equal", codes=(0, 2)),
     "bench-wire": Smoke("Compression", ("BENCH=--quick",)),
     "bench-startup": Smoke("kohort --version", ("BENCH=--quick",)),
     "bench-broker": Smoke("ready", ("BENCH=--quick",), (KCAT, MAVEN)),
@@ -69,7 +73,6 @@ ELSEWHERE: Final = {
     "types": "CI runs it",
     "chaos": "CI runs a few of its rounds",
     "cluster": "CI runs it",
-    "scale": "CI runs it",
     "bench": "all the bench-…",
     "smoke": "this is it",
     "clean": "would remove what the others need",
@@ -107,7 +110,7 @@ def judge(smoke: Smoke, code: int, said: str) -> str:
         return "" if all(sentence in said for sentence in missing) else "it doesn't say what is missing"
     if code == -1:
         return f"it took longer than {LIMIT} s"
-    if code:
+    if code not in smoke.codes:
         return f"exit code {code}"
     return "" if re.search(smoke.prints, said) else f"no '{smoke.prints}' in its output"
 
