@@ -62,7 +62,8 @@ class Result(NamedTuple):
     Attributes:
         groups: by airport and the hour's beginning (ms since 1970).
         late: how many flights came too late for their hour.
-        keyless, empty: how many records had no key, or no value.
+        keyless: how many flights that weren't cancelled had no key.
+        empty: how many records had no value.
     """
 
     groups: dict[tuple[str, int], dict[str, Any]]
@@ -98,12 +99,11 @@ def batch_result(delivered: Iterable[Delivered]) -> Result:
         if flight is None:
             empty += 1
             continue
-        newest[partition] = max(newest.get(partition, 0), flight.departed)
-        if flight.dep_delay is None:
-            continue
         if key is None:
-            keyless += 1
-        elif flight.carrier in AIRLINES:
+            keyless += flight.dep_delay is not None
+            continue
+        newest[partition] = max(newest.get(partition, 0), flight.departed)
+        if flight.dep_delay is not None and flight.carrier in AIRLINES:
             hour = flight.departed - flight.departed % HOUR_MS
             if hour + HOUR_MS + GRACE_MS <= newest[partition]:
                 late += 1

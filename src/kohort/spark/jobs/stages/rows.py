@@ -119,6 +119,8 @@ def _decode(chunk: Chunk, reading: RowsReading, read: Read, clock: StreamTimes, 
     columns, kept, known = _placed(columns, kept, reading, read, partitions)
     times = kept.times
     moments = times if reading.event_time is None else _millis(columns[reading.event_time])
+    if known is not None:  # what lies in a partition by chance doesn't say how far that one is
+        moments = pc.if_else(known, moments, None)
     note_times(read, kept.partitions, moments)
     if PARTITION in reading.own:
         placed = known is None or reading.table
