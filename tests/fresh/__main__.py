@@ -128,21 +128,25 @@ def table(findings: list[Finding]) -> Table:
     return shown
 
 
-def hindrance() -> str | None:
-    """Why no root can be made here, in a sentence."""
+def able_machine() -> Machine:
+    """This machine, on which roots can be made.
+
+    Raises:
+        MirrorError, RootError: they can't; says why in a sentence.
+    """
     if os.geteuid() != 0:
-        return (
+        raise RootError(
             "make test-fresh needs root, to make roots with debootstrap and to enter them: run 'sudo make test-fresh'."
         )
     install([DEBOOTSTRAP])
     if not DEBOOTSTRAP.is_there():
-        return f"{DEBOOTSTRAP.missing}."
+        raise RootError(f"{DEBOOTSTRAP.missing}.")
     if not can_mount():
-        return "make test-fresh mounts /proc, /dev and /sys in its roots, and this machine's root may not mount."
+        raise RootError("make test-fresh mounts /proc, /dev and /sys in its roots, which this machine's root may not.")
     WORK.mkdir(parents=True, exist_ok=True)
     if not enough_space(WORK, GIGABYTES):
-        return f"make test-fresh needs {GIGABYTES} GB of disk space at {WORK}."
-    return None
+        raise RootError(f"make test-fresh needs {GIGABYTES} GB of disk space at {WORK}.")
+    return this_machine()
 
 
 def can_mount() -> bool:
@@ -163,20 +167,19 @@ def main() -> int:
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl+C: nothing is left behind
     console = Console(width=None if Console().is_terminal else 140)
-    if hindered := hindrance():
-        console.print(hindered, soft_wrap=True)
+    try:
+        machine = able_machine()
+    except (MirrorError, RootError) as error:
+        console.print(str(error), soft_wrap=True)
         return 0 if options.where_possible else 1
     findings: list[Finding] = []
     try:
-        machine = this_machine()
-        if not machine.keyring.exists():
-            raise RootError(f"{machine.keyring} is missing: run 'apt-get install debian-archive-keyring' as root")
         for system in options.systems:
             for run in options.runs:
                 finding = carry_out(names[system], run, options.tests, machine, options.keep, console.print)
                 findings.append(finding)
                 console.print(f"  {' '.join(filter(None, finding.row()[4:]))}")
-    except (MirrorError, RootError, subprocess.CalledProcessError) as error:
+    except (RootError, subprocess.CalledProcessError) as error:
         console.print(str(error), soft_wrap=True)
         return 1
     except KeyboardInterrupt:

@@ -28,7 +28,7 @@ APT_LEFT: Final = ("Acquire::IndexTargets", "Acquire::Changelogs", "Acquire::cdr
 
 
 class MirrorError(Exception):
-    """The machine has no package source of Debian's."""
+    """The machine has no package source of Debian's, or not what its files are signed with."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,14 @@ def this_machine() -> Machine:
     """What apt, pip and the environment say.
 
     Raises:
-        MirrorError: no source of apt's is Debian's.
+        MirrorError: no source of apt's is Debian's, or its keyring is missing.
     """
-    told = printed("apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)", "Created-By: Packages")
-    sites = {release: site for site, release in (line.split() for line in told.splitlines())}
+    printed("apt-get", "update", "-qq")  # apt doesn't know whose a source is before it has read it
+    sites = sites_of(printed("apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(ORIGIN)"))
     mirror = mirror_of(sites)
+    keyring = keyring_of(mirror, source_files())
+    if not keyring.exists():
+        raise MirrorError(f"{keyring} is missing: run 'apt-get install debian-archive-keyring' as root")
     pip = pip_settings(printed(sys.executable, "-m", "pip", "config", "list"))
     environment = {name: value for name, value in os.environ.items() if TAKEN.fullmatch(name) and name not in LEFT}
     said = [*environment.values(), *(value for section in pip.values() for value in section.values())]
@@ -104,7 +107,7 @@ def this_machine() -> Machine:
         mirror=mirror,
         updates=any(f"{release}-updates" in sites for release in RELEASES),
         security=next((sites[f"{release}-security"] for release in RELEASES if f"{release}-security" in sites), None),
-        keyring=keyring_of(mirror, source_files()),
+        keyring=keyring,
         apt=apt_settings(printed("apt-config", "dump", "Acquire")),
         pip=as_ini(pip),
         environment=environment,
@@ -120,8 +123,18 @@ def printed(*command: str) -> str:
         return ""
 
 
+def sites_of(told: str) -> dict[str, str]:
+    """Debian's own among sources, by release: others name their releases "stable" and "bookworm", too.
+
+    Args:
+        told: a line an index: its site, its release, and whose it is.
+    """
+    lines = (line.split(maxsplit=2) for line in told.splitlines())
+    return {release: site for site, release, origin in lines if origin == "Debian"}
+
+
 def mirror_of(sites: Mapping[str, str]) -> str:
-    """The site of Debian's releases, out of those that apt knows."""
+    """The site of Debian's releases."""
     for release in RELEASES:
         if release in sites:
             return sites[release]

@@ -26,6 +26,7 @@ from tests.fresh.machine import (
     mirror_of,
     paths,
     pip_settings,
+    sites_of,
 )
 from tests.fresh.roots import RELEASES
 from tests.interop.waiting import eventually
@@ -51,6 +52,11 @@ def test_the_mirror_is_that_of_a_release() -> None:
     assert mirror_of({"nodistro": "a", "bookworm-security": "b", "bookworm": "c"}) == "c"
     with pytest.raises(MirrorError, match="apt knows no mirror of Debian"):
         mirror_of({"noble": "a"})
+
+
+def test_who_else_has_a_release_of_that_name_is_no_mirror() -> None:
+    told = "a bookworm Debian\nb stable Google LLC\nc bookworm Docker\nd bookworm-updates Debian\n"
+    assert sites_of(told) == {"bookworm": "a", "bookworm-updates": "d"}
 
 
 def machine(**changed: object) -> Machine:
@@ -91,18 +97,37 @@ def test_the_pythons_that_are_named_are_those_that_are_tested() -> None:
     assert named == [release.python for release in RELEASES]
 
 
-def test_without_root_a_sentence_says_so(tmp_path: Path) -> None:
+def test_without_root_a_sentence_says_so() -> None:
     script = """
         import os, sys
         os.geteuid = lambda: 1000
         from tests.fresh.__main__ import main
         sys.exit(main())
     """
+    hindered(script, "make test-fresh needs root")
+
+
+def test_without_a_mirror_of_debian_a_sentence_says_so() -> None:
+    """As on Ubuntu, which has debootstrap, too."""
+    script = """
+        import os, sys
+        from tests.fresh import __main__ as fresh, machine
+        from tests.tools import Tool
+        os.geteuid, fresh.install, fresh.can_mount = lambda: 0, lambda tools: None, lambda: True
+        fresh.enough_space, fresh.DEBOOTSTRAP = lambda *_: True, Tool("debootstrap", "", (), lambda: True)
+        machine.printed = lambda *command: ""
+        sys.exit(fresh.main())
+    """
+    hindered(script, "apt knows no mirror of Debian")
+
+
+def hindered(script: str, why: str) -> None:
+    """Told in a line, which is a failure unless it needn't be possible."""
     for options, code in (([], 1), (["--where-possible"], 0)):
         command = [sys.executable, "-c", textwrap.dedent(script), *options]
         done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
         assert (done.returncode, done.stderr) == (code, "")
-        assert done.stdout.startswith("make test-fresh needs root") and done.stdout.count("\n") == 1
+        assert done.stdout.startswith(why) and done.stdout.count("\n") == 1
 
 
 def test_the_table_of_what_was_left_out_is_found_in_a_log() -> None:
