@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -27,6 +28,8 @@ from tests.tools import JAVA, KCAT, MAVEN, Tool
 ROOT: Final = Path(__file__).parents[1]
 LIMIT: Final = 600
 """Seconds that a target may take."""
+PATIENCE: Final = 60
+"""Seconds to clean up in, after that."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,10 @@ def run(target: str, output: IO[bytes]) -> int:
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGTERM)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(PATIENCE)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 

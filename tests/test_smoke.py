@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks import wire
 from kohort.protocol.message import Message
+from tests import smoke
 from tests.smoke import ELSEWHERE, SMOKES, Smoke, judge, targets
 from tests.tools import KCAT, MAVEN, Tool
 
@@ -66,6 +67,19 @@ def test_a_target_that_misses_a_program_says_so(monkeypatch: pytest.MonkeyPatch)
     assert judge(smoke, 1, "sorry") == "it doesn't say what is missing"
     monkeypatch.setenv("CI", "1")
     assert judge(smoke, 1, NONE.missing) == "exit code 1"
+
+
+@pytest.mark.timeout(20)
+def test_a_target_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what it started: its output would never be."""
+    (tmp_path / "Makefile").write_text("deaf:\n\t@trap '' TERM; echo here; while :; do sleep 0.1; done\n")
+    for name, value in {"ROOT": tmp_path, "LIMIT": 1, "PATIENCE": 1, "SMOKES": {"deaf": Smoke("")}}.items():
+        monkeypatch.setattr(smoke, name, value)
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as said:
+        with os.fdopen(writing, "wb") as output:
+            assert smoke.run("deaf", output) == -1
+        assert said.read().startswith("here")
 
 
 @pytest.mark.parametrize(("benchmark", "missing"), [("broker", (KCAT, MAVEN)), ("placement", (MAVEN,))])

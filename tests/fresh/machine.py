@@ -130,7 +130,7 @@ def sites_of(told: str) -> dict[str, str]:
         told: a line an index: its site, its release, and whose it is.
     """
     lines = (line.split(maxsplit=2) for line in told.splitlines())
-    return {release: site for site, release, origin in lines if origin == "Debian"}
+    return {line[1]: line[0] for line in lines if line[2:] == ["Debian"]}
 
 
 def mirror_of(sites: Mapping[str, str]) -> str:

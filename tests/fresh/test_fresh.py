@@ -55,7 +55,7 @@ def test_the_mirror_is_that_of_a_release() -> None:
 
 
 def test_who_else_has_a_release_of_that_name_is_no_mirror() -> None:
-    told = "a bookworm Debian\nb stable Google LLC\nc bookworm Docker\nd bookworm-updates Debian\n"
+    told = "a bookworm Debian\nb stable Google LLC\nc bookworm Docker\ne ./\nd bookworm-updates Debian\n"
     assert sites_of(told) == {"bookworm": "a", "bookworm-updates": "d"}
 
 
