@@ -34,8 +34,9 @@ tour: $(READY) ## A tour of the inspector, on real bytes
 WORKERS ?= $(shell expr $$(nproc) \* 2)
 # Those of the pipeline come last and alone: each worker starts a Spark session, which wants the cores for itself.
 TESTS ?= tests
-WITH_SPARK = $(filter tests/pipeline%,$(TESTS:tests=tests tests/pipeline))
-WITHOUT_SPARK = $(filter-out tests/pipeline%,$(TESTS))
+CHOSEN = $(patsubst tests,tests tests/pipeline,$(TESTS:/=))
+WITH_SPARK = $(filter tests/pipeline%,$(CHOSEN))
+WITHOUT_SPARK = $(filter-out tests/pipeline%,$(CHOSEN))
 # What ran, and what was left out for a missing program, is counted over both runs. $(1) chooses tests.
 define run_tests
 	@rm -rf .cache/test

@@ -47,6 +47,24 @@ def test_recipes_go_on_when_a_part_fails() -> None:
 
 
 @pytest.mark.parametrize(
+    ("tests", "runs"),
+    [
+        ("tests", ["tests", "tests/pipeline"]),
+        ("tests/", ["tests", "tests/pipeline"]),  # as a shell completes it
+        ("tests/pipeline/", ["tests/pipeline"]),
+        (
+            "tests/client tests/pipeline/test_jobs.py tests/log",
+            ["tests/client tests/log", "tests/pipeline/test_jobs.py"],
+        ),
+    ],
+)
+def test_those_of_the_pipeline_run_alone(tests: str, runs: list[str]) -> None:
+    command = ["make", "--dry-run", "test", f"TESTS={tests}"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+    assert re.findall(r'/pytest .*?\.xml ([^"]*)"', done.stdout) == runs
+
+
+@pytest.mark.parametrize(
     ("code", "said", "wrong"),
     [
         (0, "a table", ""),
