@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import left_out
-from tests.tools import INSTALL, TOOLS, Tool, need
+from tests.tools import INSTALL, MAVEN, TOOLS, Tool, need
 
 ROOT = Path(__file__).parents[1]
 NONE = Tool("abacus", "which counts", ("abacus", "abacus-doc"), lambda: False)
@@ -123,10 +123,22 @@ def test_a_python_without_venv_gets_it(machine: Machine, tmp_path: Path) -> None
 
 def test_a_java_home_without_java_is_told_and_nothing_installed(tmp_path: Path) -> None:
     environment = {**os.environ, "JAVA_HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "tests.tools", "java"]
+    command = [sys.executable, "-m", "tests.tools", "java", "maven"]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, check=True)
     assert "has no Java 17 or newer: point it at one, or unset it" in done.stderr
     assert "installing" not in done.stdout
+
+
+def test_maven_takes_the_jdk_of_java_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without one in it Maven fails, whatever is on the path."""
+    programs, home = tmp_path / "bin", tmp_path / "home"
+    for program in (programs / "mvn", programs / "java", programs / "javac", home / "bin" / "javac"):
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.touch(0o755)
+    monkeypatch.setenv("PATH", str(programs))
+    for set_to, there in (("", True), (str(home), True), (str(tmp_path), True), (str(tmp_path / "none"), False)):
+        monkeypatch.setenv("JAVA_HOME", set_to)
+        assert MAVEN.is_there() == there
 
 
 def test_each_goes_on_and_fails_in_the_end() -> None:

@@ -73,13 +73,19 @@ def spark_can_start() -> bool:
     return True
 
 
+def maven_can_compile() -> bool:
+    """Whether there is Maven with a JDK, which it takes from JAVA_HOME if that is set."""
+    home = os.environ.get("JAVA_HOME")
+    return on_path("mvn", "javac", "java")() and (not home or Path(home, "bin", "javac").exists())
+
+
 JAVA: Final = Tool("Java 17 or newer", "which Spark runs on", ("default-jre-headless",), spark_can_start)
 KCAT: Final = Tool("kcat", "a client that the broker is tested with", ("kcat",), on_path("kcat"))
 MAVEN: Final = Tool(
     "Maven with a JDK",
     "which brings Apache Kafka and its clients to compare with",
     ("maven", "default-jdk-headless"),
-    on_path("mvn", "javac", "java"),
+    maven_can_compile,
 )
 DEBOOTSTRAP: Final = Tool(
     "debootstrap", "which makes the empty roots of make test-fresh", ("debootstrap",), on_path("debootstrap")
@@ -103,7 +109,7 @@ def install(tools: Iterable[Tool]) -> None:
     home = os.environ.get("JAVA_HOME")
     if home and JAVA in missing:  # no package can help
         sys.stderr.write(f"setup: JAVA_HOME={home} has no Java 17 or newer: point it at one, or unset it.\n")
-        missing.remove(JAVA)
+        missing = [tool for tool in missing if tool not in (JAVA, MAVEN)]
     if missing:
         why = "; ".join(f"{tool.title}, {tool.used_for}" for tool in missing)
         packages = dict.fromkeys(package for tool in missing for package in tool.packages)
