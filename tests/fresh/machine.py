@@ -43,7 +43,7 @@ class Machine:
         apt: settings of apt, as in apt.conf: proxies, timeouts and the like.
         pip: settings of pip, as in pip.conf.
         environment: variables.
-        files: that variables and pip's settings name.
+        files: that variables and settings of apt and pip name.
     """
 
     mirror: str
@@ -102,13 +102,14 @@ def this_machine() -> Machine:
         raise MirrorError(f"{keyring} is missing: run 'apt-get install debian-archive-keyring' as root")
     pip = pip_settings(printed(sys.executable, "-m", "pip", "config", "list"))
     environment = {name: value for name, value in os.environ.items() if TAKEN.fullmatch(name) and name not in LEFT}
-    said = [*environment.values(), *(value for section in pip.values() for value in section.values())]
+    apt = apt_settings(printed("apt-config", "dump", "Acquire"))
+    said = [*environment.values(), *(value for section in pip.values() for value in section.values()), apt]
     return Machine(
         mirror=mirror,
         updates=any(f"{release}-updates" in sites for release in RELEASES),
         security=next((sites[f"{release}-security"] for release in RELEASES if f"{release}-security" in sites), None),
         keyring=keyring,
-        apt=apt_settings(printed("apt-config", "dump", "Acquire")),
+        apt=apt,
         pip=as_ini(pip),
         environment=environment,
         files=tuple(paths(said)),
@@ -182,9 +183,9 @@ def as_ini(sections: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def paths(values: Iterable[str]) -> Iterable[Path]:
-    """Files and directories that are named in values, alone or in a list."""
+    """Files and directories that are named in values: alone, in a list, or as what an option in it is set to."""
     for value in values:
         for word in shlex.split(value):
-            path = Path(word)
+            path = Path(word.rpartition("=")[2].rstrip(";"))
             if path.is_absolute() and path.exists():
                 yield path

@@ -84,6 +84,8 @@ def test_files_that_settings_name_are_copied_where_they_are_not(tmp_path: Path) 
     (tmp_path / "ca.pem").write_text("mine")
     named = [f"{tmp_path}/wheels  {tmp_path}/none", f"{tmp_path}/ca.pem", "60", "relative"]
     assert list(paths(named)) == [tmp_path / "wheels", tmp_path / "ca.pem"]
+    options = [f"-Xmx1g -Djavax.net.ssl.trustStore={tmp_path}/ca.pem", f'Acquire::https::CAInfo "{tmp_path}/ca.pem";\n']
+    assert list(paths(options)) == [tmp_path / "ca.pem"] * 2
     copy(tmp_path / "wheels", tmp_path / "root/deep/wheels")
     assert (tmp_path / "root/deep/wheels/a.whl").exists()
     (tmp_path / "root/ca.pem").write_text("theirs")
