@@ -121,7 +121,7 @@ test-fresh: $(READY) ## make demo and make test in empty roots of Debian 12 and 
 dist: $(READY) ## What is uploaded, in dist/: an sdist and a wheel, checked and installed once
 	@scripts/dist $(BIN)/python
 
-smoke: $(READY) ## Every target in small, so that none rots
+smoke: $(READY) ## Every target that CI doesn't run otherwise, in small, so that none rots
 	@$(TOOLS) java kcat maven
 	@$(BIN)/python -m tests.smoke $(SMOKE)
 

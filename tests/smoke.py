@@ -1,4 +1,4 @@
-"""Every target of the Makefile, once and in small, so that none rots: `make smoke`.
+"""Every target of the Makefile that CI doesn't run otherwise, once and in small, so that none rots: `make smoke`.
 
     make smoke SMOKE="bench-wire dist"
 
