@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,16 +124,23 @@ def judge(smoke: Smoke, code: int, said: str) -> str:
 
 
 def main() -> int:
-    """Run what is asked for; 1 if something was wrong."""
+    """Run what is asked for; 1 if something was wrong, 130 after Ctrl+C."""
     parser = argparse.ArgumentParser(prog="python -m tests.smoke", description=__doc__.partition("\n")[0])
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="by default all")
     options = parser.parse_args()
     if unknown := set(options.targets) - set(SMOKES):
         parser.error(f"no such target here: {', '.join(sorted(unknown))}")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    console = Console(soft_wrap=True)
+    try:
+        return run_all(options.targets or SMOKES, Console(soft_wrap=True))
+    except KeyboardInterrupt:
+        return 130
+
+
+def run_all(targets: Iterable[str], console: Console) -> int:
+    """Run targets and tell what was wrong; 1 if something was."""
     bad = []
-    for target in options.targets or SMOKES:
+    for target in targets:
         with tempfile.TemporaryFile() as output:
             began = time.monotonic()
             code = run(target, output)

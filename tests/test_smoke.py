@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,18 @@ def test_a_target_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest
         with os.fdopen(writing, "wb") as output:
             assert smoke.run("deaf", output) == -1
         assert said.read().startswith("here")
+
+
+def test_ctrl_c_leaves_no_traceback() -> None:
+    script = """
+        import signal, sys
+        from tests import smoke
+        smoke.run = lambda *_: signal.raise_signal(signal.SIGINT)
+        sys.exit(smoke.main())
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert (done.returncode, done.stderr) == (130, "")
 
 
 @pytest.mark.parametrize(("benchmark", "missing"), [("broker", (KCAT, MAVEN)), ("placement", (MAVEN,))])
