@@ -141,6 +141,13 @@ def test_maven_takes_the_jdk_of_java_home(tmp_path: Path, monkeypatch: pytest.Mo
         assert MAVEN.is_there() == there
 
 
+def test_who_may_have_to_wait_for_maven_may_take_as_long() -> None:
+    """In tests/interop all may."""
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        if ROOT / "tests" / "interop" not in file.parents and "java.build import" in (text := file.read_text()):
+            assert "pytestmark = pytest.mark.timeout(MAVEN_S)" in text, file
+
+
 def test_each_goes_on_and_fails_in_the_end() -> None:
     done = subprocess.run(
         [ROOT / "scripts" / "each", "echo one", "exit 3", "echo three"], capture_output=True, text=True, check=False

@@ -13,13 +13,11 @@ from confluent_kafka.admin import AdminClient
 from tests.tools import MAVEN
 
 from .clients import CLIENTS, LIBRARIES, Client
+from .java.build import MAVEN_S
 from .members import Members
 from .newest_kafka import NewestKafka, running
 from .servers import Server, new_server
 from .topics import create_topic
-
-MAVEN_S = 1_200
-"""The limit of a test here: the first one waits until Maven has fetched Kafka and compiled, the others until it has."""
 
 SHOWN = pytest.StashKey[dict[Server, int]]()
 

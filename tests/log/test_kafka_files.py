@@ -13,9 +13,11 @@ from kohort.log import Aborted, Log, LogConfig, TimestampedOffset
 from kohort.log.producers import Producers
 from kohort.log.snapshot import read_snapshot, write_snapshot
 from kohort.protocol.records.batch import Compression
-from tests.interop.java.build import classpath
+from tests.interop.java.build import MAVEN_S, classpath
 from tests.log.batches import NOW, batch, everything, headers_of, open_log, records_of
 from tests.tools import MAVEN
+
+pytestmark = pytest.mark.timeout(MAVEN_S)
 
 WRITTEN = Path(__file__).parent / "kafka"
 START = 1_700_000_000_000

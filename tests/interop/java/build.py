@@ -11,6 +11,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 CACHE = HERE.parents[2] / ".cache" / "kafka"
+MAVEN_S = 1_200
+"""The limit of a test that may be the first to need it, or wait for who is."""
 
 
 @functools.cache
