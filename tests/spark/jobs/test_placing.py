@@ -111,6 +111,7 @@ def test_a_row_without_its_column_belongs_where_all_such_do(monkeypatch: pytest.
     rows = read(line, monkeypatch, READING, (home(""), "?", {"n": 1}), (astray(""), "?", {"n": 2}))
     assert [row["n"] for row in rows] == [1]
     assert line.reports["rows"].reasons == {"misplaced": 1}
+    assert "its key, k = null, belongs into" in line.reports["rows"].dead["error"][0].as_py()
 
 
 def test_a_tombstone_is_left_out_and_counted_or_kept_without_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,3 +154,13 @@ def test_a_tables_tombstone_belongs_where_its_columns_do(monkeypatch: pytest.Mon
     rows = read(line, monkeypatch, wanted, (home(key), '{ "n": 1, "k": "x" }', None), (astray(key), key, None))
     assert [(row["k"], row["n"], row["_partition"]) for row in rows] == [("x", 1, home(key))]
     assert line.reports["rows"].reasons == {"misplaced": 1}
+
+
+def test_a_misplaced_tombstone_is_told_of_whatever_its_key_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = FakeLine()
+    key = b"\xff"
+    record = ((partition_of(key, PARTITIONS) + 1) % PARTITIONS, 0, 0, key, None)
+    monkeypatch.setattr(reading, "shared", lambda servers: FakeReader([record]), raising=False)
+    line.ranges, line.partitions = (OffsetRange("t", record[0], 0, 1),), PARTITIONS
+    assert not list(rows_stage(line.place, TABLE)(splits(0)))
+    assert "k = '�', belongs into" in line.reports["rows"].dead["error"][0].as_py()
