@@ -53,7 +53,9 @@ def carried(stream: DataFrame, function: Callable[[DataFrame], DataFrame]) -> tu
             [(1, 0, 10), (7, 0, 10)],
         ),
         (
-            lambda df: df.sparkSession.sql("SELECT v, e FROM {df}, LATERAL explode(array(5)) AS t(e) WHERE k = 'a'", df=df),
+            lambda df: df.sparkSession.sql(
+                "SELECT v, e FROM {df}, LATERAL explode(array(5)) AS t(e) WHERE k = 'a'", df=df
+            ),
             "v e _partition _offset",
             [(1, 5, 0, 10), (3, 5, 1, 20)],
         ),

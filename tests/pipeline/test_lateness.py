@@ -188,7 +188,7 @@ def test_partitions_of_a_backlog_go_side_by_side(stage: Stage, way: str) -> None
 
 @pytest.mark.parametrize("together", [True, False])
 def test_rows_without_a_key_do_not_close_windows_either(stage: Stage, together: bool) -> None:
-    """Where they lie by chance, as another branch goes by the key: neither where rows are read nor where partials are."""
+    """Where they lie by chance, as another branch goes by the key: not where partials meet, either."""
     source = stage.topic()
     stage.stores.clear()
     app = StreamsApp(f"app-{source}", bootstrap_servers=stage.servers.bootstrap_servers)
