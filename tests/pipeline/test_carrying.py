@@ -52,6 +52,18 @@ def carried(stream: DataFrame, function: Callable[[DataFrame], DataFrame]) -> tu
             "e _partition _offset",
             [(1, 0, 10), (7, 0, 10)],
         ),
+        (
+            lambda df: df.sparkSession.sql(
+                "SELECT v, e FROM {df}, LATERAL explode(array(5)) AS t(e) WHERE k = 'a'", df=df
+            ),
+            "v e _partition _offset",
+            [(1, 5, 0, 10), (3, 5, 1, 20)],
+        ),
+        (
+            lambda df: df.observe("seen", F.count("v").alias("n")).where("v = 4").select("k"),
+            "k _partition _offset",
+            [("c", 1, 21)],
+        ),
         (lambda df: df.select(F.lit(1).alias("n")).distinct(), "n", [(1,)]),
         (
             lambda df: df.select("v").where("v < 2").union(df.select((F.col("v") * 10).alias("v")).where("v > 30")),
@@ -64,7 +76,7 @@ def carried(stream: DataFrame, function: Callable[[DataFrame], DataFrame]) -> tu
             [("a", 0, 10), ("a", 0, 10)],
         ),
     ],
-    ids=["identity", "select", "drop", "toDF", "explode", "distinct", "union", "union of the same"],
+    ids=["identity", "select", "drop", "toDF", "explode", "SQL", "observe", "distinct", "union", "union of the same"],
 )
 def test_columns_go_with_rows(
     stream: DataFrame, function: Callable[[DataFrame], DataFrame], columns: str, expected: Rows

@@ -186,6 +186,29 @@ def test_partitions_of_a_backlog_go_side_by_side(stage: Stage, way: str) -> None
     assert [n for _, n in published] == [PARTITIONS] * 10  # the last two are open
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_rows_without_a_key_do_not_close_windows_either(stage: Stage, together: bool) -> None:
+    """Where they lie by chance, as another branch goes by the key: not where partials meet, either."""
+    source = stage.topic()
+    stage.stores.clear()
+    app = StreamsApp(f"app-{source}", bootstrap_servers=stage.servers.bootstrap_servers)
+    readings = app.stream(source, schema=READING, key="sensor", event_time="at")
+    windows = window("at", "10 minutes", grace="5 minutes")
+    readings.group_by("room", windows).aggregate("counts", n=count(), emit="close").to("out")
+    readings.group_by("sensor").aggregate("sensors", n=count())
+    keys_and_times = ((None, "09:00"), ("s", "08:01"), (None, "12:00"), ("s", "08:02"), ("s", "08:40"))
+    rows = [(key, {"sensor": "s", "room": "r", "at": f"2013-01-01T{at}:00Z"}) for key, at in keys_and_times]
+    stage.send(source, [(0, key and key.encode(), row) for key, row in rows])
+    first, second = (Epochs(stage, part) for part in app.compile(stage.spark).parts)
+    between = f"{app.settings.application_id}-counts-repartition"
+    create_topics(stage.servers.bootstrap_servers, between)
+    for end in [len(rows)] if together else range(1, len(rows) + 1):
+        stage.forward(between, first.run([end] + [0] * (PARTITIONS - 1)))
+        second.run(stage.ends[between])
+    assert (first.late, second.late) == (0, 0)
+    assert [(row["window"][11:16], row["n"]) for row in second.published] == [("08:00", 2)]
+
+
 _Shown = dict[tuple[str, int], int]
 
 

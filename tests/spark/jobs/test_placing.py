@@ -23,7 +23,7 @@ SCHEMA = T.StructType([T.StructField("k", T.StringType()), T.StructField("n", T.
 PLACING = Placing(("k",), "murmur2", table=False, plain_decimals=True)
 READING = RowsReading(
     ClientConfig(bootstrap_servers="127.0.0.1:1"), SCHEMA.json(), "json", None, None, "dead",
-    own=(PARTITION,), table=False, placing=PLACING,
+    own=(PARTITION,), table=False, placing=PLACING, placeless=True,
 )  # fmt: skip
 Record = tuple[int, int, int, bytes | None, bytes | None]
 
@@ -65,6 +65,8 @@ def test_a_record_without_a_key_belongs_nowhere_whatever_its_columns_say(monkeyp
     report = line.reports["rows"]
     assert (report.records, report.reasons) == (PARTITIONS + 1, {})
     assert report.max_times == {home("x"): PARTITIONS}  # where they lie, they say nothing of the stream's time
+    rows = read(line, monkeypatch, replace(READING, placeless=False), *records)
+    assert [row["_partition"] for row in rows] == [0, 1, 2, 3]  # as for what goes by no task
 
 
 def test_without_placing_rows_are_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +113,7 @@ def test_a_row_without_its_column_belongs_where_all_such_do(monkeypatch: pytest.
     rows = read(line, monkeypatch, READING, (home(""), "?", {"n": 1}), (astray(""), "?", {"n": 2}))
     assert [row["n"] for row in rows] == [1]
     assert line.reports["rows"].reasons == {"misplaced": 1}
+    assert "its key, k = null, belongs into" in line.reports["rows"].dead["error"][0].as_py()
 
 
 def test_a_tombstone_is_left_out_and_counted_or_kept_without_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +129,7 @@ def test_a_tombstone_is_left_out_and_counted_or_kept_without_a_place(monkeypatch
     assert line.reports["rows"].reasons == {}
 
 
-TABLE = replace(READING, table=True, keyless=False, placing=replace(PLACING, table=True))
+TABLE = replace(READING, table=True, keyless=False, placing=replace(PLACING, table=True), placeless=False)
 
 
 def test_a_tables_records_lie_where_they_belong_or_are_bad(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,3 +156,13 @@ def test_a_tables_tombstone_belongs_where_its_columns_do(monkeypatch: pytest.Mon
     rows = read(line, monkeypatch, wanted, (home(key), '{ "n": 1, "k": "x" }', None), (astray(key), key, None))
     assert [(row["k"], row["n"], row["_partition"]) for row in rows] == [("x", 1, home(key))]
     assert line.reports["rows"].reasons == {"misplaced": 1}
+
+
+def test_a_misplaced_tombstone_is_told_of_whatever_its_key_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = FakeLine()
+    key = b"\xff"
+    record = ((partition_of(key, PARTITIONS) + 1) % PARTITIONS, 0, 0, key, None)
+    monkeypatch.setattr(reading, "shared", lambda servers: FakeReader([record]), raising=False)
+    line.ranges, line.partitions = (OffsetRange("t", record[0], 0, 1),), PARTITIONS
+    assert not list(rows_stage(line.place, TABLE)(splits(0)))
+    assert "k = '�', belongs into" in line.reports["rows"].dead["error"][0].as_py()

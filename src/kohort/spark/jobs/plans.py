@@ -60,8 +60,6 @@ _OWN: Final = {PARTITION: T.IntegerType(), TIMESTAMP: T.LongType(), STREAM_TIME:
 """Columns that rows have beside the user's: `_partition`, and those of the others that are wanted, in this order."""
 HIDDEN: Final = frozenset(_OWN) - {PARTITION}
 """Columns that go with rows without the user's functions seeing them."""
-"""Columns that go with rows without the user's functions seeing them."""
-_CARRIED: Final = HIDDEN | {PARTITION}
 _Own = Sequence[tuple[str, T.DataType]]
 
 
@@ -92,7 +90,7 @@ class Plans:
         flow = self._flow(number)
         # No partition is divided where its rows have to be in order, or its stream time goes from record to record.
         whole = branch.timed or (isinstance(branch.terminal, Aggregate) and branch.terminal.spec.arrow is not None)
-        rows = flow.rows(self._rows(place, flow.own, whole=whole), place)
+        rows = flow.rows(self._rows(place, flow.own, branch, whole=whole), place)
         event_time = read.source.event_time if isinstance(read, TopicInput) else read.event_time if read else None
         match branch.terminal:
             case ToTopic():
@@ -117,13 +115,14 @@ class Plans:
     def _source(self, place: Place) -> DataFrame:
         return self._spark.range(0, place.splits, 1, place.splits)
 
-    def _rows(self, place: Place, own: tuple[str, ...], *, whole: bool) -> DataFrame:
+    def _rows(self, place: Place, own: tuple[str, ...], branch: Branch, *, whole: bool) -> DataFrame:
         """The input's rows: the columns that any branch uses, and some of Kohort's own."""
         read = self._part.input
         if isinstance(read, TopicInput):
             needed = self._used()
             schema = T.StructType([field for field in read.source.schema.fields if field.name in needed])
-            reading = replace(self._reading(read.source, schema, own, table=False), whole=whole)
+            reading = self._reading(read.source, schema, own, table=False)
+            reading = replace(reading, whole=whole, placeless=branch.by_task)
             return self._source(place).mapInArrow(rows_stage(place, reading), _with(schema, own))
         assert isinstance(read, RowsInput)
         columns = tuple((field.name, field.dataType) for field in read.schema.fields)

@@ -58,6 +58,9 @@ def partials(rows: DataFrame, spec: AggregateSpec, *more: str) -> DataFrame:
         rows = with_windows(rows, spec.window)
     group = [*more, *([WINDOW_START] if spec.window is not None else []), *spec.group_names]
     time = row_time(rows, spec.event_time)
+    if STREAM_TIME in rows.columns:
+        # A row that lies in its partition by chance may be ahead of it, and isn't to close windows further on, either.
+        time = F.least(time, F.coalesce(column(STREAM_TIME), F.lit(0)))
     counted = [F.count(F.lit(1)).alias(RECORDS), F.max(time).alias(TIMESTAMP)]
     combined = rows.groupBy(*[column(name) for name in group]).agg(*counted, *spec.partial_columns())
     if not group:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["carried", "transformed"]
 
 _PASSING: Final = frozenset(
-    {"Filter", "Generate", "Join", "Repartition", "RepartitionByExpression", "ResolvedHint", "Sample", "Sort"}
-    | {"SubqueryAlias", "WithCTE"}
+    {"CollectMetrics", "Filter", "Generate", "Join", "LateralJoin", "Repartition", "RepartitionByExpression"}
+    | {"ResolvedHint", "Sample", "Sort", "SubqueryAlias", "View", "WithCTE"}
 )
 """Nodes whose output has all columns of (at least) one child. `Project` and `Union` are told what to pass on."""
 

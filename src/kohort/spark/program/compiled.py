@@ -339,6 +339,12 @@ class Branch:
     terminal: Terminal
 
     @property
+    def by_task(self) -> bool:
+        """Whether it matters which task a row belongs to: an aggregate's groups are there, and a table's rows."""
+        joined = any(isinstance(step, Join) and not step.is_global for step in self.steps)
+        return joined or isinstance(self.terminal, Aggregate)
+
+    @property
     def timed(self) -> bool:
         """Whether it matters at which stream time a row was read."""
         match self.terminal:
@@ -385,7 +391,7 @@ class Part:
         """The topics whose records have to lie where their keys belong: state is by partition, and so are joins."""
         if self.input is None:
             return ()
-        by_task = bool(self.tables) or any(isinstance(branch.terminal, Aggregate) for branch in self.branches)
+        by_task = any(branch.by_task for branch in self.branches)
         own = (self.input.source,) if isinstance(self.input, TopicInput) and by_task else ()
         return (*own, *(table.source for table in self.tables))
 

@@ -58,9 +58,8 @@ def misplaced(
         told: a slice of the misplaced rows.
     """
     texts = key_texts(placing.key, [columns[name] for name in placing.key], plain_decimals=placing.plain_decimals)
-    if not placing.table:
-        texts = pc.fill_null(texts, "")  # such rows are a group like others; a table doesn't take them
-    keys = pc.if_else(known, texts, None)
+    # Rows without a text are a group like others; a table doesn't take them.
+    keys = pc.if_else(known, texts if placing.table else pc.fill_null(texts, ""), None)
     found = chunk.partitions.to_numpy(zero_copy_only=False)
     places = partitions_of(keys, partitions, placing.partitioner)
     rows = np.flatnonzero((places != found) & (places >= 0))
@@ -69,7 +68,7 @@ def misplaced(
     other: Partitioner = "crc32" if placing.partitioner == "murmur2" else "murmur2"
     others = partitions_of(keys, partitions, other)
     remedy = _remedy(placing, other if ((others == found) | (others < 0)).all() else None)
-    shown = texts.take(pa.array(rows[told])).to_pylist()
+    shown = texts.take(pa.array(rows[told])).cast(pa.binary()).to_pylist()
     return rows, [
         f"its key, {_shown(placing.key, text)}, belongs into partition {places[row]} of {partitions} by "
         f"{placing.partitioner}, but the record lies in {found[row]}, so several tasks would have that key. {remedy}"
@@ -77,7 +76,10 @@ def misplaced(
     ]
 
 
-def _shown(key: tuple[str, ...], text: str) -> str:
+def _shown(key: tuple[str, ...], written: bytes | None) -> str:
+    if written is None:
+        return f"{key[0]} = null"
+    text = written.decode(errors="replace")  # a tombstone's key may be anything
     short = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
     return f"{key[0]} = {short!r}" if len(key) == 1 else short
 

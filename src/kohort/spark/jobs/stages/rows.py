@@ -60,8 +60,8 @@ class RowsReading:
         times: how JSON has times; None for ISO 8601 in UTC.
         derived: the columns of `schema` that aren't in the values.
         whole: whether all of a partition is read in one split.
-        placing: where the records belong, if anything goes by that: misplaced ones are bad, and rows of records that
-            don't say where they belong have no `_partition`.
+        placing: where the records belong, if anything goes by that: misplaced ones are bad.
+        placeless: whether rows of records that don't say where they belong have no `_partition`.
         tombstones: whether a stream's records without a value are rows of nulls. A table's delete.
         keyless: whether a table takes records without a key.
     """
@@ -79,6 +79,7 @@ class RowsReading:
     times: TimeFormats | None = None
     derived: tuple[DerivedTime, ...] = ()
     placing: Placing | None = None
+    placeless: bool = False
     tombstones: bool = True
     keyless: bool = True
 
@@ -123,8 +124,8 @@ def _decode(chunk: Chunk, reading: RowsReading, read: Read, clock: StreamTimes, 
         moments = pc.if_else(known, moments, None)
     note_times(read, kept.partitions, moments)
     if PARTITION in reading.own:
-        placed = known is None or reading.table
-        columns[PARTITION] = kept.partitions if placed else pc.if_else(known, kept.partitions, None)
+        placeless = reading.placeless and known is not None
+        columns[PARTITION] = pc.if_else(known, kept.partitions, None) if placeless else kept.partitions
     if TIMESTAMP in reading.own:
         columns[TIMESTAMP] = times
     if STREAM_TIME in reading.own:
