@@ -138,9 +138,11 @@ class _World(QuietListener):
         self.failures: list[str] = []
         self.reasons: list[str | None] = []
         self.reopened: list[set[TaskId]] = []
+        self.opening = False
         self.lane = Lane(
             duties, lambda: self.jobs, self.committer, self.ends, lambda tasks: self.reopened.append(set(tasks)),  # type: ignore[arg-type]
-            program="p", listener=self, waiting=self.reasons.append, **({} if probe is None else {"probe": probe}),  # type: ignore[arg-type]
+            program="p", listener=self, waiting=self.reasons.append, opening=lambda: self.opening,
+            **({} if probe is None else {"probe": probe}),  # type: ignore[arg-type]
         )  # fmt: skip
         self.running = asyncio.create_task(self.lane.run())
 
@@ -169,6 +171,40 @@ class _World(QuietListener):
 
 def run(scenario: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(scenario())  # type: ignore[arg-type]
+
+
+def test_tasks_that_are_opened_together_begin_together() -> None:
+    """Or the backlog of the first would go before that of the others."""
+
+    async def scenario() -> None:
+        world = _World()
+        world.ends.now = {S0: 10, S1: 10}
+        world.opening = True
+        world.lane.add(world.task(0))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert not world.jobs.works
+        world.opening = False
+        world.lane.add(world.task(1))
+        await world.until(lambda: len(world.epochs) > 0)
+        assert world.epochs[0].tasks == ("0_0", "0_1")
+        await world.end()
+
+    run(scenario)
+
+
+def test_a_task_that_takes_long_to_open_holds_up_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "_GATHER_S", 0.01)
+
+    async def scenario() -> None:
+        world = _World()
+        world.ends.now = {S0: 10}
+        world.opening = True
+        world.lane.add(world.task(0))
+        await world.until(lambda: len(world.epochs) > 0)
+        await world.end()
+
+    run(scenario)
 
 
 def test_epochs() -> None:

@@ -97,7 +97,8 @@ def _check_grace(where: str, window: WindowSpec, event_time: str | None) -> None
             f"{where}: window({window.column!r}) has a grace, which goes by the stream's event time, and that is "
             f"{'the time of its records' if event_time is None else repr(event_time)}. Say "
             f"event_time={window.column!r} where the stream is made, or window by that, or leave the grace out. "
-            f"(The records' own time is a column if the schema has _timestamp TIMESTAMP)"
+            f'(Of a number since 1970 it is made there by event_time=F.timestamp_millis("its column").alias('
+            f"{window.column!r}); the records' own time is a column if the schema has _timestamp TIMESTAMP)"
         )
 
 

@@ -137,6 +137,10 @@ class Holding:
                 self._then(held, Phase.OPENING, self._open_anew)
         self._owner.tell_tasks()
 
+    def opening(self, part: str) -> bool:
+        """Whether any task of a part is being opened."""
+        return any(each.phase is Phase.OPENING for each in self.held.values() if each.id.subtopology == part)
+
     # One thing after the other -----------------------------------------------------------------------------------
 
     def _take(self, held: Held) -> None:

@@ -303,6 +303,7 @@ class Instance:
                 program=self.blueprint.fingerprint,
                 listener=self._listener,
                 waiting=waiting,
+                opening=lambda: self.tasks.opening(part),
                 limits=LimitSettings(
                     most_records=settings.max_epoch_records,
                     most_bytes=settings.max_epoch_bytes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from kohort.client.errors import ClientError
 from kohort.client.streams.tasks import TaskId
+from kohort.client.time_limit import time_limit
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import KafkaError
 from kohort.spark.jobs.work import Emitted, Work
@@ -36,6 +38,7 @@ _PAUSES_S: Final = (0.0, 0.5, 2.0)
 _BROKER_PAUSE_S: Final = 0.5
 _SHORT_S: Final = 15.0
 _HEARD_S: Final = 2.0
+_GATHER_S: Final = 0.5
 
 
 class Jobs(Protocol):
@@ -66,6 +69,7 @@ class Lane:
         program: the program's fingerprint.
         listener: told of epochs.
         waiting: told why it waits.
+        opening: whether more of the part's tasks are being opened.
         limits: how large epochs may be.
         prepared: waited for before each round: global tables that have to be loaded.
         probe: called between the steps of an epoch.
@@ -82,6 +86,7 @@ class Lane:
         program: str,
         listener: Listener,
         waiting: Callable[[str | None], None],
+        opening: Callable[[], bool] = lambda: False,
         limits: LimitSettings | None = None,
         prepared: Callable[[], Awaitable[None]] | None = None,
         probe: Probe = unprobed,
@@ -89,7 +94,7 @@ class Lane:
         self.duties, self.committer = duties, committer
         self._make_jobs, self._jobs = make_jobs, None
         self._ends, self._reopen = ends, reopen
-        self._program, self._listener, self._waiting = program, listener, waiting
+        self._program, self._listener, self._waiting, self._opening = program, listener, waiting, opening
         self._limit = EpochLimit(limits or LimitSettings())
         self._prepared, self._probe = prepared, probe
         self._worker = Worker(f"kohort-lane-{duties.part}")
@@ -168,11 +173,17 @@ class Lane:
         Raises:
             ApplicationError: the application has to stop.
         """
+        idle = True
         while True:
             if not self._tasks:
+                idle = True
                 self._waiting(None)
                 self._added.clear()
                 await self._added.wait()
+                continue
+            if idle:
+                await self._gather()
+                idle = False
                 continue
             if self._prepared is not None:
                 await self._prepared()
@@ -186,6 +197,18 @@ class Lane:
                 continue
             if not read:
                 await self._ends.pause()
+
+    async def _gather(self) -> None:
+        """Give tasks that are opened together a moment to begin together.
+
+        The first one's whole backlog would else go before the others', and where it has gone to, stream time would be
+        at its end before these begin.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with time_limit(_GATHER_S):
+                while self._opening():
+                    self._added.clear()
+                    await self._added.wait()
 
     async def _ask(self) -> Mapping[TopicPartition, int]:
         """Where the inputs end. Raises as `Ends.of`."""

@@ -68,20 +68,26 @@ def misplaced(
     other: Partitioner = "crc32" if placing.partitioner == "murmur2" else "murmur2"
     others = partitions_of(keys, partitions, other)
     remedy = _remedy(placing, other if ((others == found) | (others < 0)).all() else None)
-    shown = texts.take(pa.array(rows[told])).cast(pa.binary()).to_pylist()
+    some = pa.array(rows[told])
+    shown = texts.take(some).cast(pa.binary()).to_pylist()
+    written = chunk.records.column("key").take(some).to_pylist()
     return rows, [
-        f"its key, {_shown(placing.key, text)}, belongs into partition {places[row]} of {partitions} by "
-        f"{placing.partitioner}, but the record lies in {found[row]}, so several tasks would have that key. {remedy}"
-        for row, text in zip(rows[told], shown, strict=True)
+        f"{_shown(placing.key, text)} belongs into partition {places[row]} of {partitions} by {placing.partitioner}, "
+        f"but the record, whose key is {_short(key)!r}, lies in {found[row]}, so several tasks would have that group. "
+        f"{remedy}"
+        for row, text, key in zip(rows[told], shown, written, strict=True)
     ]
 
 
 def _shown(key: tuple[str, ...], written: bytes | None) -> str:
     if written is None:
         return f"{key[0]} = null"
-    text = written.decode(errors="replace")  # a tombstone's key may be anything
-    short = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-    return f"{key[0]} = {short!r}" if len(key) == 1 else short
+    return f"{key[0]} = {_short(written)!r}" if len(key) == 1 else _short(written)
+
+
+def _short(written: bytes) -> str:
+    text = written.decode(errors="replace")  # a key may be anything
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _remedy(placing: Placing, other: Partitioner | None) -> str:
@@ -94,4 +100,6 @@ def _remedy(placing: Placing, other: Partitioner | None) -> str:
         return what
     writer = "librdkafka's default" if other == "crc32" else "as Kafka's Java client"
     made = "table" if placing.table else "stream"
-    return f'{what}; or partitioner="{other}" where the {made} is made, which fits here ({writer})'
+    return (
+        f'partitioner="{other}" fits here ({writer}): say it where the {made} is made. Or {what[0].lower()}{what[1:]}'
+    )
