@@ -19,8 +19,8 @@ from kohort.testing.broker import Broker
 from .applications import create_topics, producer, read, run_in_steps
 
 READING = "sensor STRING, room STRING, at TIMESTAMP"
-SENSORS = ("a", "b")
-"""Each has a partition of its own, and the same readings."""
+SENSORS = ("a", "d")
+"""Each has a partition of its own, that of its key, and the same readings."""
 
 
 @pytest.mark.parametrize(
