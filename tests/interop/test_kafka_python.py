@@ -21,13 +21,7 @@ NewName = Callable[[], str]
 
 @contextmanager
 def consumer(server: Server, group: str | None = None, **settings: Any) -> Iterator[KafkaConsumer]:
-    common: dict[str, Any] = {
-        "bootstrap_servers": server.bootstrap,
-        "enable_auto_commit": False,
-        "fetch_max_wait_ms": 10,
-    }
-    # An answer on metadata that was asked for before the subscription makes it forget to ask for the topic, until then.
-    common["metadata_max_age_ms"] = 1_000
+    common = {"bootstrap_servers": server.bootstrap, "enable_auto_commit": False, "fetch_max_wait_ms": 10}
     with closing(KafkaConsumer(**common | {"group_id": group, "heartbeat_interval_ms": 300} | settings)) as consumer:
         yield consumer
 

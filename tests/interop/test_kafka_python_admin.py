@@ -112,13 +112,7 @@ def test_a_group_from_its_first_member_to_its_end(
     fill(server, topic)
     partition = TopicPartition(topic, 0)
     with closing(
-        KafkaConsumer(
-            topic,
-            bootstrap_servers=server.bootstrap,
-            group_id=group,
-            auto_offset_reset="earliest",
-            metadata_max_age_ms=1_000,
-        )
+        KafkaConsumer(topic, bootstrap_servers=server.bootstrap, group_id=group, auto_offset_reset="earliest")
     ) as member:
         # Shorter polls may end amid a join, which it then forgets.
         eventually(lambda: member.poll(timeout_ms=2000), within=60, what="it reads")

@@ -39,7 +39,6 @@ consumer = KafkaConsumer(
     enable_auto_commit=False,
     fetch_max_wait_ms=50,
     reconnect_backoff_max_ms=200,
-    metadata_max_age_ms=1_000,  # metadata that comes while it subscribes makes it forget the topic until then
 )
 consumer.subscribe([wanted.topic], listener=Listener())
 while not terminated:

@@ -52,7 +52,6 @@ consumer = KafkaConsumer(
     isolation_level="read_committed",
     fetch_max_wait_ms=50,
     reconnect_backoff_max_ms=200,
-    metadata_max_age_ms=1_000,  # metadata that comes while it subscribes makes it forget the topic until then
 )
 
 
