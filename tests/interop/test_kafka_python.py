@@ -45,8 +45,8 @@ def first(consumer: KafkaConsumer) -> bytes:
 
 def positioned(consumer: KafkaConsumer, topic: str) -> int:
     """Its position in partition 0, once that is its own."""
-    for _ in range(200):
-        consumer.poll(timeout_ms=100)
+    for _ in range(20):
+        consumer.poll(timeout_ms=1_000)  # as long as in `first`: it joins again when it hears of the topic
         if consumer.assignment():
             return consumer.position(TopicPartition(topic, 0))
     raise AssertionError("no partition")
