@@ -60,7 +60,6 @@ _OWN: Final = {PARTITION: T.IntegerType(), TIMESTAMP: T.LongType(), STREAM_TIME:
 """Columns that rows have beside the user's: `_partition`, and those of the others that are wanted, in this order."""
 HIDDEN: Final = frozenset(_OWN) - {PARTITION}
 """Columns that go with rows without the user's functions seeing them."""
-_Own = Sequence[tuple[str, T.DataType]]
 
 
 class Plans:
