@@ -17,6 +17,7 @@ from .java.build import MAVEN_S
 from .members import Members
 from .newest_kafka import NewestKafka, running
 from .servers import Server, new_server
+from .streams_apps import Fleet, Garage, open_garage
 from .topics import create_topic
 
 SHOWN = pytest.StashKey[dict[Server, int]]()
@@ -124,3 +125,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         for server, since in item.stash.get(SHOWN, {}).items():
             report.sections.append((f"stderr of {server.bootstrap}", server.stderr(since)[-20_000:]))
     return report
+
+
+@pytest.fixture(scope="module")
+def garage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Garage]:
+    yield from open_garage(tmp_path_factory.mktemp("streams"))
+
+
+@pytest.fixture
+def fleet(garage: Garage, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
+    watch(request.node, garage.server)
+    with garage.fleet(tmp_path) as fleet:
+        yield fleet

@@ -5,29 +5,15 @@ Instances whose topics are wrong have no endpoint here: Apache Kafka 4.2 fails o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from .conftest import watch
-from .streams_apps import WITHIN, Fleet, Garage, Instance, open_garage, share, tasks
+from .streams_apps import WITHIN, Fleet, Instance, share, tasks
 from .streams_words import Lines, Output
 from .waiting import eventually
 
 NewName = Callable[[], str]
-
-
-@pytest.fixture(scope="module")
-def garage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Garage]:
-    yield from open_garage(tmp_path_factory.mktemp("streams"))
-
-
-@pytest.fixture
-def fleet(garage: Garage, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
-    watch(request.node, garage.server)
-    with garage.fleet(tmp_path) as fleet:
-        yield fleet
 
 
 def error(instance: Instance) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,25 +10,13 @@ from confluent_kafka import Producer
 
 from .conftest import watch
 from .servers import Server, new_server
-from .streams_apps import QUICK_STREAMS, WITHIN, Fleet, Garage, Instance, open_garage, share, tasks
+from .streams_apps import QUICK_STREAMS, WITHIN, Fleet, Garage, Instance, share, tasks
 from .streams_words import Feeder, Lines, Output, pairs
 from .waiting import eventually
 
 pytestmark = pytest.mark.long
 
 ALL = tasks(_0=3, _1=3)
-
-
-@pytest.fixture(scope="module")
-def garage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Garage]:
-    yield from open_garage(tmp_path_factory.mktemp("streams"))
-
-
-@pytest.fixture
-def fleet(garage: Garage, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
-    watch(request.node, garage.server)
-    with garage.fleet(tmp_path) as fleet:
-        yield fleet
 
 
 class WordCount:

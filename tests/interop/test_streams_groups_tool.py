@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.tools import MAVEN
 
-from .conftest import watch
 from .java.jvm import Finished, Tools
-from .streams_apps import WITHIN, Fleet, Garage, Instance, open_garage, share, tasks
+from .streams_apps import WITHIN, Fleet, Garage, Instance, share, tasks
 from .streams_words import Lines, Output
 from .waiting import eventually
 
@@ -20,18 +18,6 @@ GROUPS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
 
 Run = Callable[..., Finished]
-
-
-@pytest.fixture(scope="module")
-def garage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Garage]:
-    yield from open_garage(tmp_path_factory.mktemp("streams"))
-
-
-@pytest.fixture
-def fleet(garage: Garage, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
-    watch(request.node, garage.server)
-    with garage.fleet(tmp_path) as fleet:
-        yield fleet
 
 
 @pytest.fixture(scope="module")

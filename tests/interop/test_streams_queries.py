@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from .conftest import watch
-from .streams_apps import WITHIN, Fleet, Garage, Instance, open_garage, share, tasks
+from .streams_apps import WITHIN, Fleet, Instance, share, tasks
 from .streams_words import WORDS, Lines, Output
 from .waiting import eventually
 
@@ -16,18 +14,6 @@ pytestmark = pytest.mark.long
 
 ALL = tasks(_0=3, _1=3)
 STATEFUL = frozenset(tasks(_1=3))
-
-
-@pytest.fixture(scope="module")
-def garage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Garage]:
-    yield from open_garage(tmp_path_factory.mktemp("streams"))
-
-
-@pytest.fixture
-def fleet(garage: Garage, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
-    watch(request.node, garage.server)
-    with garage.fleet(tmp_path) as fleet:
-        yield fleet
 
 
 def backed_up(*instances: Instance) -> bool:

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from confluent_kafka import Producer
 
 from ..spark.jobs.windowed import GRACE, SIZE, SLIDE, counted, walk
-from .conftest import watch
-from .streams_apps import WITHIN, Fleet, Garage, open_garage
+from .streams_apps import WITHIN, Fleet
 from .streams_words import Output
 from .waiting import eventually
 
 pytestmark = pytest.mark.long
 
 PARTITIONS = 2
-
-
-@pytest.fixture(scope="module")
-def garage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Garage]:
-    yield from open_garage(tmp_path_factory.mktemp("streams"))
-
-
-@pytest.fixture
-def fleet(garage: Garage, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fleet]:
-    watch(request.node, garage.server)
-    with garage.fleet(tmp_path) as fleet:
-        yield fleet
 
 
 @pytest.mark.parametrize("seed", ["close", "update", "retention"])
