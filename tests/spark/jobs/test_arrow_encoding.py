@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kohort.spark.jobs import arrow_encoding
 from kohort.spark.jobs.arrow_encoding import read_objects, unbase64, unwire
 from kohort.spark.jobs.errors import StoredValueError
 
