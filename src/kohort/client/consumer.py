@@ -18,8 +18,8 @@ from kohort.client.config import Servers
 from kohort.client.consuming.commits import CommitCallback
 from kohort.client.consuming.consumption import Consumption
 from kohort.client.consuming.decoding import Deserializer
-from kohort.client.consuming.membership import Listeners, RebalanceCallback
 from kohort.client.consuming.partitions import EARLIEST, LATEST
+from kohort.client.consuming.rebalance_handler import RebalanceCallback, RebalanceListeners
 from kohort.client.consuming.settings import ConsumerSettings, FetchSettings, ResetPolicy
 from kohort.client.coordinator_connector import MembershipSettings, Subscription
 from kohort.client.errors import ClientError, ClosedError, ConfigError
@@ -210,17 +210,17 @@ class Consumer(Lifecycle):
         if not subscription:
             raise ConfigError("subscribe to what? Name topics or give a pattern; unsubscribe ends a subscription")
         subscription.matched(())  # tells of a bad pattern here
-        running.membership.wanted = subscription
-        running.membership.listeners = Listeners(on_assign, on_revoke, on_lost)
+        running.rebalancing.subscription = subscription
+        running.rebalancing.listeners = RebalanceListeners(on_assign, on_revoke, on_lost)
         running.create(subscription.topics)
         running.connector.subscription_changed()
 
     def unsubscribe(self) -> None:
         """Read nothing any more: leave the group, or drop what was assigned by hand."""
         running = self._running()
-        if running.membership.wanted:
+        if running.rebalancing.subscription:
             assert running.connector is not None
-            running.membership.wanted = Subscription()
+            running.rebalancing.subscription = Subscription()
             running.hold()
             running.connector.subscription_changed()
         elif running.by_hand:
@@ -235,7 +235,7 @@ class Consumer(Lifecycle):
             ClientError: topics are subscribed to.
         """
         running = self._running()
-        if running.membership.wanted:
+        if running.rebalancing.subscription:
             raise ClientError("topics are subscribed to: unsubscribe first")
         running.assign({TopicPartition(*partition) for partition in partitions})
 
@@ -245,7 +245,7 @@ class Consumer(Lifecycle):
 
     def subscription(self) -> Subscription:
         """The topics, or the pattern, subscribed to."""
-        return self._running().membership.wanted
+        return self._running().rebalancing.subscription
 
     # Reading.
 

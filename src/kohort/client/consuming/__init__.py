@@ -6,7 +6,7 @@
   turn, with what `kohort.client.column_codec` loads.
 - `delivery` gives them to the user, and knows what of it was consumed.
 - `positions` finds the offsets to begin at; `offsets` looks offsets up at the partitions' leaders.
-- `membership` does what the coordinator connector says; `commits` commits.
+- `rebalance_handler` revokes and assigns as the coordinator connector says; `commits` commits.
 - `consumption` puts all this together for `kohort.client.consumer`; `settings` are the consumer's own.
 
 `partitions`, `fetch_session`, `answers` and `decoding` do no I/O and know no clock.

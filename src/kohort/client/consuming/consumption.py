@@ -13,10 +13,10 @@ from kohort.client.consuming.commits import Commits
 from kohort.client.consuming.decoding import Deserializer
 from kohort.client.consuming.delivery import Delivery
 from kohort.client.consuming.fetchers import Fetchers
-from kohort.client.consuming.membership import Membership
 from kohort.client.consuming.offsets import Offsets
 from kohort.client.consuming.partitions import LATEST, ConsumedPartition, ConsumedPartitions, Phase
 from kohort.client.consuming.positions import Positions
+from kohort.client.consuming.rebalance_handler import RebalanceHandler
 from kohort.client.consuming.settings import ConsumerSettings
 from kohort.client.coordinator_connector import CoordinatorConnector, MembershipSettings
 from kohort.client.errors import ClientError
@@ -67,8 +67,8 @@ class Consumption:
         self.fetchers = Fetchers(
             cluster, self.partitions, settings.fetch, self.delivery.arrived, lambda: self._positions.look_again()
         )
-        self.membership = Membership(self, settings.max_poll_interval_ms)
-        self.connector = None if group is None else CoordinatorConnector(cluster, group, self.membership)
+        self.rebalancing = RebalanceHandler(self, settings.max_poll_interval_ms)
+        self.connector = None if group is None else CoordinatorConnector(cluster, group, self.rebalancing)
         self.commits = (
             None
             if self.connector is None
@@ -236,8 +236,8 @@ class Consumption:
         if self.connector is not None:
             if self.connector.failed is not None:
                 raise self.connector.failed
-            self.connector.heard()
-        if not self.membership.wanted and not self.partitions.by_name:
+            self.connector.polled()
+        if not self.rebalancing.subscription and not self.partitions.by_name:
             raise ClientError("there's nothing to read: subscribe to topics, or assign partitions, first")
 
     def _given(self, partition: ConsumedPartition) -> None:

@@ -23,7 +23,7 @@ __all__ = ["Fetcher"]
 
 log = logging.getLogger("kohort.client.consumer")
 
-LANE: Final = "fetch"
+_PURPOSE: Final = "fetch"
 _SHORT_WAIT_MS: Final = 10
 """How long a broker may hold an answer back while more partitions are about to be asked for."""
 
@@ -77,7 +77,7 @@ class Fetcher:
                 await self._wait(self._fetchers.retry_at(self._node_id) if not wanted else None)
                 continue
             try:
-                connection = await self._fetchers.cluster.connection(self._node_id, LANE)
+                connection = await self._fetchers.cluster.connection(self._node_id, _PURPOSE)
                 await self._fetch(connection, wanted, room)
                 backoff.reset()
                 continue

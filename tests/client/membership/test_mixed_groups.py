@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from kohort.testing.broker import Broker
-from tests.client.connector.members import create_topics, member, partitions
+from tests.client.membership.members import create_topics, member, partitions
 from tests.client.support.running import run, until
 
 

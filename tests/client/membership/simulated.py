@@ -9,13 +9,23 @@ from types import SimpleNamespace
 from typing import Any, Protocol
 from uuid import UUID
 
-from kohort.client.connector.classic import ClassicMembership
-from kohort.client.connector.effects import Ask, Effect, Give, Learn, Resume, Seek, Suspend, Take, Tell
-from kohort.client.connector.machine import Machine
-from kohort.client.connector.modern import ConsumerMembership
-from kohort.client.connector.settings import MembershipSettings, Subscription
-from kohort.client.connector.table import Input, State
 from kohort.client.errors import ConnectionLostError
+from kohort.client.membership.classic_group_protocol import ClassicGroupProtocol
+from kohort.client.membership.consumer_group_protocol import ConsumerGroupProtocol
+from kohort.client.membership.effects import (
+    Assign,
+    Effect,
+    FetchMetadata,
+    FindCoordinator,
+    RaiseError,
+    Resume,
+    Revoke,
+    SendRequest,
+    Suspend,
+)
+from kohort.client.membership.member_states import EventType, State
+from kohort.client.membership.settings import MembershipSettings, Subscription
+from kohort.client.membership.state_machine import MemberStateMachine
 from kohort.client.types import PartitionInfo, TopicInfo, TopicPartition
 from kohort.protocol.message import Request, Response
 from kohort.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -23,7 +33,7 @@ from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespon
 from kohort.protocol.messages.join_group import JoinGroupRequest
 from kohort.protocol.messages.leave_group import LeaveGroupRequest
 from kohort.protocol.messages.sync_group import SyncGroupRequest
-from tests.client.connector.modern_coordinator import ModernCoordinator
+from tests.client.membership.consumer_group_coordinator import ConsumerGroupCoordinator
 from tests.coordinator.classic.driver import Driver
 
 __all__ = ["Classic", "Member", "Modern", "Simulation"]
@@ -83,7 +93,7 @@ class Modern:
     def __init__(self) -> None:
         self.now = 1_000_000
         infos = view(TOPICS).topics
-        self.group = ModernCoordinator({name: (infos[name].topic_id, count) for name, count in TOPICS.items()})
+        self.group = ConsumerGroupCoordinator({name: (infos[name].topic_id, count) for name, count in TOPICS.items()})
 
     def pass_time(self, ms: int) -> None:
         self.now += ms
@@ -107,20 +117,20 @@ class Member:
     def __init__(self, simulation: Simulation, name: str, settings: MembershipSettings) -> None:
         self.simulation, self.name = simulation, name
         self.world = view(TOPICS)
-        membership = (
-            ClassicMembership(settings, self.world)
+        protocol = (
+            ClassicGroupProtocol(settings, self.world)
             if settings.group_protocol == "classic"
-            else ConsumerMembership(settings, self.world, name)
+            else ConsumerGroupProtocol(settings, self.world, name)
         )
-        self.membership = membership
-        self.machine = Machine(settings, membership)
+        self.protocol = protocol
+        self.machine = MemberStateMachine(settings, protocol)
         self.has: set[TopicPartition] = set()
         self.suspended = False
         self.channel = 0
         self.open = False
         self.searches = 0
         self.due: list[_Due] = []
-        self.work: list[Give | Take] = []
+        self.work: list[Revoke | Assign] = []
         self.working = False
         self.errors: list[Exception] = []
         self.slow_since: int | None = None
@@ -148,23 +158,23 @@ class Member:
                     self.suspended = True
                 case Resume():
                     self.suspended = False
-                case Tell(error):
+                case RaiseError(error):
                     self.errors.append(error)
-                case Give():
+                case Revoke():
                     if effect.lost:
                         assert self.suspended, "what is lost isn't fetched for a moment longer"
                     self.work.append(effect)
-                case Take():
+                case Assign():
                     self.work.append(effect)
-                case Seek():
+                case FindCoordinator():
                     self.later(self.found(effect))
-                case Learn(turn):
-                    self.later(lambda turn=turn: self.machine.learned(turn, simulation.now))
-                case Ask():
+                case FetchMetadata(turn):
+                    self.later(lambda turn=turn: self.machine.metadata_ready(turn, simulation.now))
+                case SendRequest():
                     self.ask(effect)
         self.let_work()
 
-    def found(self, effect: Seek) -> Callable[[], list[Effect]]:
+    def found(self, effect: FindCoordinator) -> Callable[[], list[Effect]]:
         self.open = self.open and not effect.lost
         self.searches += 1
         search = self.searches
@@ -173,11 +183,11 @@ class Member:
             if search != self.searches:
                 return []  # another one has begun
             self.open = True
-            return self.machine.found(effect.search, self.simulation.now)
+            return self.machine.coordinator_found(effect.search, self.simulation.now)
 
         return find
 
-    def ask(self, effect: Ask) -> None:
+    def ask(self, effect: SendRequest) -> None:
         channel, simulation, request = self.channel, self.simulation, effect.call.request
         fault = simulation.random.random() < simulation.faults
         heard = simulation.random.random() < 0.5
@@ -186,14 +196,14 @@ class Member:
             def arrive() -> list[Effect]:
                 if channel != self.channel:
                     lost = ConnectionLostError("lost")
-                    return self.machine.unanswered(effect.turn, lost, simulation.now)
-                return self.machine.answered(effect.turn, request, response, simulation.now)
+                    return self.machine.request_failed(effect.attempt, lost, simulation.now)
+                return self.machine.response_received(effect.attempt, request, response, simulation.now)
 
             self.later(arrive)
 
         def send() -> list[Effect]:
             if channel != self.channel or not self.open:
-                return self.machine.unanswered(effect.turn, ConnectionLostError("lost"), simulation.now)
+                return self.machine.request_failed(effect.attempt, ConnectionLostError("lost"), simulation.now)
             if fault and not heard:
                 return break_off()
             simulation.coordinator.ask(request, answer)
@@ -202,7 +212,7 @@ class Member:
         def break_off() -> list[Effect]:
             """The channel breaks. An answer that is held back won't come over it, and the member sees that at once."""
             self.lose_channel()
-            return self.machine.unanswered(effect.turn, ConnectionLostError("lost"), simulation.now)
+            return self.machine.request_failed(effect.attempt, ConnectionLostError("lost"), simulation.now)
 
         self.later(send)
 
@@ -211,8 +221,8 @@ class Member:
             return
         self.working = True
         effect = self.work.pop(0)
-        if isinstance(effect, Give):
-            assert effect.partitions <= self.machine.giving
+        if isinstance(effect, Revoke):
+            assert effect.partitions <= self.machine.revoking
             # Fetchers stop at once, before the user's loop is waited for.
             self.has -= effect.partitions
         else:
@@ -220,11 +230,11 @@ class Member:
 
         def done() -> list[Effect]:
             self.working = False
-            if isinstance(effect, Give):
+            if isinstance(effect, Revoke):
                 return self.machine.done(effect.done, effect.partitions, self.simulation.now)
             self.has |= effect.added
             assert self.has == effect.assigned
-            return self.machine.done(Input.ASSIGNED, effect.added, self.simulation.now)
+            return self.machine.done(EventType.ASSIGNED, effect.added, self.simulation.now)
 
         self.later(done)
 
@@ -235,7 +245,7 @@ class Member:
             self.perform(due.what())
         self.perform(self.machine.tick(now, now if self.slow_since is None else self.slow_since))
         assert self.fetching <= self.machine.owned, "it fetches what it doesn't own"
-        if self.machine.state in (State.OUT, State.FAILED, State.AWAY, State.LOSING):
+        if self.machine.state in (State.UNSUBSCRIBED, State.FATAL, State.STALE, State.FENCED):
             assert not self.fetching
 
 
@@ -275,8 +285,8 @@ class Simulation:
 
     def settled(self) -> bool:
         """Whether all members are stable, and fetch everything they subscribe to between them."""
-        members = [member for member in self.members if member.machine.state is not State.OUT]
-        topics = frozenset[str]().union(*(member.membership.subscription.topics for member in members))
+        members = [member for member in self.members if member.machine.state is not State.UNSUBSCRIBED]
+        topics = frozenset[str]().union(*(member.protocol.subscription.topics for member in members))
         wanted = {TopicPartition(topic, n) for topic in topics for n in range(TOPICS[topic])}
         fetched = {partition for member in members for partition in member.fetching}
         return fetched == wanted and all(member.machine.state is State.STABLE for member in members)

@@ -10,14 +10,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.client.connector.classic import ClassicMembership
-from kohort.client.connector.consumer_protocol import decode_subscription, encode_assignment, encode_subscription
-from kohort.client.connector.effects import Ask, Effect, Give, Learn, Resume, Seek, Suspend, Take, Tell
-from kohort.client.connector.machine import Machine
-from kohort.client.connector.modern import ConsumerMembership
-from kohort.client.connector.settings import MembershipSettings, Subscription
-from kohort.client.connector.table import Input, State
 from kohort.client.errors import ConnectionLostError, FencedError, UnsupportedError
+from kohort.client.membership.classic_group_protocol import ClassicGroupProtocol
+from kohort.client.membership.consumer_group_protocol import ConsumerGroupProtocol
+from kohort.client.membership.consumer_protocol import decode_subscription, encode_assignment, encode_subscription
+from kohort.client.membership.effects import (
+    Assign,
+    Effect,
+    FetchMetadata,
+    FindCoordinator,
+    RaiseError,
+    Resume,
+    Revoke,
+    SendRequest,
+    Suspend,
+)
+from kohort.client.membership.member_states import EventType, State
+from kohort.client.membership.settings import MembershipSettings, Subscription
+from kohort.client.membership.state_machine import MemberStateMachine
 from kohort.client.types import TopicInfo, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.consumer_group_heartbeat import (
@@ -47,15 +57,15 @@ class Member:
         )
         world: Any = SimpleNamespace(topics={"t": TopicInfo("t", TOPIC, False, {})}, names={TOPIC: "t"})
         self.kind = kind
-        self.membership: Any = (
-            ConsumerMembership(chosen, world, "me") if kind == "consumer" else ClassicMembership(chosen, world)
+        self.protocol: Any = (
+            ConsumerGroupProtocol(chosen, world, "me") if kind == "consumer" else ClassicGroupProtocol(chosen, world)
         )
-        self.machine = Machine(chosen, self.membership)
+        self.machine = MemberStateMachine(chosen, self.protocol)
         self.now = 1_000
-        self.asks: list[Ask] = []
-        self.seeks: list[Seek] = []
-        self.learns: list[Learn] = []
-        self.work: list[Give | Take] = []
+        self.asks: list[SendRequest] = []
+        self.searches: list[FindCoordinator] = []
+        self.learns: list[FetchMetadata] = []
+        self.work: list[Revoke | Assign] = []
         self.errors: list[Exception] = []
         self.has: set[TopicPartition] = set()
         self.suspended = False
@@ -69,15 +79,15 @@ class Member:
                 case Resume():
                     assert self.suspended
                     self.suspended = False
-                case Tell(error):
+                case RaiseError(error):
                     self.errors.append(error)
-                case Give() | Take():
+                case Revoke() | Assign():
                     self.work.append(effect)
-                case Seek():
-                    self.seeks = [effect]
-                case Learn():
+                case FindCoordinator():
+                    self.searches = [effect]
+                case FetchMetadata():
                     self.learns = [effect]
-                case Ask():
+                case SendRequest():
                     self.check(effect.call.request)
                     self.asks.append(effect)
         fetching = set() if self.suspended else self.has
@@ -96,34 +106,34 @@ class Member:
                     self.told = told
                 assert self.has <= self.told
             case LeaveGroupRequest():
-                assert not self.has or self.machine.state is State.AWAY
+                assert not self.has or self.machine.state is State.STALE
 
     def answer(self, response: Any) -> None:
         ask = self.asks.pop(0)
-        self.perform(self.machine.answered(ask.turn, ask.call.request, response, self.now))
+        self.perform(self.machine.response_received(ask.attempt, ask.call.request, response, self.now))
 
     def lose(self) -> None:
         ask = self.asks.pop(0)
-        self.perform(self.machine.unanswered(ask.turn, ConnectionLostError("lost"), self.now))
+        self.perform(self.machine.request_failed(ask.attempt, ConnectionLostError("lost"), self.now))
 
     def find(self) -> None:
-        self.perform(self.machine.found(self.seeks.pop().search, self.now))
+        self.perform(self.machine.coordinator_found(self.searches.pop().search, self.now))
 
     def do_work(self) -> None:
         effect = self.work.pop(0)
-        if isinstance(effect, Take):
+        if isinstance(effect, Assign):
             assert not effect.added & self.has
             self.has |= effect.added
             assert self.has == effect.assigned
-            self.perform(self.machine.done(Input.ASSIGNED, effect.added, self.now))
+            self.perform(self.machine.done(EventType.ASSIGNED, effect.added, self.now))
         else:
             assert effect.partitions <= self.has
             self.has -= effect.partitions
             self.perform(self.machine.done(effect.done, effect.partitions, self.now))
 
-    def tick(self, ms: int = 0, user_heard: int | None = None) -> None:
+    def tick(self, ms: int = 0, last_poll: int | None = None) -> None:
         self.now += ms
-        self.perform(self.machine.tick(self.now, self.now if user_heard is None else user_heard))
+        self.perform(self.machine.tick(self.now, self.now if last_poll is None else last_poll))
 
     def subscribe(self, subscription: Subscription = SUBSCRIPTION) -> None:
         self.perform(self.machine.subscribe(subscription, self.now))
@@ -197,19 +207,21 @@ def test_any_inputs(kind: str, data: st.DataObject) -> None:
     """It fetches only what it owns, acknowledges what has stopped, and can be closed whatever has happened."""
     member = Member(kind)
     member.subscribe()
-    user_heard = member.now
+    last_poll = member.now
     epoch = 0
     for _ in range(data.draw(st.integers(0, 60))):
         choices = ["tick", "user", "subscribe", "stale"]
         choices += ["answer"] * 4 * bool(member.asks) + ["error", "lose"] * bool(member.asks)
         choices += (
-            ["find"] * 3 * bool(member.seeks) + ["learn"] * 3 * bool(member.learns) + ["work"] * 3 * bool(member.work)
+            ["find"] * 3 * bool(member.searches)
+            + ["learn"] * 3 * bool(member.learns)
+            + ["work"] * 3 * bool(member.work)
         )
         match data.draw(st.sampled_from(choices)):
             case "tick":
-                member.tick(data.draw(st.sampled_from([0, 500, 3_000, 50_000, 301_000])), user_heard)
+                member.tick(data.draw(st.sampled_from([0, 500, 3_000, 50_000, 301_000])), last_poll)
             case "user":
-                user_heard = member.now
+                last_poll = member.now
             case "subscribe":
                 names = data.draw(st.frozensets(st.sampled_from(["t", "u"]), max_size=2))
                 member.subscribe(Subscription(names))
@@ -228,18 +240,18 @@ def test_any_inputs(kind: str, data: st.DataObject) -> None:
             case "find":
                 member.find()
             case "learn":
-                member.perform(member.machine.learned(member.learns.pop().turn, member.now))
+                member.perform(member.machine.metadata_ready(member.learns.pop().attempt, member.now))
             case "work":
                 member.do_work()
             case "stale":
-                member.perform(member.machine.noticed(member.now))
+                member.perform(member.machine.metadata_changed(member.now))
     member.perform(member.machine.leave(member.now))
     while member.work or member.asks:
         if member.work:
             member.do_work()
         else:
             member.lose()
-    assert member.machine.state is State.OUT
+    assert member.machine.state is State.UNSUBSCRIBED
     assert not member.has and not member.machine.owned
 
 
@@ -250,16 +262,16 @@ def test_any_inputs(kind: str, data: st.DataObject) -> None:
         (ErrorCode.NOT_COORDINATOR, State.SUSPENDED),
         (ErrorCode.COORDINATOR_NOT_AVAILABLE, State.SUSPENDED),
         (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, State.STABLE),
-        (ErrorCode.UNKNOWN_MEMBER_ID, State.LOSING),
-        (ErrorCode.ILLEGAL_GENERATION, State.LOSING),
-        (ErrorCode.FENCED_MEMBER_EPOCH, State.LOSING),
+        (ErrorCode.UNKNOWN_MEMBER_ID, State.FENCED),
+        (ErrorCode.ILLEGAL_GENERATION, State.FENCED),
+        (ErrorCode.FENCED_MEMBER_EPOCH, State.FENCED),
         (ErrorCode.UNRELEASED_INSTANCE_ID, State.STABLE),
         (ErrorCode.TOPIC_AUTHORIZATION_FAILED, State.STABLE),
-        (ErrorCode.FENCED_INSTANCE_ID, State.FAILED),
-        (ErrorCode.GROUP_AUTHORIZATION_FAILED, State.FAILED),
-        (ErrorCode.INVALID_REQUEST, State.FAILED),
-        (ErrorCode.UNKNOWN_SERVER_ERROR, State.FAILED),
-        (999, State.FAILED),
+        (ErrorCode.FENCED_INSTANCE_ID, State.FATAL),
+        (ErrorCode.GROUP_AUTHORIZATION_FAILED, State.FATAL),
+        (ErrorCode.INVALID_REQUEST, State.FATAL),
+        (ErrorCode.UNKNOWN_SERVER_ERROR, State.FATAL),
+        (999, State.FATAL),
     ],
 )
 def test_errors_of_heartbeats(kind: str, code: int, state: State) -> None:
@@ -270,9 +282,9 @@ def test_errors_of_heartbeats(kind: str, code: int, state: State) -> None:
     assert member.machine.state is state
     assert member.suspended == (state is not State.STABLE)
     told = {ErrorCode.TOPIC_AUTHORIZATION_FAILED: KafkaError, ErrorCode.FENCED_INSTANCE_ID: FencedError}
-    if state is State.FAILED or code in told:
+    if state is State.FATAL or code in told:
         assert [type(error) for error in member.errors] == [told.get(code, KafkaError)]
-    if state is State.LOSING:
+    if state is State.FENCED:
         member.do_work()
         member.find()
         request: Any = member.asks[-1].call.request
@@ -301,11 +313,11 @@ def test_joins_that_are_refused(kind: str, code: ErrorCode) -> None:
     member.subscribe()
     member.find()
     member.answer(bad(member.asks[0].call.request, code))
-    assert member.machine.state is State.FAILED and len(member.errors) == 1
+    assert member.machine.state is State.FATAL and len(member.errors) == 1
     # Another subscription is another chance.
     member.do_work()
     member.subscribe()
-    assert member.machine.state is State.SEEKING
+    assert member.machine.state is State.FINDING_COORDINATOR
 
 
 @pytest.mark.parametrize("kind", KINDS[:2])
@@ -315,9 +327,9 @@ def test_join_and_sync_are_asked_again(kind: str) -> None:
     member.find()
     member.answer(JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="me", protocol_type=None))
     request: Any = member.asks[0].call.request
-    assert request.member_id == "me" and not member.asks[0].again
+    assert request.member_id == "me" and not member.asks[0].after_pause
     member.answer(bad(request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
-    assert member.asks[0].again and member.machine.state is State.JOINING
+    assert member.asks[0].after_pause and member.machine.state is State.JOINING
     member.answer(good(member.asks[0].call.request))
     member.answer(bad(member.asks[0].call.request, ErrorCode.REBALANCE_IN_PROGRESS))
     assert member.machine.state is State.JOINING and isinstance(member.asks[0].call.request, JoinGroupRequest)
@@ -352,7 +364,7 @@ def test_lost_connection(kind: str) -> None:
     member.register(0, 1)
     member.tick(3_000)
     member.lose()
-    assert member.machine.state is State.SUSPENDED and member.suspended and member.seeks[0].lost
+    assert member.machine.state is State.SUSPENDED and member.suspended and member.searches[0].lost
     member.find()
     member.tick()
     request = member.asks[-1].call.request
@@ -377,7 +389,7 @@ def test_a_coordinator_that_moves_during_a_long_rebalance(moved: bool) -> None:
     else:
         member.lose()
     member.tick()
-    assert member.machine.state is State.SEEKING and member.suspended and len(member.has) == 2
+    assert member.machine.state is State.FINDING_COORDINATOR and member.suspended and len(member.has) == 2
     member.find()
     request: Any = member.asks[0].call.request
     assert len(decode_subscription(request.protocols[0].metadata).owned) == 2
@@ -396,21 +408,21 @@ def test_silence(kind: str) -> None:
     due = member.machine.next_tick(member.now)
     assert due == member.now + 1
     member.tick(1)
-    assert member.machine.state is State.LOSING and member.suspended
+    assert member.machine.state is State.FENCED and member.suspended
 
 
 def test_unknown_topics_are_waited_for() -> None:
     member = Member("consumer")
-    names, member.membership._cluster.names = dict(member.membership._cluster.names), {}
+    names, member.protocol._cluster.names = dict(member.protocol._cluster.names), {}
     member.subscribe()
     member.find()
     member.answer(good(member.asks[0].call.request, (0, 1)))
     member.do_work()
-    assert not member.has and member.membership.unresolved
-    member.membership._cluster.names.update(names)
-    member.perform(member.machine.noticed(member.now))
+    assert not member.has and member.protocol.unresolved
+    member.protocol._cluster.names.update(names)
+    member.perform(member.machine.metadata_changed(member.now))
     member.do_work()
-    assert len(member.has) == 2 and not member.membership.unresolved
+    assert len(member.has) == 2 and not member.protocol.unresolved
 
 
 def test_acknowledgement_of_consumer_groups() -> None:
@@ -434,7 +446,7 @@ def test_a_topic_that_was_made_anew_is_another() -> None:
     member.tick()
     member.answer(good(member.asks[0].call.request, None))
     again = UUID(int=8)
-    member.membership._cluster.names = {again: "t"}
+    member.protocol._cluster.names = {again: "t"}
     member.tick(500)
     answer = good(member.asks[0].call.request, (0,))
     answer.assignment.topic_partitions[0].topic_id = again
@@ -449,8 +461,8 @@ def test_a_topic_that_appears_during_the_first_join(kind: str) -> None:
     member = Member(kind)
     member.subscribe(Subscription(pattern="[tu]"))
     member.find()
-    member.membership._cluster.topics["u"] = TopicInfo("u", UUID(int=8), False, {})
-    member.perform(member.machine.noticed(member.now))
+    member.protocol._cluster.topics["u"] = TopicInfo("u", UUID(int=8), False, {})
+    member.perform(member.machine.metadata_changed(member.now))
     member.answer(good(member.asks[0].call.request))
     member.answer(good(member.asks[0].call.request, (0,)))
     member.do_work()
@@ -467,7 +479,7 @@ def test_leaving_with_what_is_lost_starts_no_fetchers(kind: str) -> None:
     member.tick(3_000)
     member.answer(bad(member.asks[0].call.request, ErrorCode.UNKNOWN_MEMBER_ID))
     member.perform(member.machine.leave(member.now))
-    assert member.machine.state is State.PARTING and member.suspended
+    assert member.machine.state is State.PREPARE_LEAVING and member.suspended
     while member.work:
         assert member.suspended
         member.do_work()
@@ -481,10 +493,10 @@ def test_a_name_that_is_taken_is_waited_for_as_long_as_a_session_lasts() -> None
     for wait in (0, 44_000, 1_000):
         member.now += wait
         member.answer(bad(member.asks[0].call.request, ErrorCode.UNRELEASED_INSTANCE_ID))
-        assert member.machine.state is State.JOINING and member.asks[0].again
+        assert member.machine.state is State.JOINING and member.asks[0].after_pause
     member.now += 1
     member.answer(bad(member.asks[0].call.request, ErrorCode.UNRELEASED_INSTANCE_ID))
-    assert member.machine.state is State.FAILED and "'i'" in str(member.errors[0])
+    assert member.machine.state is State.FATAL and "'i'" in str(member.errors[0])
 
 
 @pytest.mark.parametrize(("instance", "epoch"), [(None, -1), ("i", -2)])
@@ -496,4 +508,4 @@ def test_leaving_consumer_groups(instance: str | None, epoch: int) -> None:
     request: Any = member.asks[-1].call.request
     assert request.member_epoch == epoch and member.machine.state is State.LEAVING
     member.answer(bad(request, 0))
-    assert member.machine.state is State.OUT
+    assert member.machine.state is State.UNSUBSCRIBED

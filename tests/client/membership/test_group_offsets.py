@@ -22,7 +22,7 @@ from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, Fi
 from kohort.protocol.messages.metadata import MetadataResponse
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from tests.client.connector.members import Recorder, member
+from tests.client.membership.members import Recorder, member
 from tests.client.support.running import run, until
 from tests.client.support.scripted_broker import Asked, ScriptedBroker
 

@@ -1,4 +1,4 @@
-"""What a consumer does when the coordinator connector tells it to: revoke and assign, in the design's order."""
+"""What a consumer does in a rebalance: revoke and assign, in the design's order, with the user's callbacks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from kohort.client.types import TopicPartition
 if TYPE_CHECKING:
     from kohort.client.consuming.consumption import Consumption
 
-__all__ = ["Listeners", "Membership", "RebalanceCallback"]
+__all__ = ["RebalanceCallback", "RebalanceHandler", "RebalanceListeners"]
 
 RebalanceCallback = Callable[[set[TopicPartition]], Awaitable[None] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Listeners:
+class RebalanceListeners:
     """The user's callbacks; without `on_lost`, `on_revoke` is called for lost partitions, too."""
 
     on_assign: RebalanceCallback | None = None
@@ -28,33 +28,28 @@ class Listeners:
     on_lost: RebalanceCallback | None = None
 
 
-class Membership:
+class RebalanceHandler:
     """The connector's delegate.
 
     Args:
-        consumption: what to stop and start.
-        max_poll_interval_ms: how long the user's loop is waited for.
+        consumer: its partitions, fetchers and commits.
+        max_poll_interval_ms: how long to wait for the user's loop.
 
     Attributes:
-        wanted: the subscription.
+        subscription: the user's.
         listeners: the user's callbacks.
     """
 
     def __init__(self, consumption: Consumption, max_poll_interval_ms: int) -> None:
         self._consumption = consumption
         self._max_poll_interval_ms = max_poll_interval_ms
-        self.wanted = Subscription()
-        self.listeners = Listeners()
-
-    def subscription(self) -> Subscription:
-        """What the user wants to read now."""
-        return self.wanted
+        self.subscription = Subscription()
+        self.listeners = RebalanceListeners()
 
     async def revoke(self, partitions: AbstractSet[TopicPartition], *, lost: bool) -> None:
-        """Stop fetching, clear the queues, wait for the user, commit, tell the user."""
         consumption = self._consumption
         by_name = consumption.partitions.by_name
-        # What is assigned by hand by now has replaced the group's.
+        # Partitions assigned by hand meanwhile have replaced the group's.
         going = {} if consumption.by_hand else {name: by_name[name] for name in partitions if name in by_name}
         names = set(going)
         with consumption.delivery.holding():
@@ -73,31 +68,26 @@ class Membership:
                 consumption.drop({name for name, partition in going.items() if by_name.get(name) is partition})
 
     async def assign(self, added: AbstractSet[TopicPartition], assigned: AbstractSet[TopicPartition]) -> None:
-        """Tell the user, then have offsets looked up and records fetched."""
         consumption = self._consumption
         new = consumption.partitions.add(added)
         consumption.cluster.follow({name.topic for name in assigned})
         try:
-            with consumption.delivery.holding():  # what it seeks to is fetched, but it may have more to do
+            with consumption.delivery.holding():  # after a seek in it, records are fetched, but it may have more to do
                 await _call(self.listeners.on_assign, set(added))
         finally:
             consumption.partitions.release(new)
             consumption.resume_fetching()
 
     def suspend(self) -> None:
-        """Fetch and give nothing, until `resume`."""
         self._consumption.suspend()
 
     def resume(self) -> None:
-        """Go on after what was given."""
         self._consumption.resume_fetching()
 
     def failed(self, error: Exception) -> None:
-        """Raise this where the user asks for the next record."""
         self._consumption.failed(error)
 
-    def user_heard(self) -> int:
-        """When the user last asked for records, in ms of the loop's clock."""
+    def last_poll(self) -> int:
         return int(self._consumption.delivery.heard())
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.client.connector.table import State
-from tests.client.connector.simulated import Classic, Modern, Simulation
+from kohort.client.membership.member_states import State
+from tests.client.membership.simulated import Classic, Modern, Simulation
 
 KINDS = {
     "range": ("range",),
@@ -30,7 +30,7 @@ def test_members_come_and_go(kind: str) -> None:
     assert [len(member.has) for member in members] == [3, 3, 3]
     members[0].perform(members[0].machine.leave(group.now))
     group.settle()
-    assert members[0].machine.state is State.OUT and not members[0].has
+    assert members[0].machine.state is State.UNSUBSCRIBED and not members[0].has
     members[0].subscribe("a")
     group.settle()
     assert members[0].has
@@ -75,11 +75,11 @@ def test_faults(kind: str, seed: int) -> None:
     group.faults = 0.0
     for member in group.members:
         member.slow_since = None
-        if member.machine.state is State.OUT:
+        if member.machine.state is State.UNSUBSCRIBED:
             member.subscribe("a", "b")
     group.settle()
     for member in group.members:
         assert not member.errors
         member.perform(member.machine.leave(group.now))
     group.run(3_000)
-    assert all(member.machine.state is State.OUT and not member.has for member in group.members)
+    assert all(member.machine.state is State.UNSUBSCRIBED and not member.has for member in group.members)

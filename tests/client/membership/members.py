@@ -24,17 +24,14 @@ class Recorder:
     """Consumes nothing, notes everything; fails the test if it's told nonsense."""
 
     def __init__(self, *topics: str, pattern: str | None = None) -> None:
-        self.wanted = Subscription(frozenset(topics), pattern)
+        self.subscription = Subscription(frozenset(topics), pattern)
         self.assigned: frozenset[TopicPartition] = frozenset()
         self.calls: list[str] = []
         self.errors: list[Exception] = []
         self.suspended = False
-        self.heard_at: int | None = None
+        self.polled_at: int | None = None
         self.revoking: asyncio.Event | None = None
         self.connector: CoordinatorConnector
-
-    def subscription(self) -> Subscription:
-        return self.wanted
 
     async def revoke(self, partitions: AbstractSet[TopicPartition], *, lost: bool) -> None:
         assert self.assigned >= partitions
@@ -60,8 +57,8 @@ class Recorder:
     def failed(self, error: Exception) -> None:
         self.errors.append(error)
 
-    def user_heard(self) -> int:
-        return int(asyncio.get_running_loop().time() * 1000) if self.heard_at is None else self.heard_at
+    def last_poll(self) -> int:
+        return int(asyncio.get_running_loop().time() * 1000) if self.polled_at is None else self.polled_at
 
 
 @asynccontextmanager

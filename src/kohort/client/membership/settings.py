@@ -1,4 +1,4 @@
-"""What a member tells its group of itself, and what it reads."""
+"""A member's settings, and its subscription."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a consumer wants to read: topics by name, or those whose whole name matches a pattern.
+    """The topics that a consumer reads: by name, or those whose whole name matches a pattern.
 
     Attributes:
         topics: names; empty with a pattern.
@@ -36,7 +36,7 @@ class Subscription:
         return bool(self.topics) or self.pattern is not None
 
     def matched(self, names: Iterable[str]) -> frozenset[str]:
-        """The topics it means among those that there are; with names, all of them, be they there or not."""
+        """Returns the topics among `names` that match the pattern; without a pattern, all the subscribed names."""
         if self.pattern is None:
             return self.topics
         try:
@@ -55,13 +55,13 @@ class MembershipSettings:
         group_protocol: "classic", or "consumer" (KIP-848).
         partition_assignment_strategy: classic: names of assignors, the preferred first.
         group_remote_assignor: consumer: the coordinator's assignor, such as "uniform" or "range"; None for its choice.
-        session_timeout_ms: classic: the coordinator expels a member that it hasn't heard for so long. Both: a member
-            that hasn't heard the coordinator for so long takes the connection for lost.
+        session_timeout_ms: classic: the coordinator removes a member without a heartbeat for so long. Both: a member
+            without a response for so long has lost its place.
         heartbeat_interval_ms: classic: time between heartbeats; in consumer groups the broker says.
-        max_poll_interval_ms: how long the user may take between records before the member leaves; also how long the
-            others wait for it in a rebalance.
+        max_poll_interval_ms: how long the user may take between polls before the member leaves; also the rebalance
+            timeout: how long the others wait for it.
         client_rack: where the consumer runs.
-        request_timeout_ms: how long an answer may take that the coordinator doesn't hold back.
+        request_timeout_ms: how long a response may take, other than to a join or sync.
         retry_backoff_ms, retry_backoff_max_ms: first and longest pause between attempts.
         exclude_internal_topics: whether patterns leave out Kafka's own topics.
     """

@@ -14,7 +14,7 @@ from kohort.protocol.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 
-__all__ = ["ModernCoordinator"]
+__all__ = ["ConsumerGroupCoordinator"]
 
 Parts = set[tuple[UUID, int]]
 
@@ -29,7 +29,7 @@ class _Member:
     told: Parts | None = None
 
 
-class ModernCoordinator:
+class ConsumerGroupCoordinator:
     """Partitions are dealt out in turn; none is given while another member may have it."""
 
     SESSION_MS = 6_000

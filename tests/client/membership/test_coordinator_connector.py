@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from kohort.client.connector.table import State
 from kohort.client.errors import CommitFailedError, FencedError, UnsupportedError
+from kohort.client.membership.member_states import State
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kohort.testing.broker import Broker
-from tests.client.connector.members import Recorder, create_topics, joined, member, partitions
+from tests.client.membership.members import Recorder, create_topics, joined, member, partitions
 from tests.client.support.running import run, until
 from tests.client.support.scripted_broker import ScriptedBroker
 
@@ -37,7 +37,7 @@ def test_members_come_and_go(strategy: tuple[str, ...]) -> None:
             assert not one.errors and not two.errors
             assert one.assigned == two.assigned == frozenset()
             # Cooperative members give up only what moves; eager ones everything.
-            assert one.connector.state is State.OUT
+            assert one.connector.state is State.UNSUBSCRIBED
 
     run(test())
 
@@ -101,7 +101,7 @@ def test_subscription_changes_and_ends() -> None:
                 async with member(servers, "a", "b", partition_assignment_strategy=(strategy,), group=strategy) as one:
                     await until(lambda one=one: len(one.assigned) == 2)
                     for topics in ({"a"}, {"b"}, {"a", "b"}, set(), {"b"}):
-                        one.wanted = type(one.wanted)(frozenset(topics))
+                        one.subscription = type(one.subscription)(frozenset(topics))
                         one.connector.subscription_changed()
                         expected = frozenset().union(*(partitions(topic, 0) for topic in topics))
                         await until(lambda one=one, expected=expected: one.assigned == expected)
@@ -116,12 +116,12 @@ def test_slow_user_leaves_and_comes_back() -> None:
             await create_topics(servers, t=4)
             async with member(servers, "t", max_poll_interval_ms=300) as one:
                 await until(lambda: joined(one))
-                one.heard_at = one.user_heard()
-                await until(lambda: one.connector.state is State.AWAY)
+                one.polled_at = one.last_poll()
+                await until(lambda: one.connector.state is State.STALE)
                 await until(lambda: not one.assigned)
                 assert one.calls[-1] == "lose"
-                one.heard_at = None
-                one.connector.heard()
+                one.polled_at = None
+                one.connector.polled()
                 await until(lambda: joined(one))
 
     run(test())
@@ -142,7 +142,7 @@ def test_static_members() -> None:
                     await until(lambda: joined(other))
                     await until(lambda: again.errors)
                     assert isinstance(again.errors[0], FencedError) and again.connector.failed is again.errors[0]
-                    assert again.connector.state is State.FAILED and not again.assigned
+                    assert again.connector.state is State.FATAL and not again.assigned
 
     run(test())
 
@@ -170,7 +170,7 @@ def test_callbacks_that_are_cancelled_or_fail() -> None:
             await create_topics(broker.bootstrap_servers, a=1, b=1)
             async with member(broker.bootstrap_servers, recorder=Cancelled("a")) as one:
                 await until(lambda: one.assigned)
-                one.wanted = type(one.wanted)(frozenset("b"))
+                one.subscription = type(one.subscription)(frozenset("b"))
                 one.connector.subscription_changed()
                 await until(lambda: one.assigned == partitions("b", 0))
                 assert "CancelledError" in str(one.errors[0])
@@ -206,7 +206,7 @@ def test_a_callback_fails_after_a_task_group_in_it_has() -> None:
 def test_what_nobody_foresaw_fails_the_member(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         async with Broker() as broker, member(broker.bootstrap_servers, "t") as one:
-            monkeypatch.setattr(one.connector._membership, "hear", lambda request, response: 1 // 0)
+            monkeypatch.setattr(one.connector._protocol, "on_response", lambda request, response: 1 // 0)
             await until(lambda: one.connector.failed)
             assert isinstance(one.connector.failed, ZeroDivisionError)
 
@@ -243,7 +243,7 @@ def test_closing_ends_while_the_user_does_not() -> None:
                 await one.connector.close(timeout_ms=500)
                 assert time.monotonic() - begin < 5
                 # It told the coordinator, so the other needn't wait for a session's end.
-                assert one.connector.state is State.OUT
+                assert one.connector.state is State.UNSUBSCRIBED
                 two.revoking.set()
                 await until(lambda: joined(two))
 
@@ -255,7 +255,7 @@ def test_closing_while_a_join_waits() -> None:
         async with Broker({"group.initial.rebalance.delay.ms": 60_000}) as broker:
             await create_topics(broker.bootstrap_servers, t=4)
             async with member(broker.bootstrap_servers, "t") as one:
-                await until(lambda: one.connector.state is State.JOINING and one.connector._membership.member_id)
+                await until(lambda: one.connector.state is State.JOINING and one.connector._protocol.member_id)
                 begin = time.monotonic()
                 await one.connector.close()
                 assert time.monotonic() - begin < 10

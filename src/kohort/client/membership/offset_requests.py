@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetFetch: requests in any version, by topic names or ids, and what their answers mean."""
+"""OffsetCommit and OffsetFetch: requests in any version, by topic names or ids, and their responses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCo
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kohort.protocol.schema import NO_UUID
 
-__all__ = ["BY_ID", "BY_NAME", "commit_codes", "commit_request", "fetch_request", "fetched"]
+__all__ = ["BY_ID", "BY_NAME", "commit_codes", "commit_request", "fetch_request", "fetched_offsets"]
 
 BY_NAME: Final = 9
 """The last version with names of topics."""
@@ -28,9 +28,9 @@ Ids = Mapping[str, UUID]
 
 
 def commit_request(
-    offsets: Mapping[TopicPartition, OffsetAndMetadata], who: GroupMetadata, ids: Ids
+    offsets: Mapping[TopicPartition, OffsetAndMetadata], metadata: GroupMetadata, ids: Ids
 ) -> OffsetCommitRequest:
-    """The request in whichever version; in those with ids, `ids` has those of all topics."""
+    """Returns the request for any version; in those with ids, `ids` has the ids of all topics."""
     topics: dict[str, list[OffsetCommitRequest.Topic.Partition]] = defaultdict(list)
     for (topic, number), at in sorted(offsets.items()):
         topics[topic].append(
@@ -42,10 +42,10 @@ def commit_request(
             )
         )
     return OffsetCommitRequest(
-        group_id=who.group_id,
-        generation_id_or_member_epoch=who.generation,
-        member_id=who.member_id,
-        group_instance_id=who.group_instance_id if who.generation >= 0 else None,
+        group_id=metadata.group_id,
+        generation_id_or_member_epoch=metadata.generation,
+        member_id=metadata.member_id,
+        group_instance_id=metadata.group_instance_id if metadata.generation >= 0 else None,
         topics=[
             OffsetCommitRequest.Topic(name=topic, topic_id=ids.get(topic, NO_UUID), partitions=partitions)
             for topic, partitions in topics.items()
@@ -54,47 +54,47 @@ def commit_request(
 
 
 def commit_codes(
-    response: OffsetCommitResponse, asked: Collection[TopicPartition], ids: Ids
+    response: OffsetCommitResponse, partitions: Collection[TopicPartition], ids: Ids
 ) -> dict[TopicPartition, int]:
-    """The error code of each partition that was asked for."""
+    """Returns the error code of each partition."""
     names = {topic_id: name for name, topic_id in ids.items()}
     codes = {
         TopicPartition(topic.name or names.get(topic.topic_id, ""), partition.partition_index): partition.error_code
         for topic in response.topics
         for partition in topic.partitions
     }
-    return {partition: codes.get(partition, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in asked}
+    return {partition: codes.get(partition, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in partitions}
 
 
 def fetch_request(
-    partitions: Iterable[TopicPartition], who: GroupMetadata, ids: Ids, version: int, *, modern: bool
+    partitions: Iterable[TopicPartition], metadata: GroupMetadata, ids: Ids, version: int, *, consumer_group: bool
 ) -> OffsetFetchRequest:
-    """The request in a version. Offsets in open transactions are to be waited for.
+    """Returns the request in a version. The broker waits for open transactions.
 
     Args:
         partitions: whose offsets are wanted.
-        who: who asks.
-        ids: in versions with ids, those of all topics.
+        metadata: the member.
+        ids: in versions with ids, the ids of all topics.
         version: the request's.
-        modern: whether the group is of the consumer protocol, which checks who asks.
+        consumer_group: whether the group has the consumer protocol, which checks the member.
     """
     topics: dict[str, list[int]] = defaultdict(list)
     for topic, number in sorted(partitions):
         topics[topic].append(number)
     if version < _SEVERAL_GROUPS:
         return OffsetFetchRequest(
-            group_id=who.group_id,
+            group_id=metadata.group_id,
             topics=[
                 OffsetFetchRequest.Topic(name=topic, partition_indexes=tuple(numbers))
                 for topic, numbers in topics.items()
             ],
             require_stable=version >= _STABLE,
         )
-    member = modern and who.generation > 0
+    member = consumer_group and metadata.generation > 0
     group = OffsetFetchRequest.Group(
-        group_id=who.group_id,
-        member_id=who.member_id if member else None,
-        member_epoch=who.generation if member else -1,
+        group_id=metadata.group_id,
+        member_id=metadata.member_id if member else None,
+        member_epoch=metadata.generation if member else -1,
         topics=[
             OffsetFetchRequest.Group.Topic(
                 name=topic, topic_id=ids.get(topic, NO_UUID), partition_indexes=tuple(numbers)
@@ -105,10 +105,10 @@ def fetch_request(
     return OffsetFetchRequest(groups=[group], require_stable=True)
 
 
-def fetched(
-    response: OffsetFetchResponse, asked: Collection[TopicPartition], ids: Ids
+def fetched_offsets(
+    response: OffsetFetchResponse, partitions: Collection[TopicPartition], ids: Ids
 ) -> tuple[int, dict[TopicPartition, tuple[int, OffsetAndMetadata | None]]]:
-    """The group's error code; and of each partition asked for its error code and its offset, None if there's none."""
+    """Returns the group's error code; and each partition's error code and offset, None if there is none."""
     names = {topic_id: name for name, topic_id in ids.items()}
     answers: dict[TopicPartition, tuple[int, OffsetAndMetadata | None]] = {}
     code = response.error_code
@@ -124,7 +124,7 @@ def fetched(
             at = OffsetAndMetadata(one.committed_offset, one.committed_leader_epoch, one.metadata or "")
             answers[TopicPartition(old.name, one.partition_index)] = one.error_code, at
     found = {}
-    for partition in asked:
+    for partition in partitions:
         error, offset = answers.get(partition, (ErrorCode.UNKNOWN_SERVER_ERROR, None))
         found[partition] = error, offset if offset is not None and offset.offset >= 0 else None
     return code, found

@@ -31,7 +31,7 @@ def encode_subscription(
     generation: int,
     rack: str | None,
 ) -> bytes:
-    """A subscription in the newest version; members that know older ones read what they know."""
+    """Returns a subscription in the newest version; members with older ones read its beginning."""
     subscription = ConsumerProtocolSubscription(
         topics=tuple(sorted(topics)),
         user_data=user_data,
@@ -46,7 +46,7 @@ def encode_subscription(
 
 
 def decode_subscription(data: bytes, instance_id: str | None = None) -> Member:
-    """A member's subscription. One that can't be read asks for nothing, so that the others get on."""
+    """Returns a member's subscription; an empty one if it can't be read, so that the others can go on."""
     try:
         subscription, _ = ConsumerProtocolSubscription.read(data, 2, _version(data))
     except ProtocolError:
@@ -66,7 +66,6 @@ def decode_subscription(data: bytes, instance_id: str | None = None) -> Member:
 
 
 def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
-    """An assignment in the newest version."""
     assignment = ConsumerProtocolAssignment(
         assigned_partitions=[
             ConsumerProtocolAssignment.AssignedPartition(topic=topic, partitions=numbers)
@@ -77,7 +76,7 @@ def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> frozenset[TopicPartition]:
-    """The partitions of an assignment; no bytes mean none.
+    """Returns the partitions of an assignment; no bytes mean none.
 
     Raises:
         ProtocolError: the bytes aren't an assignment.
