@@ -12,7 +12,7 @@ from kohort.client.coordinator_connector import Subscription
 from kohort.client.types import TopicPartition
 
 if TYPE_CHECKING:
-    from kohort.client.consuming.consumption import Consumption
+    from kohort.client.consuming.running_consumer import RunningConsumer
 
 __all__ = ["RebalanceCallback", "RebalanceHandler", "RebalanceListeners"]
 
@@ -40,55 +40,55 @@ class RebalanceHandler:
         listeners: the user's callbacks.
     """
 
-    def __init__(self, consumption: Consumption, max_poll_interval_ms: int) -> None:
-        self._consumption = consumption
+    def __init__(self, consumer: RunningConsumer, max_poll_interval_ms: int) -> None:
+        self._consumer = consumer
         self._max_poll_interval_ms = max_poll_interval_ms
         self.subscription = Subscription()
         self.listeners = RebalanceListeners()
 
     async def revoke(self, partitions: AbstractSet[TopicPartition], *, lost: bool) -> None:
-        consumption = self._consumption
-        by_name = consumption.partitions.by_name
+        consumer = self._consumer
+        by_name = consumer.partitions.by_name
         # Partitions assigned by hand meanwhile have replaced the group's.
-        going = {} if consumption.by_hand else {name: by_name[name] for name in partitions if name in by_name}
+        going = {} if consumer.by_hand else {name: by_name[name] for name in partitions if name in by_name}
         names = set(going)
-        with consumption.delivery.holding():
-            consumption.partitions.hold(names)
-            consumption.fetchers.update()
+        with consumer.collector.holding():
+            consumer.partitions.hold(names)
+            consumer.fetchers.update()
             try:
                 if not lost:
-                    await consumption.delivery.user_free(self._max_poll_interval_ms)
-                    if consumption.commits is not None:
-                        await consumption.commits.consumed(names)
+                    await consumer.collector.wait_for_user(self._max_poll_interval_ms)
+                    if consumer.commits is not None:
+                        await consumer.commits.auto_commit(names)
                 listeners = self.listeners
                 tell = (listeners.on_lost or listeners.on_revoke) if lost else listeners.on_revoke
                 if names:
                     await _call(tell, names)
             finally:
-                consumption.drop({name for name, partition in going.items() if by_name.get(name) is partition})
+                consumer.drop({name for name, partition in going.items() if by_name.get(name) is partition})
 
     async def assign(self, added: AbstractSet[TopicPartition], assigned: AbstractSet[TopicPartition]) -> None:
-        consumption = self._consumption
-        new = consumption.partitions.add(added)
-        consumption.cluster.follow({name.topic for name in assigned})
+        consumer = self._consumer
+        new = consumer.partitions.add(added)
+        consumer.cluster.follow({name.topic for name in assigned})
         try:
-            with consumption.delivery.holding():  # after a seek in it, records are fetched, but it may have more to do
+            with consumer.collector.holding():  # after a seek in it, records are fetched, but it may have more to do
                 await _call(self.listeners.on_assign, set(added))
         finally:
-            consumption.partitions.release(new)
-            consumption.resume_fetching()
+            consumer.partitions.release(new)
+            consumer.resume_fetching()
 
     def suspend(self) -> None:
-        self._consumption.suspend()
+        self._consumer.suspend()
 
     def resume(self) -> None:
-        self._consumption.resume_fetching()
+        self._consumer.resume_fetching()
 
     def failed(self, error: Exception) -> None:
-        self._consumption.failed(error)
+        self._consumer.failed(error)
 
     def last_poll(self) -> int:
-        return int(self._consumption.delivery.heard())
+        return int(self._consumer.collector.last_poll())
 
 
 async def _call(callback: RebalanceCallback | None, partitions: set[TopicPartition]) -> None:

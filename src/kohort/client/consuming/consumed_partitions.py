@@ -1,6 +1,6 @@
-"""The consumed partition info: where each partition is read, up to where it was fetched, given and consumed.
+"""The consumed partition info: each partition's broker, fetch state, queue, and fetched, given and consumed offsets.
 
-No I/O, and no clock: who needs the time passes `now`, in ms of whatever clock.
+No I/O and no clock: callers pass `now`, in ms of any clock. Fetch states are those of Kafka's `SubscriptionState`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
-from kohort.client.consuming.answers import Answer, Piece
+from kohort.client.consuming.completed_fetch import CompletedFetch, Piece
 from kohort.client.errors import NoOffsetError
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.schema import NO_UUID
 
-__all__ = ["EARLIEST", "LATEST", "ConsumedPartition", "ConsumedPartitions", "Phase"]
+__all__ = ["EARLIEST", "LATEST", "ConsumedPartition", "ConsumedPartitions", "FetchState"]
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -26,26 +26,26 @@ _NEVER: Final = -1
 _MAX_FETCH_SIZE: Final = 2**30
 
 
-class Phase(enum.Enum):
+class FetchState(enum.Enum):
     """What a partition needs before it can be fetched."""
 
-    HELD = "held"
-    """The user's callback hasn't returned yet, before it's read or after."""
+    AWAIT_CALLBACK = "await callback"
+    """The user's callback hasn't returned yet: `on_assign` before it's read, `on_revoke` after."""
 
-    COMMITTED = "committed"
-    """The offset that the group has committed is to be looked up."""
+    AWAIT_COMMITTED = "await committed"
+    """The group's committed offset has to be looked up (Kafka's INITIALIZING)."""
 
-    RESET = "reset"
-    """The offset of a time, or an end of the log, is to be looked up."""
+    AWAIT_RESET = "await reset"
+    """The offset of a time, or an end of the log, has to be looked up."""
 
-    CHECK = "check"
+    AWAIT_VALIDATION = "await validation"
     """There's another leader: does its log still have what was read (KIP-320)?"""
 
-    READY = "ready"
-    """Nothing: it's fetched."""
+    FETCHING = "fetching"
+    """It's fetched."""
 
     FAILED = "failed"
-    """Somebody has to seek first: the user was told."""
+    """The user has to seek: the error was raised."""
 
 
 @dataclass(slots=True, eq=False)
@@ -53,34 +53,34 @@ class ConsumedPartition:
     """A partition that is consumed.
 
     Attributes:
-        topic_partition: which.
-        fetch_size: bytes to ask for at once.
-        broker: node id of the broker it is fetched from; None while none is known.
-        topic_id: the topic's id when it was first fetched, so that another topic of the same name isn't taken for it.
-        phase: what it needs first.
-        reset_to: ms since 1970, `EARLIEST` or `LATEST`, in phase `RESET`.
-        fetched: the fetched offset: where to fetch next; -1 while not known.
+        topic_partition: its name.
+        fetch_size: bytes to fetch at once.
+        broker: node id of the broker that it is fetched from; None if unknown.
+        topic_id: the topic's id when it was first fetched, to tell another topic of the same name.
+        state: its fetch state.
+        reset_to: ms since 1970, `EARLIEST` or `LATEST`, in state AWAIT_RESET.
+        fetched: the fetched offset: where to fetch next; -1 if unknown.
         position: the offset of the next record to give.
-        consumed: the consumed offset: that of the next record that the user isn't done with.
-        position_epoch: leader epoch of the record before `position`; -1 if not known.
-        leader_epoch: of the leader that the position was checked with.
-        paused: whether nothing of it is given.
+        consumed: the consumed offset: that of the first record that isn't consumed.
+        position_epoch: leader epoch of the record before `position`; -1 if unknown.
+        leader_epoch: of the leader that the position was validated with.
+        paused: whether no records of it are given.
         queue: what was fetched and not given yet.
         queued: bytes of it, without the piece that the user works on.
         opened: that piece, the queue's first; it was decoded.
-        fault: what is to be raised when the queue is empty.
-        committed: the offset that was committed last, as far as known.
-        high_watermark, last_stable_offset, log_start_offset: as the broker told last; -1 if it hasn't.
-        replica, replica_until: a replica that the leader would rather have it fetched from (KIP-392), and for how long.
-        retry_at: not to be asked for before.
-        failures: how often in a row asking for it failed.
+        error: raised to the user when the queue is empty.
+        committed: the offset that was committed last, -1 if unknown.
+        high_watermark, last_stable_offset, log_start_offset: of the last response; -1 if unknown.
+        replica, replica_until: the preferred read replica (KIP-392), and for how long.
+        retry_at: not to be fetched or looked up before.
+        failures: errors in a row.
     """
 
     topic_partition: TopicPartition
     fetch_size: int
     broker: int | None = None
     topic_id: UUID = NO_UUID
-    phase: Phase = Phase.HELD
+    state: FetchState = FetchState.AWAIT_CALLBACK
     reset_to: int = LATEST
     fetched: int = _NEVER
     position: int = _NEVER
@@ -91,7 +91,7 @@ class ConsumedPartition:
     queue: deque[Piece] = field(default_factory=deque)
     queued: int = 0
     opened: Piece | None = None
-    fault: Exception | None = None
+    error: Exception | None = None
     committed: int = _NEVER
     high_watermark: int = -1
     last_stable_offset: int = -1
@@ -103,16 +103,13 @@ class ConsumedPartition:
 
     @property
     def fetchable(self) -> bool:
-        """Whether it's to be fetched, if there is room."""
-        return self.phase is Phase.READY and not self.paused and self.fault is None
+        return self.state is FetchState.FETCHING and not self.paused and self.error is None
 
     @property
     def full(self) -> bool:
-        """Whether enough is queued of it."""
         return self.queued >= self.fetch_size
 
     def succeeded(self) -> None:
-        """Asking for it went well."""
         self.failures = 0
         self.retry_at = 0
 
@@ -121,9 +118,9 @@ class ConsumedPartitions:
     """All partitions that a consumer reads.
 
     Args:
-        fetch_size: bytes to ask for at once of each (`max_partition_fetch_bytes`).
-        reset_to: says where to begin without an offset: ms since 1970, `EARLIEST` or `LATEST`, or None to tell the
-            user instead.
+        fetch_size: bytes to fetch at once of each (`max_partition_fetch_bytes`).
+        reset_to: returns where to begin without an offset (`auto_offset_reset`): ms since 1970, `EARLIEST` or `LATEST`,
+            None to raise `NoOffsetError` instead.
 
     Attributes:
         by_name: all of them.
@@ -134,7 +131,7 @@ class ConsumedPartitions:
         self._fetch_size = fetch_size
         self._reset_to = reset_to
         self.by_name: dict[TopicPartition, ConsumedPartition] = {}
-        self._with_news: dict[TopicPartition, ConsumedPartition] = {}
+        self._ready: dict[TopicPartition, ConsumedPartition] = {}
         self.queued = 0
 
     def __iter__(self) -> Iterator[ConsumedPartition]:
@@ -152,208 +149,204 @@ class ConsumedPartitions:
             assigned = ", ".join(map(str, sorted(self.by_name))) or "nothing"
             raise ValueError(f"{partition} isn't assigned to this consumer, but {assigned}") from None
 
-    def add(self, partitions: Iterable[TopicPartition], phase: Phase = Phase.HELD) -> list[ConsumedPartition]:
-        """Begin with partitions; those that are there already stay as they are."""
+    def add(
+        self, partitions: Iterable[TopicPartition], state: FetchState = FetchState.AWAIT_CALLBACK
+    ) -> list[ConsumedPartition]:
+        """Adds partitions, and returns those that are new; the others stay as they are."""
         added = []
         for name in partitions:
             if name not in self.by_name:
                 partition = self.by_name[TopicPartition(*name)] = ConsumedPartition(
                     TopicPartition(*name), self._fetch_size
                 )
-                partition.phase = phase
+                partition.state = state
                 added.append(partition)
         return added
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
-        """End with partitions, and forget what is queued of them."""
         for name in list(partitions):
             if partition := self.by_name.get(name):
                 self.clear(partition)
-                partition.phase = Phase.FAILED  # whoever still holds it shall do nothing with it
+                partition.state = FetchState.FAILED  # for tasks that still refer to it
                 del self.by_name[name]
 
     def hold(self, partitions: Iterable[TopicPartition]) -> None:
-        """Fetch nothing more of partitions that are about to go, and forget what is queued of them."""
+        """Stops fetching partitions that are being revoked, and clears their queues."""
         for name in partitions:
             self.rewind(self.by_name[name])
-            self.by_name[name].phase = Phase.HELD
+            self.by_name[name].state = FetchState.AWAIT_CALLBACK
 
     def release(self, partitions: Iterable[ConsumedPartition]) -> None:
-        """The user's callback has returned: begin where they said, else where the group left off."""
+        """The user's callback has returned: begins where it seeked to, else at the committed offset."""
         for partition in partitions:
-            if partition.phase is Phase.HELD:
-                partition.phase = Phase.COMMITTED
+            if partition.state is FetchState.AWAIT_CALLBACK:
+                partition.state = FetchState.AWAIT_COMMITTED
 
     # Positions.
 
     def seek(self, partition: ConsumedPartition, offset: int, epoch: int = -1) -> None:
-        """Go on at an offset; what is queued is forgotten."""
+        """Moves to an offset, and clears the queue."""
         self.clear(partition)
         partition.fetched = partition.position = partition.consumed = offset
         partition.committed = _NEVER
         partition.position_epoch = epoch
-        partition.phase = Phase.READY if epoch < 0 else Phase.CHECK
+        partition.state = FetchState.FETCHING if epoch < 0 else FetchState.AWAIT_VALIDATION
         partition.leader_epoch = -1
         partition.succeeded()
 
     def reset(self, partition: ConsumedPartition, to: int) -> None:
-        """Go on at a time or an end of the log, which has to be looked up."""
+        """Moves to a time or an end of the log, which has to be looked up."""
         self.clear(partition)
         partition.fetched = partition.position = partition.consumed = _NEVER
-        partition.phase = Phase.RESET
+        partition.state = FetchState.AWAIT_RESET
         partition.reset_to = to
         partition.succeeded()
 
     def reset_by_policy(self, partition: ConsumedPartition, reason: str, *, to: int | None = None) -> None:
-        """There's no offset to go on from, or not any more: do as `auto_offset_reset` says.
+        """Without an offset to go on from, does as `auto_offset_reset` says.
 
-        With `to`, only whether to tell the user is up to that, and not where to go on.
+        With `to`, that setting only says whether to raise `NoOffsetError`, and not where to go on.
         """
         policy = self._reset_to()
         to = policy if to is None else to
         if policy is None or to is None:
             offset = None if partition.fetched < 0 else partition.fetched
-            partition.phase = Phase.FAILED
+            partition.state = FetchState.FAILED
             self.fail(partition, NoOffsetError({partition.topic_partition: offset}, reason))
         elif partition.queue:
-            # What was fetched before is still good, and the lookup would set the position: it waits for its turn.
-            partition.phase = Phase.RESET
+            # Queued records are still good, and the lookup would set the position: it waits until they were given.
+            partition.state = FetchState.AWAIT_RESET
             partition.reset_to = to
         else:
             self.reset(partition, to)
 
     def truncated(self, partition: ConsumedPartition, end: int) -> None:
-        """A new leader's log lacks what was read: it ends at `end`, or (-1) has nothing of it at all (KIP-320)."""
+        """A new leader's log was truncated: it ends at `end`, or (-1) has none of the leader epoch (KIP-320)."""
         if self._reset_to() is not None and end >= 0:
             self.seek(partition, end)
         else:
             self.reset_by_policy(partition, "the new leader's log lacks what was read here")
 
     def pause(self, partition: ConsumedPartition) -> None:
-        """Give nothing of it until `resume`; what is queued stays."""
+        """Gives no records until `resume`; the queue stays."""
         partition.paused = True
-        self._with_news.pop(partition.topic_partition, None)
+        self._ready.pop(partition.topic_partition, None)
         if partition.opened is not None:
-            self._count(partition, partition.opened.size)
+            self._add_queued(partition, partition.opened.size)
             partition.opened = None
 
     def resume(self, partition: ConsumedPartition) -> None:
-        """Give its records again."""
         partition.paused = False
-        self._announce(partition)
+        self._mark_ready(partition)
 
     def rewind(self, partition: ConsumedPartition) -> None:
-        """Forget what is queued, and fetch again from the position on."""
+        """Clears the queue, and fetches again from the position on."""
         self.clear(partition)
         partition.fetched = partition.position
 
     def clear(self, partition: ConsumedPartition) -> None:
-        """Forget what is queued of a partition, and what was wrong with it."""
-        self._count(partition, -partition.queued)
+        """Clears a partition's queue and error."""
+        self._add_queued(partition, -partition.queued)
         partition.queue.clear()
         partition.opened = None
-        partition.fault = None
-        self._with_news.pop(partition.topic_partition, None)
+        partition.error = None
+        self._ready.pop(partition.topic_partition, None)
 
     def forget_paused(self) -> None:
-        """Make room: what is queued of paused partitions will be fetched again."""
+        """Makes room: clears the queues of paused partitions, which are fetched again later."""
         for partition in self:
             if partition.paused and partition.queue:
                 self.rewind(partition)
 
-    # What comes, and what goes to the user.
+    # Queues: fetched data in, records for the user out.
 
-    def put(self, partition: ConsumedPartition, answer: Answer) -> None:
-        """Queue what a fetch brought."""
-        for piece in answer.pieces:
+    def add_fetched(self, partition: ConsumedPartition, fetch: CompletedFetch) -> None:
+        for piece in fetch.pieces:
             partition.queue.append(piece)
-            self._count(partition, piece.size)
-        partition.fetched = answer.next_offset
-        if answer.fault is not None:
-            partition.fault = answer.fault
-        if answer.cut_off:
+            self._add_queued(partition, piece.size)
+        partition.fetched = fetch.next_offset
+        if fetch.error is not None:
+            partition.error = fetch.error
+        if fetch.cut_off:
             partition.fetch_size = min(2 * partition.fetch_size, _MAX_FETCH_SIZE)
-        self._announce(partition)
+        self._mark_ready(partition)
 
-    def fail(self, partition: ConsumedPartition, fault: Exception) -> None:
-        """Have the user told, after what is queued."""
-        partition.fault = fault
-        self._announce(partition)
+    def fail(self, partition: ConsumedPartition, error: Exception) -> None:
+        """Raises an error to the user, after the queued records."""
+        partition.error = error
+        self._mark_ready(partition)
 
-    def next_with_news(self) -> ConsumedPartition | None:
-        """A partition that has something to give or to tell; the same one, until `done_with` or `later`."""
-        return next(iter(self._with_news.values()), None)
+    def next_ready(self) -> ConsumedPartition | None:
+        """Returns a partition with records or an error for the user; the same one, until `piece_done` or `rotate`."""
+        return next(iter(self._ready.values()), None)
 
-    def later(self, partition: ConsumedPartition) -> None:
-        """Let the other partitions come first."""
-        if self._with_news.pop(partition.topic_partition, None) is not None:
-            self._announce(partition)
+    def rotate(self, partition: ConsumedPartition) -> None:
+        """Moves a partition behind the others."""
+        if self._ready.pop(partition.topic_partition, None) is not None:
+            self._mark_ready(partition)
 
     def open(self, partition: ConsumedPartition) -> None:
         """The user begins with the partition's first piece: there's room for another."""
         piece = partition.queue[0]
         if partition.opened is not piece:
             partition.opened = piece
-            self._count(partition, -piece.size)
+            self._add_queued(partition, -piece.size)
 
-    def stop_at(self, partition: ConsumedPartition, offset: int, fault: Exception) -> None:
-        """Go no further than `offset`, and have the user told why, until they seek."""
+    def stop_at(self, partition: ConsumedPartition, offset: int, error: Exception) -> None:
+        """Stops at `offset`, and raises the error until the user seeks."""
         self.clear(partition)
         partition.fetched = partition.position = partition.consumed = offset
-        self.fail(partition, fault)
+        self.fail(partition, error)
 
-    def done_with(self, partition: ConsumedPartition, piece: Piece, rest: Piece | None = None) -> None:
-        """The partition's first piece was given to its end, or but for its `rest`."""
+    def piece_done(self, partition: ConsumedPartition, piece: Piece, rest: Piece | None = None) -> None:
+        """The partition's first piece was given to its end, except for its `rest`."""
         if partition.queue and partition.queue[0] is piece:
             self.open(partition)
             partition.queue.popleft()
             partition.opened = None
             if rest is not None:
                 partition.queue.appendleft(rest)
-                self._count(partition, rest.size)
-            self.later(partition)
+                self._add_queued(partition, rest.size)
+            self.rotate(partition)
 
-    def _count(self, partition: ConsumedPartition, size: int) -> None:
+    def _add_queued(self, partition: ConsumedPartition, size: int) -> None:
         partition.queued += size
         self.queued += size
 
-    def _announce(self, partition: ConsumedPartition) -> None:
-        if not partition.paused and (partition.queue or partition.fault is not None):
-            self._with_news[partition.topic_partition] = partition
+    def _mark_ready(self, partition: ConsumedPartition) -> None:
+        if not partition.paused and (partition.queue or partition.error is not None):
+            self._ready[partition.topic_partition] = partition
 
-    # What fetchers and lookups ask.
+    # For fetchers, lookups and commits.
 
-    def in_phase(self, phase: Phase, now: float) -> list[ConsumedPartition]:
-        """The partitions that need something, and may be asked for now."""
+    def in_state(self, state: FetchState, now: float) -> list[ConsumedPartition]:
+        """Returns the partitions in a state that may be retried now, and have nothing queued."""
         return [
             partition
             for partition in self
-            if partition.phase is phase and partition.retry_at <= now and not partition.queue
+            if partition.state is state and partition.retry_at <= now and not partition.queue
         ]
 
-    def wanted(self, node_id: int) -> list[ConsumedPartition]:
-        """The partitions to fetch from a broker."""
+    def fetchable_from(self, node_id: int) -> list[ConsumedPartition]:
         return [partition for partition in self if partition.broker == node_id and partition.fetchable]
 
     def brokers(self) -> set[int]:
-        """The brokers to fetch from."""
         return {partition.broker for partition in self if partition.broker is not None}
 
     def to_commit(
         self, partitions: Collection[TopicPartition] | None = None, *, given: bool
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """What there is to commit that wasn't: up to what was given, or only to what is consumed."""
+        """Returns the offsets to commit that changed: up to what was given, or only to what is consumed."""
         offsets = {}
         for name, partition in self.by_name.items():
             offset = partition.position if given else partition.consumed
-            # Nothing consumed is behind what the user has committed, but for the record they have in hands.
-            news = offset != partition.committed if given else offset > partition.committed
-            if offset >= 0 and news and (partitions is None or name in partitions):
+            # The consumed offset is behind a commit of the user's only by the records in hands.
+            changed = offset != partition.committed if given else offset > partition.committed
+            if offset >= 0 and changed and (partitions is None or name in partitions):
                 offsets[name] = OffsetAndMetadata(offset, partition.position_epoch)
         return offsets
 
     def committed(self, offsets: Iterable[tuple[TopicPartition, OffsetAndMetadata]]) -> None:
-        """Note what was committed."""
         for name, (offset, *_) in offsets:
             if partition := self.by_name.get(name):
                 partition.committed = offset

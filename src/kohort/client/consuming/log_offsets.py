@@ -1,4 +1,4 @@
-"""Offsets looked up at the partitions' leaders: ends of logs, places in time, ends of leader epochs."""
+"""Offsets looked up at the partitions' leaders: ListOffsets (ends of logs, times) and OffsetForLeaderEpoch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kohort.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
-__all__ = ["EpochEnd", "Offsets"]
+__all__ = ["EpochEnd", "LogOffsets"]
 
 READ_COMMITTED: Final = 1
 _CONSUMER: Final = -1
@@ -34,8 +34,8 @@ class EpochEnd(NamedTuple):
     end_offset: int
 
 
-class Offsets:
-    """Asks the leaders of partitions for offsets.
+class LogOffsets:
+    """Looks offsets up at the leaders of partitions.
 
     Args:
         cluster: the cluster.
@@ -49,15 +49,15 @@ class Offsets:
     async def find(
         self, times: Mapping[TopicPartition, int], *, timeout_ms: float, committed: bool | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first offset at or after a time, for each partition; None if there's no such record.
+        """Returns the first offset at or after a time, for each partition; None if there's no such record.
 
         Args:
             times: ms since 1970; -1 is the log's end, -2 its beginning, the others are those of ListOffsets.
-            timeout_ms: for how long what can be tried again is.
-            committed: as for the class, if it is to be otherwise.
+            timeout_ms: how long retriable errors are retried.
+            committed: overrides the class's.
 
         Raises:
-            KafkaError, ClientError: what the first of the partitions that failed failed with.
+            KafkaError, ClientError: the error of the first partition that failed.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
@@ -77,14 +77,14 @@ class Offsets:
             if not missing:
                 return {at: found[at] for at in times}
             for error in failed.values():
-                if not worth_retrying(error) or loop.time() > deadline:
+                if not is_retriable(error) or loop.time() > deadline:
                     raise error
             await self._cluster.wait_for_change(backoff.next())
 
     async def find_once(
         self, times: Mapping[TopicPartition, int], *, committed: bool | None = None
     ) -> Found[OffsetAndTimestamp | None]:
-        """As `find`, each leader asked once: what was found, and what went wrong."""
+        """As `find`, without retries: returns what was found, and the errors."""
         isolation = READ_COMMITTED if (self._committed if committed is None else committed) else 0
 
         async def ask(connection: Connection, partitions: list[TopicPartition]) -> Found[OffsetAndTimestamp | None]:
@@ -124,7 +124,7 @@ class Offsets:
         return await self._ask_leaders(times, ask)
 
     async def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> Found[EpochEnd]:
-        """Where leader epochs end in the logs of the leaders there are now (KIP-320), each leader asked once."""
+        """Returns where leader epochs end in the logs of the current leaders (KIP-320), without retries."""
 
         async def ask(connection: Connection, partitions: list[TopicPartition]) -> Found[EpochEnd]:
             request = OffsetForLeaderEpochRequest(
@@ -163,7 +163,7 @@ class Offsets:
         partitions: Iterable[TopicPartition],
         ask: Callable[[Connection, list[TopicPartition]], Awaitable[Found[T]]],
     ) -> Found[T]:
-        """Ask each leader for its partitions, all at once."""
+        """Asks all leaders at once, each for its partitions."""
         by_leader: dict[int, list[TopicPartition]] = {}
         found: dict[TopicPartition, T] = {}
         failed: dict[TopicPartition, KafkaError | ClientError] = {}
@@ -183,7 +183,7 @@ class Offsets:
                 good, bad = {}, dict.fromkeys(members, error)
             found.update(good)
             failed.update(bad)
-            # What the answer leaves out would be waited for in vain.
+            # Partitions that the response leaves out count as failed, or they would be waited for in vain.
             for at in set(members) - good.keys() - bad.keys():
                 failed[at] = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{at}: the answer leaves it out")
 
@@ -195,8 +195,8 @@ class Offsets:
         return found, failed
 
 
-def worth_retrying(error: Exception) -> bool:
-    """Whether the same question may be answered later."""
+def is_retriable(error: Exception) -> bool:
+    """Whether a retry may succeed."""
     return (
         error.code.retriable
         if isinstance(error, KafkaError)

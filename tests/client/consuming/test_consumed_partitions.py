@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kohort.client.consuming.answers import Answer, Piece
-from kohort.client.consuming.partitions import EARLIEST, ConsumedPartition, ConsumedPartitions, Phase
+from kohort.client.consuming.completed_fetch import CompletedFetch, Piece
+from kohort.client.consuming.consumed_partitions import EARLIEST, ConsumedPartition, ConsumedPartitions, FetchState
 from kohort.client.errors import NoOffsetError
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 
@@ -16,9 +16,9 @@ NAMES = [TopicPartition("t", number) for number in range(3)]
 NAME = st.sampled_from(NAMES)
 
 
-def answer(offset: int, sizes: list[int]) -> Answer:
+def answer(offset: int, sizes: list[int]) -> CompletedFetch:
     pieces = [Piece(b"", (), offset + index, offset + index + 1, 0, size) for index, size in enumerate(sizes)]
-    return Answer(pieces, offset + len(sizes), None, cut_off=False)
+    return CompletedFetch(pieces, offset + len(sizes), None, cut_off=False)
 
 
 class Books(RuleBasedStateMachine):
@@ -36,11 +36,11 @@ class Books(RuleBasedStateMachine):
     def fetch(self, name: TopicPartition, sizes: list[int]) -> None:
         partition = self.pick(name)
         if partition.fetchable and not partition.full:
-            self.partitions.put(partition, answer(partition.fetched, sizes))
+            self.partitions.add_fetched(partition, answer(partition.fetched, sizes))
 
     @rule(done=st.booleans())
     def give(self, done: bool) -> None:
-        partition = self.partitions.next_with_news()
+        partition = self.partitions.next_ready()
         if partition is None:
             return
         assert not partition.paused
@@ -50,9 +50,9 @@ class Books(RuleBasedStateMachine):
             self.partitions.open(partition)
             if done:
                 partition.position = partition.consumed = piece.next_offset
-                self.partitions.done_with(partition, piece)
+                self.partitions.piece_done(partition, piece)
         else:
-            assert partition.fault is not None
+            assert partition.error is not None
 
     @rule(name=NAME, offset=st.integers(0, 50))
     def seek(self, name: TopicPartition, offset: int) -> None:
@@ -90,8 +90,8 @@ class Books(RuleBasedStateMachine):
 
     @invariant()
     def news_are_where_there_is_something(self) -> None:
-        waiting = [each for each in self.partitions if not each.paused and (each.queue or each.fault is not None)]
-        assert (self.partitions.next_with_news() is not None) == bool(waiting)
+        waiting = [each for each in self.partitions if not each.paused and (each.queue or each.error is not None)]
+        assert (self.partitions.next_ready() is not None) == bool(waiting)
 
 
 TestBooks = Books.TestCase
@@ -122,30 +122,30 @@ def test_partitions_take_turns() -> None:
     partitions = ConsumedPartitions(100, lambda: EARLIEST)
     for partition in partitions.add(NAMES):
         partitions.seek(partition, 0)
-        partitions.put(partition, answer(0, [10, 10]))
+        partitions.add_fetched(partition, answer(0, [10, 10]))
     order = []
-    while (partition_with_news := partitions.next_with_news()) is not None:
-        order.append(partition_with_news.topic_partition.partition)
-        partitions.done_with(partition_with_news, partition_with_news.queue[0])
+    while (ready := partitions.next_ready()) is not None:
+        order.append(ready.topic_partition.partition)
+        partitions.piece_done(ready, ready.queue[0])
     assert order == [0, 1, 2, 0, 1, 2]
 
 
 def test_a_fetch_size_grows_until_a_batch_fits() -> None:
     partitions, partition = begun()
-    partitions.put(partition, Answer([], 5, None, cut_off=True))
+    partitions.add_fetched(partition, CompletedFetch([], 5, None, cut_off=True))
     assert partition.fetch_size == 200
 
 
 def test_a_reset_waits_for_what_was_fetched_before() -> None:
     partitions, partition = begun()
-    partitions.put(partition, answer(5, [10]))
+    partitions.add_fetched(partition, answer(5, [10]))
     partitions.reset_by_policy(partition, "gone")
-    assert partition.phase is Phase.RESET
-    assert partitions.in_phase(Phase.RESET, 0) == []
-    partitions.done_with(partition, partition.queue[0])
-    assert partitions.in_phase(Phase.RESET, 0) == [partition]
+    assert partition.state is FetchState.AWAIT_RESET
+    assert partitions.in_state(FetchState.AWAIT_RESET, 0) == []
+    partitions.piece_done(partition, partition.queue[0])
+    assert partitions.in_state(FetchState.AWAIT_RESET, 0) == [partition]
     partition.retry_at = 10
-    assert partitions.in_phase(Phase.RESET, 9) == []
+    assert partitions.in_state(FetchState.AWAIT_RESET, 9) == []
 
 
 def test_without_a_policy_the_user_is_told_of_a_truncated_log() -> None:
@@ -153,9 +153,9 @@ def test_without_a_policy_the_user_is_told_of_a_truncated_log() -> None:
     (partition,) = partitions.add(NAMES[:1])
     partitions.seek(partition, 9)
     partitions.truncated(partition, 4)
-    assert isinstance(partition.fault, NoOffsetError)
-    assert partition.fault.partitions == {NAMES[0]: 9}
-    assert partitions.next_with_news() is partition
+    assert isinstance(partition.error, NoOffsetError)
+    assert partition.error.partitions == {NAMES[0]: 9}
+    assert partitions.next_ready() is partition
 
 
 def test_partitions_that_are_not_there() -> None:

@@ -1,7 +1,7 @@
-"""What a fetch brought of a partition, checked and freed from what isn't for the user, in pieces to decode later.
+"""A partition's fetched batches, checked and filtered, in pieces to decode later.
 
-Left out are control batches, batches of aborted transactions, and batches below the offset that was asked for (a
-broker gives whole batches, so the first may begin earlier).
+Control batches, batches of aborted transactions, and batches below the fetch offset are left out (a broker returns
+whole batches, so the first may begin earlier).
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from kohort.protocol.messages.fetch import FetchResponse
 from kohort.protocol.records.batch import BatchHeader, Compression, check_batch, scan_batches
 from kohort.protocol.records.plain import read_records
 
-__all__ = ["PIECE_BYTES", "SMALL_PIECE_BYTES", "Answer", "Piece", "read_answer"]
+__all__ = ["PIECE_BYTES", "SMALL_PIECE_BYTES", "CompletedFetch", "Piece", "read_fetch"]
 
 PIECE_BYTES: Final = 1024 * 1024
-"""Bytes of batches that are decoded at once: what a loop may be held up for, and what stays in memory decoded."""
+"""Bytes of batches that are decoded at once: they block the event loop so long, and stay in memory decoded."""
 
 SMALL_PIECE_BYTES: Final = 64 * 1024
-"""The same while records are decoded one after another, and the user waits for the first of them."""
+"""The same while records are decoded one after another, and the user waits for the first."""
 
 Aborted = FetchResponse.TopicResponse.Partition.AbortedTransaction
 
@@ -34,15 +34,15 @@ _BY_FIRST_OFFSET: Final = attrgetter("first_offset")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some batches of one leader epoch, in a row.
+    """Consecutive batches of one leader epoch.
 
     Attributes:
-        data: the answer's bytes.
-        headers: the batches to decode; none if there is nothing for the user.
+        data: the response's bytes.
+        headers: the batches to decode; none if all were left out.
         offset: records before it aren't wanted.
         next_offset: the offset after the piece.
         leader_epoch: of the batches.
-        size: bytes that it takes from the consumer's allowance.
+        size: bytes that it takes of `queued_max_bytes`.
     """
 
     data: bytes
@@ -53,30 +53,30 @@ class Piece:
     size: int
 
     def part(self, first: int) -> Piece:
-        """The piece from its batch `first` on."""
+        """Returns the piece from its batch `first` on."""
         headers = self.headers[first:]
         size = sum(header.size for header in headers)
         return Piece(self.data, headers, headers[0].base_offset, self.next_offset, self.leader_epoch, size)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a fetch brought of a partition.
+class CompletedFetch:
+    """A partition's part of a fetch response.
 
     Attributes:
         pieces: in order, one ending where the next begins.
         next_offset: where to fetch next.
-        fault: what is wrong with the batch there, so that nothing after it can be given.
-        cut_off: whether there is only the beginning of a batch: more must be asked for.
+        error: the batch there is corrupt, so that nothing after it can be given.
+        cut_off: whether there is only the beginning of a batch: the fetch size must grow.
     """
 
     pieces: Sequence[Piece]
     next_offset: int
-    fault: RecordError | None
+    error: RecordError | None
     cut_off: bool
 
 
-def read_answer(
+def read_fetch(
     partition: TopicPartition,
     data: bytes,
     offset: int,
@@ -84,29 +84,29 @@ def read_answer(
     *,
     check: bool = True,
     piece_bytes: int = PIECE_BYTES,
-) -> Answer:
-    """Take apart what came.
+) -> CompletedFetch:
+    """Returns the pieces of fetched batches.
 
     Args:
-        partition: for the words of a fault.
+        partition: for error messages.
         data: record batches, the last perhaps cut off.
-        offset: what was asked for.
-        aborted: the aborted transactions among them, if only committed records are wanted.
+        offset: the fetch offset.
+        aborted: the aborted transactions among them, with `read_committed`.
         check: whether to compare checksums.
         piece_bytes: where to end a piece; a batch isn't divided.
     """
-    waiting = sorted(aborted or (), key=_BY_FIRST_OFFSET, reverse=True)
+    pending_aborts = sorted(aborted or (), key=_BY_FIRST_OFFSET, reverse=True)
     aborting: set[int] = set()
     pieces: list[Piece] = []
-    kept: list[BatchHeader] = []
+    headers: list[BatchHeader] = []
     begin, end, size, epoch = offset, offset, 0, -1
-    fault: RecordError | None = None
+    corruption: RecordError | None = None
 
     def finish() -> None:
-        nonlocal begin, kept, size
+        nonlocal begin, headers, size
         if end > begin:
-            pieces.append(Piece(data, kept, begin, end, epoch, size))
-            begin, kept, size = end, [], 0
+            pieces.append(Piece(data, headers, begin, end, epoch, size))
+            begin, headers, size = end, [], 0
 
     try:
         for header in scan_batches(data):
@@ -119,26 +119,26 @@ def read_answer(
                 continue
             if size and (size + header.size > piece_bytes or header.partition_leader_epoch != epoch):
                 finish()
-            while waiting and waiting[-1].first_offset <= header.last_offset:
-                aborting.add(waiting.pop().producer_id)
+            while pending_aborts and pending_aborts[-1].first_offset <= header.last_offset:
+                aborting.add(pending_aborts.pop().producer_id)
             if header.control:
                 if aborting and _is_abort(data, header):
                     aborting.discard(header.producer_id)
             elif header.record_count and not (header.transactional and header.producer_id in aborting):
-                kept.append(header)
+                headers.append(header)
             size += header.size
             end = header.next_offset
             epoch = header.partition_leader_epoch
     except CorruptRecordError as error:
-        fault = corrupt(partition, error, end, data)
+        corruption = corrupt_batch(partition, error, end, data)
     finish()
-    return Answer(pieces, end, fault, cut_off=bool(data) and not pieces and fault is None)
+    return CompletedFetch(pieces, end, corruption, cut_off=bool(data) and not pieces and corruption is None)
 
 
-def corrupt(partition: TopicPartition, error: CorruptRecordError, offset: int, data: bytes) -> RecordError:
-    """What to tell the user of a batch that doesn't add up, where `offset` is where it, or the place to read, begins.
+def corrupt_batch(partition: TopicPartition, error: CorruptRecordError, offset: int, data: bytes) -> RecordError:
+    """Returns the error for a corrupt batch at `offset`.
 
-    The offset to go on from is the one after the batch, if its header can be believed so far, else the next one.
+    The next offset to read is the one after the batch, if its header is plausible so far, else `offset` + 1.
     """
     following = offset + 1
     try:
@@ -152,5 +152,5 @@ def corrupt(partition: TopicPartition, error: CorruptRecordError, offset: int, d
 
 
 def _is_abort(data: bytes, header: BatchHeader) -> bool:
-    """Whether a control batch ends a transaction for nothing: its record's key is a version and then the type 0."""
+    """Whether a control batch aborts a transaction: its record's key is a version and then the type 0."""
     return any(record.key is not None and record.key[2:4] == _ABORT for record in read_records(data, header))

@@ -1,4 +1,4 @@
-"""What of an answer is for the user, and what is decoded of it: by rows and by columns alike."""
+"""What of an fetch is for the user, and what is decoded of it: by rows and by columns alike."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from kohort.client.consuming.answers import PIECE_BYTES, Answer, read_answer
+from kohort.client.consuming.completed_fetch import PIECE_BYTES, CompletedFetch, read_fetch
 from kohort.client.consuming.decoding import DecodedPiece
 from kohort.client.errors import RecordError
 from kohort.client.types import Record, TopicPartition
@@ -38,9 +38,9 @@ def marker(offset: int, producer: int, *, commit: bool) -> bytes:
     return bytes(batch)
 
 
-def given(answer: Answer, module: ModuleType | None, offset: int = 0, most: int = 2) -> list[Record]:
+def given(fetch: CompletedFetch, module: ModuleType | None, offset: int = 0, most: int = 2) -> list[Record]:
     records = []
-    for piece in answer.pieces:
+    for piece in fetch.pieces:
         decoded = DecodedPiece(T0, piece, max(offset, piece.offset), module)
         while decoded.left:
             records += decoded.take(most)
@@ -48,26 +48,26 @@ def given(answer: Answer, module: ModuleType | None, offset: int = 0, most: int 
     return records
 
 
-def values(answer: Answer, module: ModuleType | None, offset: int = 0) -> list[bytes]:
-    return [record.value for record in given(answer, module, offset)]
+def values(fetch: CompletedFetch, module: ModuleType | None, offset: int = 0) -> list[bytes]:
+    return [record.value for record in given(fetch, module, offset)]
 
 
 @WAYS
 def test_records_below_the_offset_asked_for_are_left_out(module: ModuleType | None) -> None:
-    answer = read_answer(T0, data(0, b"0", b"1", b"2") + data(3, b"3"), 1, None)
-    assert [record.offset for record in given(answer, module)] == [1, 2, 3]
-    assert (answer.next_offset, answer.fault, answer.cut_off) == (4, None, False)
-    assert values(read_answer(T0, data(0, b"0") + data(1, b"1"), 1, None), module) == [b"1"]
+    fetch = read_fetch(T0, data(0, b"0", b"1", b"2") + data(3, b"3"), 1, None)
+    assert [record.offset for record in given(fetch, module)] == [1, 2, 3]
+    assert (fetch.next_offset, fetch.error, fetch.cut_off) == (4, None, False)
+    assert values(read_fetch(T0, data(0, b"0") + data(1, b"1"), 1, None), module) == [b"1"]
 
 
 @WAYS
 def test_records_are_whole(module: ModuleType | None) -> None:
-    answer = read_answer(T0, data(0, b"0", b"1"), 0, None)
-    assert given(answer, module) == [
+    fetch = read_fetch(T0, data(0, b"0", b"1"), 0, None)
+    assert given(fetch, module) == [
         Record("t", 0, 0, 100, b"k", b"0", [("h", b"1")]),
         Record("t", 0, 1, 100, None, b"1", []),
     ]
-    assert all(type(record) is Record for record in given(answer, module))
+    assert all(type(record) is Record for record in given(fetch, module))
 
 
 @WAYS
@@ -84,27 +84,27 @@ def test_aborted_transactions_and_markers_are_left_out(module: ModuleType | None
         ]
     )
     aborted = [Aborted(producer_id=1, first_offset=1)]
-    assert values(read_answer(T0, log, 0, aborted), module) == [b"plain", b"b1", b"a3"]
-    assert values(read_answer(T0, log, 0, None), module) == [b"plain", b"a1", b"a2", b"b1", b"a3"]
-    only_markers = read_answer(T0, log, 6, [])
+    assert values(read_fetch(T0, log, 0, aborted), module) == [b"plain", b"b1", b"a3"]
+    assert values(read_fetch(T0, log, 0, None), module) == [b"plain", b"a1", b"a2", b"b1", b"a3"]
+    only_markers = read_fetch(T0, log, 6, [])
     assert values(only_markers, module) == []
     assert only_markers.next_offset == 8 == only_markers.pieces[-1].next_offset
 
 
 def test_pieces_have_one_leader_epoch_and_a_bounded_size() -> None:
     log = data(0, b"0") + data(1, b"1", epoch=1) + data(2, b"2", epoch=1)
-    answer = read_answer(T0, log, 0, None)
-    assert [(piece.offset, piece.next_offset, piece.leader_epoch) for piece in answer.pieces] == [(0, 1, 0), (1, 3, 1)]
+    fetch = read_fetch(T0, log, 0, None)
+    assert [(piece.offset, piece.next_offset, piece.leader_epoch) for piece in fetch.pieces] == [(0, 1, 0), (1, 3, 1)]
     half = bytes(PIECE_BYTES // 2)
-    answer = read_answer(T0, b"".join(data(index, half) for index in range(5)), 0, None)
-    assert [(piece.offset, piece.next_offset) for piece in answer.pieces] == [(n, n + 1) for n in range(5)]
+    fetch = read_fetch(T0, b"".join(data(index, half) for index in range(5)), 0, None)
+    assert [(piece.offset, piece.next_offset) for piece in fetch.pieces] == [(n, n + 1) for n in range(5)]
 
 
 def test_the_beginning_of_a_batch_asks_for_more() -> None:
-    assert read_answer(T0, data(0, b"0" * 100)[:80], 0, None) == Answer([], 0, None, cut_off=True)
-    answer = read_answer(T0, data(0, b"0") + data(1, b"1" * 100)[:80], 0, None)
-    assert (answer.next_offset, answer.cut_off) == (1, False)
-    assert not read_answer(T0, b"", 0, None).cut_off
+    assert read_fetch(T0, data(0, b"0" * 100)[:80], 0, None) == CompletedFetch([], 0, None, cut_off=True)
+    fetch = read_fetch(T0, data(0, b"0") + data(1, b"1" * 100)[:80], 0, None)
+    assert (fetch.next_offset, fetch.cut_off) == (1, False)
+    assert not read_fetch(T0, b"", 0, None).cut_off
 
 
 @WAYS
@@ -112,13 +112,13 @@ def test_a_wrong_checksum_stops_there_and_says_how_to_go_on(module: ModuleType |
     bad = bytearray(data(1, b"xxxx", b"yyyy"))
     bad[-3] ^= 1
     log = data(0, b"0") + bytes(bad) + data(3, b"3")
-    answer = read_answer(T0, log, 0, None)
-    assert values(answer, module) == [b"0"]
-    assert answer.next_offset == 1
-    assert answer.fault is not None
-    assert (answer.fault.offset, answer.fault.next_offset) == (1, 3)
-    assert "t-0, offset 1: corrupt data" in str(answer.fault)
-    assert len(read_answer(T0, log, 0, None, check=False).pieces) == 1
+    fetch = read_fetch(T0, log, 0, None)
+    assert values(fetch, module) == [b"0"]
+    assert fetch.next_offset == 1
+    assert fetch.error is not None
+    assert (fetch.error.offset, fetch.error.next_offset) == (1, 3)
+    assert "t-0, offset 1: corrupt data" in str(fetch.error)
+    assert len(read_fetch(T0, log, 0, None, check=False).pieces) == 1
 
 
 @WAYS
@@ -126,9 +126,9 @@ def test_records_that_do_not_add_up_stop_before_their_batch(module: ModuleType |
     bad = bytearray(data(1, b"xxxx", b"yyyy"))
     bad[61] = 2  # the first record's length
     write_header(bad, read_header(bad))
-    answer = read_answer(T0, data(0, b"0") + bytes(bad), 0, None)
-    assert answer.fault is None
-    (piece,) = answer.pieces
+    fetch = read_fetch(T0, data(0, b"0") + bytes(bad), 0, None)
+    assert fetch.error is None
+    (piece,) = fetch.pieces
     decoded = DecodedPiece(T0, piece, 0, module)
     assert [record.value for record in decoded.take(10)] == [b"0"]
     assert decoded.next_offset == decoded.next_to_give == 1
@@ -136,7 +136,7 @@ def test_records_that_do_not_add_up_stop_before_their_batch(module: ModuleType |
     with pytest.raises(RecordError, match="t-0, offset 1: corrupt data") as caught:
         DecodedPiece(T0, decoded.rest, 0, module)
     assert (caught.value.offset, caught.value.next_offset) == (1, 3)
-    (piece,) = read_answer(T0, bytes(bad), 2, None).pieces
+    (piece,) = read_fetch(T0, bytes(bad), 2, None).pieces
     with pytest.raises(RecordError, match="t-0, offset 2") as caught:
         DecodedPiece(T0, piece, 2, module)
     assert caught.value.next_offset == 3
@@ -145,7 +145,7 @@ def test_records_that_do_not_add_up_stop_before_their_batch(module: ModuleType |
 def test_a_compression_that_nobody_has_defined_is_corrupt_though_checksums_are_not_looked_at() -> None:
     bad = bytearray(data(1, b"1"))
     bad[22] |= 5  # attributes
-    answer = read_answer(T0, data(0, b"0") + bytes(bad), 0, None, check=False)
-    assert answer.next_offset == 1
-    assert answer.fault is not None
-    assert "unknown compression 5" in str(answer.fault)
+    fetch = read_fetch(T0, data(0, b"0") + bytes(bad), 0, None, check=False)
+    assert fetch.next_offset == 1
+    assert fetch.error is not None
+    assert "unknown compression 5" in str(fetch.error)

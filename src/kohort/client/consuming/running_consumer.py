@@ -1,4 +1,4 @@
-"""A consumer's parts, put together."""
+"""The parts of a started consumer, put together."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterable, Mapping
 
 from kohort.client.cluster import Cluster
 from kohort.client.consuming.commits import Commits
+from kohort.client.consuming.consumed_partitions import LATEST, ConsumedPartition, ConsumedPartitions, FetchState
 from kohort.client.consuming.decoding import Deserializer
-from kohort.client.consuming.delivery import Delivery
+from kohort.client.consuming.fetch_collector import FetchCollector
 from kohort.client.consuming.fetchers import Fetchers
-from kohort.client.consuming.offsets import Offsets
-from kohort.client.consuming.partitions import LATEST, ConsumedPartition, ConsumedPartitions, Phase
+from kohort.client.consuming.log_offsets import LogOffsets
 from kohort.client.consuming.positions import Positions
 from kohort.client.consuming.rebalance_handler import RebalanceHandler
 from kohort.client.consuming.settings import ConsumerSettings
@@ -23,22 +23,22 @@ from kohort.client.errors import ClientError
 from kohort.client.types import OffsetAndTimestamp, TopicPartition
 from kohort.protocol.errors import KafkaError
 
-__all__ = ["Consumption"]
+__all__ = ["RunningConsumer"]
 
 log = logging.getLogger("kohort.client.consumer")
 
 
-class Consumption:
-    """What runs between a consumer's start and its end.
+class RunningConsumer:
+    """A consumer between start and close.
 
     Args:
-        cluster: started; closed by whoever started it.
+        cluster: started; not closed here.
         settings: the consumer's.
         group: the member's settings; None without a group.
         key_deserializer, value_deserializer: see `Consumer`.
 
     Attributes:
-        by_hand: whether there are partitions, and they aren't the group's to give.
+        by_hand: whether partitions are assigned by hand, not by the group.
     """
 
     def __init__(
@@ -55,17 +55,17 @@ class Consumption:
         self.partitions = ConsumedPartitions(
             settings.fetch.max_partition_fetch_bytes, lambda: policy.resolve(time.time_ns() // 1_000_000)
         )
-        self.offsets = Offsets(cluster, committed=settings.fetch.committed)
-        self.delivery = Delivery(
+        self.offsets = LogOffsets(cluster, committed=settings.fetch.committed)
+        self.collector = FetchCollector(
             self.partitions,
             key_deserializer,
             value_deserializer,
-            self._asked,
+            self._on_poll,
             lambda: self.fetchers.room_made(),
-            self._given,
+            self._on_piece_done,
         )
         self.fetchers = Fetchers(
-            cluster, self.partitions, settings.fetch, self.delivery.arrived, lambda: self._positions.look_again()
+            cluster, self.partitions, settings.fetch, self.collector.wake, lambda: self._positions.wake()
         )
         self.rebalancing = RebalanceHandler(self, settings.max_poll_interval_ms)
         self.connector = None if group is None else CoordinatorConnector(cluster, group, self.rebalancing)
@@ -75,7 +75,7 @@ class Consumption:
             else Commits(
                 self.connector,
                 self.partitions,
-                self.delivery,
+                self.collector,
                 interval_ms=settings.auto_commit_interval_ms,
                 timeout_ms=settings.default_api_timeout_ms,
             )
@@ -85,7 +85,7 @@ class Consumption:
             self.partitions,
             self.offsets,
             None if self.connector is None else self.connector.committed,
-            self._settled,
+            self._on_positions,
             self.failed,
         )
         self.by_hand = False
@@ -93,14 +93,13 @@ class Consumption:
         self._creating: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin."""
         if self.connector is not None:
             await self.connector.start()
 
     async def close(self, timeout_ms: float) -> None:
-        """Commit what was given, if that happens by itself, leave the group, stop everything."""
+        """Commits what was given (with auto commit), leaves the group, and stops everything."""
         deadline = asyncio.get_running_loop().time() + timeout_ms / 1000
-        self.delivery.close()
+        self.collector.close()
         try:
             if self.commits is not None:
                 await self.commits.close(timeout_ms / 2)
@@ -109,7 +108,7 @@ class Consumption:
                 await self.connector.close(timeout_ms=max(1, int(left_ms)))
         finally:
             if self.connector is not None:
-                await self.connector.close(leave=False, timeout_ms=1)  # whoever is cancelled has no time to leave
+                await self.connector.close(leave=False, timeout_ms=1)  # if cancelled: no time to leave
             await self._positions.close()
             await self.fetchers.close()
             if self._creating is not None:
@@ -120,31 +119,30 @@ class Consumption:
     # The assignment.
 
     def assign(self, partitions: Collection[TopicPartition]) -> None:
-        """Read these partitions and no others, without being assigned them by the group."""
-        # What is still being given back to the group after the subscription's end is none of them.
+        """Reads these partitions and no others, without the group."""
+        # Partitions that are still being revoked after the subscription's end don't count.
         self.drop(self.partitions.by_name.keys() - (set(partitions) if self.by_hand else set()))
         self.by_hand = bool(partitions)
         topics = {partition.topic for partition in partitions}
         self.cluster.follow(topics)
         self.create(topics)
-        self.partitions.add(partitions, Phase.COMMITTED)
+        self.partitions.add(partitions, FetchState.AWAIT_COMMITTED)
         self.update()
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
-        """End with partitions."""
         for name in partitions:
             if partition := self.partitions.by_name.get(name):
-                self.delivery.forget(partition)
+                self.collector.forget(partition)
         self.partitions.remove(partitions)
         self.fetchers.update()
 
     def hold(self) -> None:
-        """Fetch and give nothing more of what is about to go."""
-        self.delivery.take_back(None)
+        """Stops fetching all partitions, which are about to be revoked."""
+        self.collector.take_back(None)
         self.partitions.hold(self.partitions.by_name)
 
     def create(self, topics: Collection[str]) -> None:
-        """Have the broker create topics that aren't there, if it and the user want that."""
+        """Lets the broker create missing topics, if `allow_auto_create_topics` and its own settings say so."""
         if self._settings.allow_auto_create_topics and topics - self.cluster.info.topics.keys():
             before = self._creating
 
@@ -160,19 +158,19 @@ class Consumption:
             self._creating = asyncio.create_task(work(), name="kohort-create-topics")
 
     def update(self) -> None:
-        """Have everybody look at what is to be done now."""
+        """Assignment or positions have changed: wakes the parts that act on it."""
         self.fetchers.update()
-        self._positions.look_again()
-        self.delivery.arrived()
+        self._positions.wake()
+        self.collector.wake()
 
     def resume_fetching(self) -> None:
-        """Go on after `suspend`, or with other partitions."""
+        """Fetches again after `suspend`, or with other partitions."""
         self.fetchers.resume()
         self.update()
 
     def suspend(self) -> None:
-        """Fetch and give nothing, until `resume_fetching`; what is queued is forgotten."""
-        self.delivery.take_back(None)
+        """Stops fetching, and clears the queues, until `resume_fetching`."""
+        self.collector.take_back(None)
         self.fetchers.suspend()
         for partition in self.partitions:
             if partition.queue:
@@ -181,39 +179,36 @@ class Consumption:
     # Positions.
 
     def seek(self, partition: TopicPartition, offset: int, epoch: int = -1) -> None:
-        """Go on at an offset."""
         found = self.partitions[partition]
-        self.delivery.forget(found)
+        self.collector.forget(found)
         self.partitions.seek(found, offset, epoch)
         self.update()
 
     def pause(self, partition: TopicPartition) -> None:
-        """Give nothing of it."""
         found = self.partitions[partition]
-        self.delivery.take_back(found)
+        self.collector.take_back(found)
         self.partitions.pause(found)
         self.fetchers.update()
 
     def resume(self, partition: TopicPartition) -> None:
-        """Give its records again."""
         self.partitions.resume(self.partitions[partition])
         self.update()
 
     async def find(
         self, times: Mapping[TopicPartition, int], *, committed: bool | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first offset of a time or later; see `Offsets.find`."""
+        """See `LogOffsets.find`."""
         return await self.offsets.find(times, timeout_ms=self._settings.default_api_timeout_ms, committed=committed)
 
     async def ends(
         self, partitions: Iterable[TopicPartition], which: int, *, committed: bool | None = None
     ) -> dict[TopicPartition, int]:
-        """Where logs end, or (`EARLIEST`) begin."""
+        """Returns where logs end, or (`EARLIEST`) begin."""
         found = await self.find(dict.fromkeys(partitions, which), committed=committed)
         return {partition: place.offset for partition, place in found.items() if place is not None}
 
     async def seek_to(self, times: Mapping[TopicPartition, int]) -> None:
-        """Go on at a time, else at the log's end."""
+        """Moves to a time, else to the log's end."""
         for partition in times:
             self.partitions[partition]  # raises if it isn't assigned
         found = await self.find(times)
@@ -222,14 +217,14 @@ class Consumption:
             if partition in self.partitions.by_name:
                 self.seek(partition, ends[partition] if place is None else place.offset)
 
-    # What goes on.
+    # For the parts.
 
     def failed(self, error: Exception) -> None:
-        """Raise this where the user asks for the next record."""
+        """Raises this where the user polls."""
         self._failure = error
-        self.delivery.arrived()
+        self.collector.wake()
 
-    def _asked(self) -> None:
+    def _on_poll(self) -> None:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
@@ -240,10 +235,10 @@ class Consumption:
         if not self.rebalancing.subscription and not self.partitions.by_name:
             raise ClientError("there's nothing to read: subscribe to topics, or assign partitions, first")
 
-    def _given(self, partition: ConsumedPartition) -> None:
-        if not partition.queue and partition.phase is not Phase.READY:
-            self._positions.look_again()  # which has waited for this
+    def _on_piece_done(self, partition: ConsumedPartition) -> None:
+        if not partition.queue and partition.state is not FetchState.FETCHING:
+            self._positions.wake()  # a lookup has waited for this
 
-    def _settled(self) -> None:
+    def _on_positions(self) -> None:
         self.fetchers.update()
-        self.delivery.arrived()
+        self.collector.wake()
