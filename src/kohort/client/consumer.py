@@ -45,8 +45,8 @@ Offset = int | OffsetAndMetadata
 class Consumer(Lifecycle):
     """Reads records, and commits offsets.
 
-    One task at a time reads from it; any task may call the other methods. Settings are Kafka's, with underscores; times are
-    in ms, sizes in bytes.
+    One task at a time reads from it; any task may call the other methods. Settings are Kafka's, with underscores;
+    times are in ms, sizes in bytes.
 
     Args:
         servers: addresses ("host:port,…") or a `ClientConfig`.
@@ -58,7 +58,7 @@ class Consumer(Lifecycle):
         group_remote_assignor: of a consumer group: the coordinator's assignor; None for its own choice.
         auto_offset_reset: where to begin where nothing is committed, or what is committed is gone: "latest",
             "earliest", "none" (raise `NoOffsetError`) or "by_duration:PT1H": so long ago.
-        enable_auto_commit, auto_commit_interval_ms: whether consumed offsets are committed automatically, and how often.
+        enable_auto_commit, auto_commit_interval_ms: whether consumed offsets are committed automatically, how often.
             A record is consumed when the loop asks for the next one; on `close`, all the given records are.
         isolation_level: "read_uncommitted", or "read_committed" to get no record of a transaction that is open or was
             aborted.
@@ -72,7 +72,7 @@ class Consumer(Lifecycle):
             removed, and how often it sends one. In a consumer group, the broker decides.
         check_crcs: whether to check the checksums of fetched batches.
         allow_auto_create_topics: whether the broker may create a topic that is subscribed to by name but isn't there.
-        key_deserializer, value_deserializer: called with bytes; null stays None. If one fails, `RecordError` says where.
+        key_deserializer, value_deserializer: called with bytes; null stays None. `RecordError` says where one fails.
         default_api_timeout_ms: how long methods that ask a broker may take.
 
     Raises:
@@ -272,7 +272,7 @@ class Consumer(Lifecycle):
         return self._running().collector.batches(max_bytes)
 
     async def poll(self, max_records: int = 500, timeout_ms: float = 1_000) -> list[Record]:
-        """Returns up to so many records, as soon as there are some; none if none come in time. Raises as `__aiter__`."""
+        """Returns up to so many records, as soon as there are some; none after the timeout. Raises as `__aiter__`."""
         return await self._running().collector.poll(max_records, timeout_ms)
 
     async def poll_batch(self, timeout_ms: float = 1_000) -> pa.RecordBatch | None:
