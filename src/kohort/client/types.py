@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 from uuid import UUID
 
 __all__ = [
     "Broker", "GroupMetadata", "Headers", "OffsetAndMetadata", "OffsetAndTimestamp", "PartitionInfo", "Record",
-    "RecordMetadata", "TopicInfo", "TopicPartition",
+    "RecordMetadata", "TopicInfo", "TopicPartition", "by_topic",
 ]  # fmt: skip
 
 Headers = list[tuple[str, bytes | None]]
@@ -114,3 +116,11 @@ class GroupMetadata(NamedTuple):
     generation: int
     member_id: str
     group_instance_id: str | None = None
+
+
+def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, tuple[int, ...]]:
+    """Returns numbers of partitions by topic; both are sorted."""
+    topics: dict[str, list[int]] = defaultdict(list)
+    for topic, number in sorted(partitions):
+        topics[topic].append(number)
+    return {topic: tuple(numbers) for topic, numbers in topics.items()}
