@@ -18,6 +18,7 @@ from kohort.client.errors import (
     ConnectionLostError,
     PartialFailureError,
     RequestTimeoutError,
+    is_retriable,
     kafka_error,
 )
 from kohort.client.time_limit import time_limit
@@ -33,7 +34,6 @@ __all__ = [
     "NodeConnection",
     "Outcomes",
     "RequestRouter",
-    "is_retriable",
     "outcomes_of",
 ]
 
@@ -153,7 +153,7 @@ def outcomes_of(said: Iterable[tuple[K, int, str | None]]) -> Outcomes[K, None]:
             outcomes[key] = None
             continue
         failure = kafka_error(code, message)
-        if is_retriable(failure):
+        if _may_retry(failure):
             raise failure
         outcomes.failed[key] = failure
     return outcomes
@@ -211,13 +211,13 @@ class RequestRouter:
         outcomes: Outcomes[K, V] = Outcomes()
         pending = list(dict.fromkeys(keys))
         backoff = self.cluster.backoff()
-        patience = Deadline(unknown_ms)
+        unknown_deadline = Deadline(unknown_ms)
         while pending:
             failures = await self._attempt(pending, find, ask, deadline, outcomes)
             pending = []
             pause = backoff.next() / 1000
             for key, failure in failures.items():
-                if deadline.left_ms > pause * 1000 and is_retriable(failure, not patience.passed):
+                if deadline.left_ms > pause * 1000 and _may_retry(failure, unknown_too=not unknown_deadline.passed):
                     pending.append(key)
                 else:
                     outcomes.failed[key] = failure
@@ -277,11 +277,9 @@ def _unanswered() -> KafkaError:
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer says nothing about it")
 
 
-def is_retriable(failure: Failure, unknown_too: bool = False) -> bool:
-    """Whether a retry may succeed; with `unknown_too`, also for an unknown topic."""
-    if isinstance(failure, KafkaError):
-        return failure.code.retriable and (unknown_too or failure.code not in _UNKNOWN)
-    return isinstance(failure, ConnectionLostError | RequestTimeoutError)
+def _may_retry(failure: Failure, *, unknown_too: bool = False) -> bool:
+    unknown = isinstance(failure, KafkaError) and failure.code in _UNKNOWN
+    return is_retriable(failure) and (unknown_too or not unknown)
 
 
 async def _together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
