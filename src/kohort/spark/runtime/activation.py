@@ -107,7 +107,7 @@ class Activation:
         self, task: TaskId, committed: Mapping[TopicPartition, OffsetAndMetadata | None]
     ) -> tuple[dict[TopicPartition, int], int | None]:
         """Where the task reads on, and its stream time."""
-        subtopology, program = self._plan.parts[task.subtopology], self._plan.fingerprint
+        subtopology, program = self._plan.subtopologies[task.subtopology], self._plan.fingerprint
         times = [stream_time_of(at, partition, program) for partition, at in committed.items()]
         beginnings = await self._ends.beginnings(committed)
         positions: dict[TopicPartition, int] = {}
@@ -119,7 +119,7 @@ class Activation:
             elif at is None and partition.topic in subtopology.latest:
                 (end,) = (await self._ends.of([partition])).values()
                 positions[partition] = end
-                # Committed at once: where the end is must not depend on when the task is taken on again.
+                # Committed at once: where the end is must not depend on when the task is activated again.
                 fresh[partition] = OffsetAndMetadata(end, metadata=metadata(None, program))
             else:
                 positions[partition] = first

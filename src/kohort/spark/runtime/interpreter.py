@@ -209,7 +209,7 @@ class Interpreter:
             case TaskEffect.CLOSE:
                 self._start(
                     task_id,
-                    self._close(task_id),
+                    self._close_windows(task_id),
                     lambda task: manager.stores_closed(task_id, operation, task.result()),
                     "close",
                 )
@@ -231,7 +231,7 @@ class Interpreter:
         for name, store in stores.items():
             self._changelogs.follow(store, changelogs[name])
 
-    async def _close(self, task_id: TaskId) -> int | None:
+    async def _close_windows(self, task_id: TaskId) -> int | None:
         for changelog in self._plan.changelogs(task_id).values():
             await self._changelogs.unfollow(changelog)
         positions = await self._stores.close(task_id)

@@ -74,11 +74,11 @@ class QueryableInstance:
         return self._instance.endpoints
 
     def endpoint(self) -> Endpoint | None:
-        """Where others reach this instance; None if it told nobody."""
+        """Where others reach this instance; None if it answers no queries."""
         return self._instance.endpoint
 
     def lags(self) -> Mapping[str, tuple[int, float]]:
-        """By part that has tasks here: records left to read, and when that was known (seconds since 1970)."""
+        """By subtopology that has tasks here: records left to read, and when that was known (seconds since 1970)."""
         epochs = self._instance.manager.epochs
         return {name: (each.lag, each.ends_at) for name, each in epochs.items() if each.ends and each.positions()}
 

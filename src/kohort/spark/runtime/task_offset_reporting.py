@@ -1,4 +1,4 @@
-"""What goes on beside the epochs: telling the group how far copies are, and purging repartition topics."""
+"""Tells the group how far the state here is, and deletes state that nobody here uses any more."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from kohort.client.errors import ClientError, PartialFailureError
-from kohort.client.types import TopicPartition
+from kohort.client.errors import ClientError
 from kohort.protocol.errors import KafkaError
-from kohort.spark.program.settings import AppSettings
 from kohort.spark.runtime.task_states import TaskState
 from kohort.streams.tasks import TaskId
 
@@ -24,34 +22,21 @@ _LOOK_S: Final = 5.0
 _RESTORED_FROM_CHANGELOGS: Final = frozenset({TaskState.FOLLOWING, TaskState.RESTORING})
 
 
-def settings_of_group(settings: AppSettings) -> dict[str, str]:
-    """The group's configuration that an application asks for."""
-    wanted = {
-        "streams.num.standby.replicas": settings.num_standby_replicas,
-        "streams.num.warmup.replicas": settings.max_warmup_replicas,
-        "streams.acceptable.recovery.lag": settings.acceptable_recovery_lag,
-        "streams.session.timeout.ms": settings.session_timeout_ms,
-        "streams.heartbeat.interval.ms": settings.heartbeat_interval_ms,
-    }
-    return {key: str(value) for key, value in wanted.items() if value is not None}
-
-
-class Reporting:
-    """Tells the group how far the state here is: copies, what is being restored, and what lies on the disk unused."""
+class TaskOffsetReporting:
+    """Reports task offsets: of copies, of what is being restored, and of what lies on the disk unused."""
 
     def __init__(self, instance: Instance, member: StreamsMember) -> None:
         self._instance, self._member, self._ends = instance, member, instance.ends
         self._disk: dict[TaskId, tuple[int, int]] = {}
-        self._purged: dict[TopicPartition, int] = {}
         self._unused: dict[TaskId, float] = {}
 
-    async def look_at_disk(self) -> None:
+    async def report_disk(self) -> None:
         """Report what is there before the instance joins: the group gives tasks to whom has their state."""
         instance = self._instance
         known = await asyncio.to_thread(instance.directory.tasks_on_disk)
         self._unused = dict.fromkeys(known, asyncio.get_running_loop().time())
         for task, stores in known.items():
-            if task.subtopology not in instance.plan.parts:
+            if task.subtopology not in instance.plan.subtopologies:
                 continue
             changelogs = instance.plan.changelogs(task)
             places = {changelogs[name]: at for name, at in stores.items() if at is not None and name in changelogs}
@@ -66,21 +51,18 @@ class Reporting:
         self._report()
 
     async def run(self) -> None:
-        """Report for ever, and purge."""
-        due = look = asyncio.get_running_loop().time()
+        """Report until this is cancelled."""
+        look = asyncio.get_running_loop().time()
         while True:
             await asyncio.sleep(_REPORT_S)
             if (now := asyncio.get_running_loop().time()) >= look:
                 look = now + _LOOK_S
                 await self._clean(now)
-                await self._look_at_ends()
+                await self._read_ends()
             self._report()
-            if now >= due:
-                due = now + self._instance.settings.repartition_purge_interval_ms / 1000
-                await self._purge()
 
     async def _clean(self, now: float) -> None:
-        """Delete the state of tasks that this instance hasn't had for a while: others have them, or nobody any more."""
+        """Delete the state of tasks that this instance hasn't had for `state_cleanup_delay_ms`."""
         instance = self._instance
         there = {*self._unused, *instance.manager.left} - instance.manager.tasks.keys()
         self._unused = {task: self._unused.get(task, now) for task in there}
@@ -93,7 +75,7 @@ class Reporting:
                 self._disk.pop(task, None)
                 instance.manager.left.pop(task, None)
 
-    async def _look_at_ends(self) -> None:
+    async def _read_ends(self) -> None:
         """See how far others have gone on with tasks whose state was left here."""
         instance = self._instance
         places = {task: offset for task, (offset, _) in self._disk.items()} | instance.manager.left
@@ -123,19 +105,3 @@ class Reporting:
                     ends[task] = sum(now[changelog][1] for changelog in changelogs)
                     self._disk[task] = offsets[task], ends[task]
         self._member.report_offsets(offsets, ends)
-
-    async def _purge(self) -> None:
-        """Delete what was read from repartition topics: committed, so nobody reads it again."""
-        topics = self._instance.plan.repartition_topics
-        places = {
-            partition: at
-            for partition, at in self._instance.manager.positions().items()
-            if partition.topic in topics and at > self._purged.get(partition, 0)
-        }
-        if not places:
-            return
-        try:
-            await self._instance.admin.topics.delete_records(places)
-            self._purged |= places
-        except (KafkaError, ClientError, PartialFailureError) as error:
-            log.info("repartition topics can't be purged: %s", error)
