@@ -1,18 +1,14 @@
-"""What an instance runs: the compiled program as data, without Spark."""
+"""What an instance runs, as data, without Spark. `planning` makes it of a compiled program."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kohort.client.streams.topology import Topology
 from kohort.client.types import TopicPartition
-from kohort.spark.runtime.subtopology_plan import SubtopologyPlan, Unreadable, subtopology_plan_of, unreadable_of
+from kohort.spark.runtime.subtopology_plan import SubtopologyPlan, Unreadable
 from kohort.streams.tasks import TaskId
-
-if TYPE_CHECKING:
-    from kohort.spark.program.compiled import Program
 
 
 @dataclass(frozen=True)
@@ -56,16 +52,3 @@ class ApplicationPlan:
         """Topics that the application writes and reads itself: what was read can go."""
         subtopologies = self.topology.subtopologies.values()
         return frozenset(topic.name for each in subtopologies for topic in each.repartition_sources)
-
-
-def application_plan_of(program: Program) -> ApplicationPlan:
-    """The plan of a compiled program."""
-    return ApplicationPlan(
-        application_id=program.application_id,
-        topology=program.topology,
-        fingerprint=program.fingerprint,
-        subtopologies={each.id: subtopology_plan_of(each) for each in program.parts},
-        globals=tuple(
-            GlobalTable(table.name, table.source.topic, unreadable_of(table.source)) for table in program.globals
-        ),
-    )

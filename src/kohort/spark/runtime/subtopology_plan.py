@@ -1,16 +1,12 @@
-"""What a subtopology reads and writes: the compiled program's subtopology as data, without Spark."""
+"""What a subtopology reads and writes, as data, without Spark. `planning` makes it of a compiled program."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.window_closing import Windows
-
-if TYPE_CHECKING:
-    from kohort.spark.program.compiled import CompiledSubtopology, SourceSpec
 
 
 @dataclass(frozen=True)
@@ -80,49 +76,3 @@ class SubtopologyPlan:
         """The changelogs of the stores that each of its tasks has, by the stores' names."""
         outputs = [*self.tables.values(), *(each for each in self.branches.values() if isinstance(each, StoreOutput))]
         return {each.store: each.changelog for each in outputs}
-
-
-def unreadable_of(source: SourceSpec) -> Unreadable:
-    """What becomes of a source's records that can't be read."""
-    from kohort.spark.program.policies import DeadLetter, Fail
-
-    policy = source.on_error
-    letters = policy.topic if isinstance(policy, DeadLetter) else None
-    return Unreadable(stop=isinstance(policy, Fail), dead_letters=letters)
-
-
-def subtopology_plan_of(compiled: CompiledSubtopology) -> SubtopologyPlan:
-    """The plan of a compiled subtopology."""
-    from kohort.spark.program.compiled import Aggregate, ToPartials, TopicInput, ToRows, ToTopic
-
-    branches: dict[int, TopicOutput | StoreOutput] = {}
-    for index, branch in enumerate(compiled.branches):
-        match branch.terminal:
-            case ToTopic(topic=topic) | ToRows(topic=topic):
-                branches[index] = TopicOutput(topic)
-            case ToPartials(topic=topic):
-                branches[index] = TopicOutput(topic, routed=True)
-            case Aggregate(spec=spec, outputs=outputs):
-                window = spec.window
-                branches[index] = StoreOutput(
-                    spec.name,
-                    spec.changelog,
-                    None if window is None else Windows(window.size_ms, window.grace_ms, window.retention_ms),
-                    tuple(each.topic for each in outputs),
-                    spec.emit == "close",
-                )
-    sources = [table.source for table in compiled.tables]
-    if isinstance(compiled.input, TopicInput):
-        sources.append(compiled.input.source)
-    return SubtopologyPlan(
-        id=compiled.id,
-        inputs=SubtopologyInputs(
-            None if compiled.input is None else compiled.input.topic,
-            {table.name: table.source.topic for table in compiled.tables},
-        ),
-        branches=branches,
-        tables={table.name: StoreOutput(table.name, table.changelog or "") for table in compiled.tables},
-        unreadable={source.topic: unreadable_of(source) for source in sources},
-        latest=frozenset(source.topic for source in sources if source.offset_reset == "latest"),
-        placed=frozenset(source.topic for source in compiled.placed),
-    )
