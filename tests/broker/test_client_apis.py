@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 from crc32c import crc32c
 
-from kohort.broker.runtime import ShardState
-from kohort.broker.security import Operation, ResourceType
+from kohort.broker.authorizer import Operation, ResourceType
+from kohort.broker.coordinator_runtime import ShardState
 from kohort.broker.server import Server
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Request

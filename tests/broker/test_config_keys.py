@@ -12,7 +12,7 @@ import pytest
 from kohort.broker.config.broker_keys import BROKER_KEYS
 from kohort.broker.config.client_metrics_keys import CLIENT_METRICS_KEYS
 from kohort.broker.config.group_keys import GROUP_KEYS, GROUP_LIMITS
-from kohort.broker.config.inert_keys import INERT_KEYS, REFUSED, REMOVED
+from kohort.broker.config.ignored_keys import IGNORED_KEYS, REFUSED, REMOVED
 from kohort.broker.config.keys import BOOLEAN, DOUBLE, INT, LIST, LONG, PASSWORD, Change, Key, Value, show
 from kohort.broker.config.topic_keys import BROKER_KEY_OF, TOPIC_KEYS
 
@@ -70,15 +70,15 @@ def test_what_can_be_changed_at_run_time_is_what_kafka_lets_change() -> None:
 
 
 def test_every_key_of_kafkas_broker_is_known() -> None:
-    inert = {name: key.type.name.lower() for name, key in INERT_KEYS.items()}
+    ignored = {name: key.type.name.lower() for name, key in IGNORED_KEYS.items()}
     refused = {name: KAFKA["other_broker"].get(name) for name in REFUSED}
 
-    assert inert | refused == KAFKA["other_broker"]
+    assert ignored | refused == KAFKA["other_broker"]
 
 
 def test_no_key_is_in_two_tables() -> None:
-    assert not BROKER_KEYS.keys() & INERT_KEYS.keys()
-    assert not (BROKER_KEYS.keys() | INERT_KEYS.keys()) & (REFUSED.keys() | REMOVED)
+    assert not BROKER_KEYS.keys() & IGNORED_KEYS.keys()
+    assert not (BROKER_KEYS.keys() | IGNORED_KEYS.keys()) & (REFUSED.keys() | REMOVED)
 
 
 def test_defaults_of_topics_are_the_brokers_keys_that_kafka_has_for_them() -> None:

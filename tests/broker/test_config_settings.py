@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kohort.broker.config import ConfigError, Settings
-from kohort.broker.config.derive import log_config, settings_for, topic_value
+from kohort.broker.config.component_settings import log_config, settings_for, topic_value
 from kohort.coordinator.transactions.settings import TransactionSettings
 from kohort.log.config import LogConfig
 

@@ -250,7 +250,7 @@ def test_names_that_may_never_have_been_synced_are(
     """A file is on the disk only when its name is; the server may have ended before anything was synced."""
     open_log(tmp_path).close(clean=clean)
     synced: list[Path] = []
-    monkeypatch.setattr("kohort.log.stored.fsync_directory", synced.append)
+    monkeypatch.setattr("kohort.log.local_log.fsync_directory", synced.append)
     log = open_log(tmp_path, clean=clean, durable=True)
     log.append(batch(), now=NOW)
     log.flush()

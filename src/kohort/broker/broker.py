@@ -10,20 +10,20 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from kohort.broker.admin.assignments import check_replication
-from kohort.broker.commits import Commits
+from kohort.broker.admin.replica_assignment import check_replication
+from kohort.broker.authorizer import Authorizer
+from kohort.broker.client_telemetry import ClientTelemetry
 from kohort.broker.config import Settings
 from kohort.broker.fetch_sessions import FetchSessions
-from kohort.broker.groups import GroupRuntime
-from kohort.broker.maintenance import Maintenance
+from kohort.broker.group_coordinator import GroupCoordinator
+from kohort.broker.log_flusher import LogFlusher
+from kohort.broker.log_manager import LogManager
 from kohort.broker.metadata_log import MetadataLog
 from kohort.broker.metrics import Metrics
-from kohort.broker.security import Authorizer
-from kohort.broker.storage import Storage
-from kohort.broker.telemetry import Telemetry
+from kohort.broker.periodic_tasks import PeriodicTasks
 from kohort.broker.timers import LoopWheel
 from kohort.broker.topics import ConfigResource, Partition, Topic, Topics
-from kohort.broker.transactions import TransactionRuntime
+from kohort.broker.transaction_coordinator import TransactionCoordinator
 from kohort.coordinator.purgatory import Purgatory
 from kohort.log.log import Log
 from kohort.protocol.errors import KafkaError
@@ -67,22 +67,24 @@ class Broker:
         self.now = now_ms
         self._random = random.SystemRandom()
         self.metrics = Metrics(self)
-        self.storage = Storage(data_dir, self.node_id, durable=durable, settings=lambda: self.config, clock=now_ms)
-        self.cluster_id = self.storage.cluster_id
+        self.log_manager = LogManager(
+            data_dir, self.node_id, durable=durable, settings=lambda: self.config, clock=now_ms
+        )
+        self.cluster_id = self.log_manager.cluster_id
         self.wheel = LoopWheel(now_ms, self._timers_ran)
         self.fetches = Purgatory("fetch", self.wheel)
-        self.commits = Commits(durable, self._advanced)
-        self._metadata = MetadataLog(self.storage.open_metadata(), now_ms, durable)
-        self.topics = Topics(self.node_id, self.storage, self._metadata.append, uuid.uuid4, self._configured)
+        self.flusher = LogFlusher(durable, self._advanced)
+        self._metadata = MetadataLog(self.log_manager.open_metadata(), now_ms, durable)
+        self.topics = Topics(self.node_id, self.log_manager, self._metadata.append, uuid.uuid4, self._configured)
         self.topics.on_created.append(lambda topic: self.groups.topic_changed(topic.name))
         self.topics.on_deleted.append(self._topic_deleted)
         self.fetch_sessions = FetchSessions(
             settings.int("max.incremental.fetch.session.cache.slots"), lambda: self._random.randrange(1, 2**31)
         )
-        self.telemetry = Telemetry(self._subscriptions, settings.int("telemetry.max.bytes"), uuid.uuid4)
-        self.groups = GroupRuntime(self)
-        self.transactions = TransactionRuntime(self)
-        self._maintenance = Maintenance(self)
+        self.client_telemetry = ClientTelemetry(self._subscriptions, settings.int("telemetry.max.bytes"), uuid.uuid4)
+        self.groups = GroupCoordinator(self)
+        self.transactions = TransactionCoordinator(self)
+        self._periodic_tasks = PeriodicTasks(self)
 
     def new_member_id(self, name: str) -> str:
         """An id for a member of a group, as Kafka makes them: the member's name, and a random UUID."""
@@ -141,7 +143,7 @@ class Broker:
         )
         if partition.topic.name == OFFSETS_TOPIC:
             self.groups.transaction_ended(partition.index, producer_id, producer_epoch, commit)
-        self.commits.after(partition.log, safe, failed)
+        self.flusher.when_safe(partition.log, safe, failed)
 
     # Life
 
@@ -151,22 +153,22 @@ class Broker:
             self.topics.replay(record)
         self._configured(ConfigResource.BROKER, "")
         self.topics.open_all()
-        self.storage.put_strays_aside(self.topics)
+        self.log_manager.put_strays_aside(self.topics)
         self.wheel.start(asyncio.get_running_loop())
         self.transactions.resume()
         self.groups.resume()
-        self._maintenance.start()
+        self._periodic_tasks.start()
 
     async def stop(self) -> None:
         """Make everything safe and close it. Connections have to be closed by now."""
-        await self._maintenance.stop()
+        await self._periodic_tasks.stop()
         await self.groups.stop()
         await self.transactions.stop()
         self.wheel.stop()
-        await self.commits.close()
+        await self.flusher.close()
         # In a thread, since it may take its time, and a second signal must get through.
-        logs = self.storage.logs(self.topics)
-        await asyncio.get_running_loop().run_in_executor(None, self.storage.close, logs)
+        logs = self.log_manager.logs(self.topics)
+        await asyncio.get_running_loop().run_in_executor(None, self.log_manager.close, logs)
 
     # What happens
 
@@ -194,5 +196,5 @@ class Broker:
             )
             self._fetch_max_bytes = self.config.int("fetch.max.bytes")
             for topic in self.topics:
-                self.storage.configure(topic)
+                self.log_manager.configure(topic)
         self.groups.configured(kind, name)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kohort.broker.security import OPERATIONS, Operation, ResourceType
+from kohort.broker.authorizer import OPERATIONS, Operation, ResourceType
 from kohort.coordinator.step import Client
 
 if TYPE_CHECKING:

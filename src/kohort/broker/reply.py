@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-__all__ = ["Reply", "changed", "hear"]
+__all__ = ["Reply", "map_reply", "when_replied"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -46,7 +46,7 @@ class Reply(Generic[T]):
             self._then = receive
 
 
-def hear(done: T | Reply[T], receive: Callable[[T], None]) -> None:
+def when_replied(done: T | Reply[T], receive: Callable[[T], None]) -> None:
     """Have `receive` called with a response that is there or will be."""
     if isinstance(done, Reply):
         done.then(receive)
@@ -54,7 +54,7 @@ def hear(done: T | Reply[T], receive: Callable[[T], None]) -> None:
         receive(done)
 
 
-def changed(done: T | Reply[T], change: Callable[[T], R]) -> R | Reply[R]:
+def map_reply(done: T | Reply[T], change: Callable[[T], R]) -> R | Reply[R]:
     """What `change` makes of a response that is there or will be."""
     if not isinstance(done, Reply):
         return change(done)

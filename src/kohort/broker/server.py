@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 from typing import Final
 
+from kohort.broker.authorizer import Authorizer
 from kohort.broker.broker import Broker, now_ms
 from kohort.broker.config import Settings
 from kohort.broker.connection import Connection
 from kohort.broker.dispatch import Dispatcher
 from kohort.broker.metrics import MetricsEndpoint
-from kohort.broker.security import Authorizer
 
 __all__ = ["Server"]
 
@@ -133,7 +133,7 @@ class Server:
         for connection in list(self._connections):
             connection.finish()
         # Answers that wait for the disk come when it has them; joins and fetches needn't come at all.
-        await self.broker.commits.close()
+        await self.broker.flusher.close()
         for connection in list(self._connections):
             if connection.busy:
                 connection.abort()

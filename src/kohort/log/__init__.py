@@ -5,10 +5,10 @@ a clock: the time is passed in, in ms since 1970. A log belongs to one thread; w
 """
 
 from kohort.log.config import LogConfig
-from kohort.log.directory import DataDirectory
+from kohort.log.data_directory import DataDirectory
 from kohort.log.log import Log
-from kohort.log.types import Aborted, Appended, Origin, ProducerSummary, TimestampedOffset
+from kohort.log.types import Aborted, AppendInfo, Origin, ProducerSummary, TimestampedOffset
 
 __all__ = [
-    "Aborted", "Appended", "DataDirectory", "Log", "LogConfig", "Origin", "ProducerSummary", "TimestampedOffset",
+    "Aborted", "AppendInfo", "DataDirectory", "Log", "LogConfig", "Origin", "ProducerSummary", "TimestampedOffset",
 ]  # fmt: skip

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from kohort.log.config import LogConfig
-from kohort.log.markers import read_marker
-from kohort.log.records import RawRecord, rebuilt, records_of
-from kohort.log.scan import Scanned
+from kohort.log.records import ParsedRecord, rebuilt, records_of
+from kohort.log.scan import ScannedBatch
 from kohort.log.transaction_index import AbortedTransaction, TransactionIndex
+from kohort.log.transaction_markers import read_marker
 from kohort.protocol.records.batch import NO_TIMESTAMP, BatchHeader, Compression
 from kohort.protocol.records.plain import payload_of
 from kohort.protocol.records.varint import varint
 
-__all__ = ["Cleaner", "KeyMap", "LastRecord"]
+__all__ = ["Cleaner", "LastRecord", "OffsetMap"]
 
 _MAP_BYTES: Final = 128 << 20
 _KEY_COST: Final = 140
@@ -49,7 +49,7 @@ class _Transactions:
         self._committed.add(header.producer_id)
         return False
 
-    def ends_nothing(self, batch: Scanned) -> tuple[bool, AbortedTransaction | None]:
+    def ends_nothing(self, batch: ScannedBatch) -> tuple[bool, AbortedTransaction | None]:
         """Whether nothing is left of the transaction that a marker ends; else its entry, if it was aborted."""
         header = batch.header
         self._reach(header.last_offset)
@@ -76,7 +76,7 @@ class _Transactions:
                 self._aborted.setdefault(entry.producer_id, entry)
 
 
-class KeyMap:
+class OffsetMap:
     """The latest offset of every key from `start` up to `end`, which is less than asked for if memory doesn't do."""
 
     def __init__(self, start: int, until: int, aborted: list[AbortedTransaction]) -> None:
@@ -86,7 +86,7 @@ class KeyMap:
         self._room = _MAP_BYTES
         self._transactions = _Transactions(aborted)
 
-    def add(self, batch: Scanned) -> bool:
+    def add(self, batch: ScannedBatch) -> bool:
         """Look at the next batch; False if there is no more room, and the map ends before it."""
         header, offsets = batch.header, self.offsets
         if header.control:
@@ -114,7 +114,7 @@ class Cleaner:
 
     def __init__(
         self,
-        keys: KeyMap,
+        keys: OffsetMap,
         config: LogConfig,
         now: int,
         aborted: list[AbortedTransaction],
@@ -131,7 +131,7 @@ class Cleaner:
         self._until = until
         self._transactions = _Transactions(aborted)
 
-    def clean(self, batch: Scanned) -> tuple[bytes, BatchHeader] | None:
+    def clean(self, batch: ScannedBatch) -> tuple[bytes, BatchHeader] | None:
         """What is left of a batch, and its header; None if nothing is."""
         header = batch.header
         horizon = header.delete_horizon
@@ -155,7 +155,7 @@ class Cleaner:
             return batch.data[header.position : header.end], header
         return self._rewritten(header, payload, kept, set_horizon)
 
-    def _stays(self, record: RawRecord, header: BatchHeader, horizon: int | None) -> bool:
+    def _stays(self, record: ParsedRecord, header: BatchHeader, horizon: int | None) -> bool:
         offset = header.base_offset + record.offset_delta
         if offset >= self._mapped_to:
             return True
@@ -179,7 +179,7 @@ class Cleaner:
         return rebuilt(header, b"", 0, Compression.NONE, None), header
 
     def _rewritten(
-        self, header: BatchHeader, payload: bytes, kept: list[RawRecord], set_horizon: bool
+        self, header: BatchHeader, payload: bytes, kept: list[ParsedRecord], set_horizon: bool
     ) -> tuple[bytes, BatchHeader]:
         base = header.base_timestamp
         if not header.log_append_time:

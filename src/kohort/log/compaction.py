@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kohort.log.cleaner import Cleaner, KeyMap, LastRecord
+from kohort.log.cleaner import Cleaner, LastRecord, OffsetMap
 from kohort.log.config import LogConfig
 from kohort.log.files import CLEANED, LOG, SNAPSHOT, SWAP, file_name, fsync_directory
 from kohort.log.lookup import aborted_between
-from kohort.log.producers import Producers
-from kohort.log.scan import Scanned, scan
+from kohort.log.producer_state import ProducerStates
+from kohort.log.scan import ScannedBatch, scan
 from kohort.log.segment import Segment
 from kohort.log.segments import Segments
 from kohort.log.transaction_index import AbortedTransaction
@@ -103,8 +103,8 @@ class CompactionPlan:
             segment.delete()
         self.made.clear()
 
-    def _map_keys(self) -> KeyMap:
-        keys = KeyMap(self.dirty_from, self.until, self.aborted)
+    def _map_keys(self) -> OffsetMap:
+        keys = OffsetMap(self.dirty_from, self.until, self.aborted)
         for source in self.sources:
             if source.end_offset > self.dirty_from:
                 for batch in self._batches(source):
@@ -112,7 +112,7 @@ class CompactionPlan:
                         return keys
         return keys
 
-    def _batches(self, source: _Source) -> Iterator[Scanned]:
+    def _batches(self, source: _Source) -> Iterator[ScannedBatch]:
         fd = os.open(source.path, os.O_RDONLY)
         try:
             for batch in scan(fd, 0, source.size, check=False):
@@ -166,7 +166,7 @@ class CompactionPlan:
 def plan_compaction(
     directory: Path,
     segments: Segments,
-    producers: Producers,
+    producers: ProducerStates,
     config: LogConfig,
     *,
     now: int,

@@ -10,15 +10,15 @@ from typing import Final
 from kohort.log.compaction import CompactionPlan, plan_compaction, swap_in
 from kohort.log.config import LogConfig
 from kohort.log.files import SNAPSHOT, file_name, make_directory
+from kohort.log.local_log import LocalLog
 from kohort.log.lookup import aborted_between, latest_timestamp, offset_after, offset_for_timestamp
-from kohort.log.markers import encode_marker
-from kohort.log.producers import Marker
+from kohort.log.producer_state import EndTransactionMarker
 from kohort.log.recovery import ended_transaction, fresh, load
 from kohort.log.retention import deletable
 from kohort.log.segment import Segment
 from kohort.log.segments import Segments
-from kohort.log.stored import StoredLog
-from kohort.log.types import Aborted, Appended, Origin, TimestampedOffset
+from kohort.log.transaction_markers import encode_marker
+from kohort.log.types import Aborted, AppendInfo, Origin, TimestampedOffset
 from kohort.log.validation import check_batch, recompressed, stamped
 from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 from kohort.protocol.primitives import Buffer
@@ -32,7 +32,7 @@ _PREFIX: Final = struct.Struct(">qii")
 _MAX_SEQUENCE: Final = 2**31 - 1
 
 
-class Log(StoredLog):
+class Log(LocalLog):
     """One partition on disk.
 
     It belongs to one thread; only `flush` and the `run` of a compaction plan may be called from another meanwhile.
@@ -109,7 +109,7 @@ class Log(StoredLog):
         leader_epoch: int = 0,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
-    ) -> Appended:
+    ) -> AppendInfo:
         """Append one batch; it is checked before anything is written, and written from where it lies.
 
         Args:
@@ -142,7 +142,7 @@ class Log(StoredLog):
             if client and (past := self._producers.duplicate(header, last_sequence)) is not None:
                 stamp = past.timestamp if config.log_append_time else NO_TIMESTAMP
                 first = past.last_offset - past.offset_delta
-                return Appended(first, past.last_offset, stamp, self.log_start_offset, True)
+                return AppendInfo(first, past.last_offset, stamp, self.log_start_offset, True)
             self._producers.check(header, sequenced=client, transaction_version=transaction_version)
         append_time, timestamp = NO_TIMESTAMP, header.max_timestamp
         base = self.log_end_offset
@@ -154,7 +154,7 @@ class Log(StoredLog):
         self._write(buffers, header.batch_length + LENGTH_END, base + delta, timestamp, leader_epoch, now)
         if header.producer_id >= 0:
             self._producers.wrote(header, base, last_sequence, timestamp)
-        return Appended(base, base + delta, append_time, self.log_start_offset)
+        return AppendInfo(base, base + delta, append_time, self.log_start_offset)
 
     def append_marker(
         self,
@@ -166,7 +166,7 @@ class Log(StoredLog):
         now: int,
         leader_epoch: int = 0,
         transaction_version: int = 0,
-    ) -> Appended:
+    ) -> AppendInfo:
         """End a producer's transaction here; without one the marker is written all the same.
 
         Args:
@@ -181,7 +181,7 @@ class Log(StoredLog):
         """
         self._check()
         self._producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
-        marker = Marker(commit, coordinator_epoch)
+        marker = EndTransactionMarker(commit, coordinator_epoch)
         batch = memoryview(encode_marker(producer_id, producer_epoch, marker, now))
         base = self.log_end_offset
         prefix = _PREFIX.pack(base, len(batch) - LENGTH_END, leader_epoch)
@@ -190,7 +190,7 @@ class Log(StoredLog):
         if first >= 0 and not commit:
             with self._storing("written to"):
                 self._segments.active.aborted.append(ended_transaction(self._producers, producer_id, first, base))
-        return Appended(base, base, NO_TIMESTAMP, self.log_start_offset)
+        return AppendInfo(base, base, NO_TIMESTAMP, self.log_start_offset)
 
     def _write(
         self,

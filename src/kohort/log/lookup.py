@@ -6,7 +6,7 @@ from bisect import bisect_left
 from operator import attrgetter
 
 from kohort.log.records import records_of
-from kohort.log.scan import Scanned
+from kohort.log.scan import ScannedBatch
 from kohort.log.segment import Segment
 from kohort.log.segments import Segments
 from kohort.log.transaction_index import AbortedTransaction
@@ -48,7 +48,7 @@ def _first_in(segment: Segment, timestamp: int, start: int) -> TimestampedOffset
     return None
 
 
-def _first_of(batch: Scanned, timestamp: int, start: int) -> TimestampedOffset | None:
+def _first_of(batch: ScannedBatch, timestamp: int, start: int) -> TimestampedOffset | None:
     header = batch.header
     if header.log_append_time:
         return TimestampedOffset(max(header.base_offset, start), header.max_timestamp, header.partition_leader_epoch)

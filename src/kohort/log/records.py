@@ -16,13 +16,13 @@ from kohort.protocol.records.batch import (
 )  # fmt: skip
 from kohort.protocol.records.varint import read_varint
 
-__all__ = ["RawRecord", "rebuilt", "records_of"]
+__all__ = ["ParsedRecord", "rebuilt", "records_of"]
 
 _NO_RECORDS: Final = b""
 _ZIGZAG: Final = [byte >> 1 ^ -(byte & 1) for byte in range(128)]
 
 
-class RawRecord(NamedTuple):
+class ParsedRecord(NamedTuple):
     """A record that stays as it is.
 
     Attributes:
@@ -44,7 +44,7 @@ class RawRecord(NamedTuple):
 _new: Final = tuple.__new__  # makes a named tuple in a third of the time
 
 
-def records_of(payload: bytes, header: BatchHeader) -> Iterator[RawRecord]:
+def records_of(payload: bytes, header: BatchHeader) -> Iterator[ParsedRecord]:
     """The records in a decompressed payload, one after another: all of them may take 30 times its bytes.
 
     Raises:
@@ -86,7 +86,7 @@ def records_of(payload: bytes, header: BatchHeader) -> Iterator[RawRecord]:
                 value_size, at = _ZIGZAG[value_size], at + 1
             if at + (max(0, value_size)) >= end:
                 raise IndexError  # there is a count of headers behind it
-            yield _new(RawRecord, (offset_delta, timestamp_delta, key, value_size < 0, start, body, end))
+            yield _new(ParsedRecord, (offset_delta, timestamp_delta, key, value_size < 0, start, body, end))
             at = end
         if at != size:
             raise IndexError

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 from kohort.log.config import LogConfig
-from kohort.log.epochs import Epochs
 from kohort.log.files import (
     CLEANED,
     DELETED,
@@ -29,12 +28,13 @@ from kohort.log.files import (
     fsync_directory,
     offset_of,
 )  # fmt: skip
-from kohort.log.markers import read_marker
-from kohort.log.producers import Producers
-from kohort.log.scan import Scanned, scan
+from kohort.log.leader_epochs import LeaderEpochs
+from kohort.log.producer_snapshot import load_snapshot
+from kohort.log.producer_state import ProducerStates
+from kohort.log.scan import ScannedBatch, scan
 from kohort.log.segment import Segment
-from kohort.log.snapshot import load_snapshot
 from kohort.log.transaction_index import AbortedTransaction
+from kohort.log.transaction_markers import read_marker
 from kohort.protocol.errors import CorruptRecordError
 from kohort.protocol.records.batch import NO_SEQUENCE, next_sequence
 
@@ -57,8 +57,8 @@ class Loaded:
     """
 
     segments: list[Segment]
-    producers: Producers
-    epochs: Epochs
+    producers: ProducerStates
+    epochs: LeaderEpochs
     log_start_offset: int
     log_end_offset: int
     snapshot_offset: int
@@ -79,7 +79,7 @@ def load(
     if not bases:
         return _emptied(directory, snapshots, log_start_offset, now)
     _remove_orphans(directory, names, set(bases))
-    epochs = Epochs(directory)
+    epochs = LeaderEpochs(directory)
     if EPOCHS in names:
         epochs.load()
     segments = [Segment(directory, base, (directory / file_name(base, LOG)).stat().st_size, now) for base in bases]
@@ -87,7 +87,7 @@ def load(
     log_end = _clean_end(segments[-1]) if doubtful == len(segments) else None
     if log_end is None:
         doubtful = min(doubtful, len(segments) - 1)
-    producers = Producers()
+    producers = ProducerStates()
     start = segments[doubtful].base_offset if log_end is None else log_end
     known = load_snapshot(directory, [offset for offset in snapshots if offset <= start], producers)
     _replay(segments, producers, known or 0, start)
@@ -109,7 +109,9 @@ def load(
     return Loaded(segments, producers, epochs, log_start, log_end, -1 if known is None else known)
 
 
-def ended_transaction(producers: Producers, producer_id: int, first_offset: int, marker_at: int) -> AbortedTransaction:
+def ended_transaction(
+    producers: ProducerStates, producer_id: int, first_offset: int, marker_at: int
+) -> AbortedTransaction:
     """The entry for an aborted transaction of which `producers` know already that it is over."""
     stable = next(iter(producers.ongoing.values()), marker_at + 1)
     return AbortedTransaction(producer_id, first_offset, marker_at, stable)
@@ -117,7 +119,9 @@ def ended_transaction(producers: Producers, producer_id: int, first_offset: int,
 
 def fresh(directory: Path, offset: int, now: int) -> Loaded:
     """An empty log that begins at `offset`, in a directory with nothing in it."""
-    return Loaded([Segment.create(directory, offset, now)], Producers(), Epochs(directory), offset, offset, -1)
+    return Loaded(
+        [Segment.create(directory, offset, now)], ProducerStates(), LeaderEpochs(directory), offset, offset, -1
+    )
 
 
 def _emptied(directory: Path, snapshots: list[int], offset: int, now: int) -> Loaded:
@@ -156,7 +160,7 @@ def _clean_end(segment: Segment) -> int | None:
     return end
 
 
-def _replay(segments: list[Segment], producers: Producers, start: int, end: int) -> None:
+def _replay(segments: list[Segment], producers: ProducerStates, start: int, end: int) -> None:
     """Let `producers` see the batches from offset `start` up to `end`."""
     for number, segment in enumerate(segments):
         if segment.base_offset >= end:
@@ -170,7 +174,7 @@ def _replay(segments: list[Segment], producers: Producers, start: int, end: int)
             segment.release()
 
 
-def _apply(producers: Producers, batch: Scanned) -> AbortedTransaction | None:
+def _apply(producers: ProducerStates, batch: ScannedBatch) -> AbortedTransaction | None:
     """Let `producers` see a batch; returns the transaction that it aborts."""
     header = batch.header
     if header.producer_id < 0:
@@ -189,7 +193,9 @@ def _apply(producers: Producers, batch: Scanned) -> AbortedTransaction | None:
     return ended_transaction(producers, header.producer_id, first, header.base_offset)
 
 
-def _recover(segments: list[Segment], first: int, producers: Producers, epochs: Epochs, config: LogConfig) -> int:
+def _recover(
+    segments: list[Segment], first: int, producers: ProducerStates, epochs: LeaderEpochs, config: LogConfig
+) -> int:
     """Check the segments from number `first` on, index them anew, and cut where something isn't right.
 
     Returns the offset after the last good batch.
@@ -216,7 +222,9 @@ def _recover(segments: list[Segment], first: int, producers: Producers, epochs: 
     return log_end
 
 
-def _recover_segment(segment: Segment, producers: Producers, epochs: Epochs, config: LogConfig) -> tuple[int, int]:
+def _recover_segment(
+    segment: Segment, producers: ProducerStates, epochs: LeaderEpochs, config: LogConfig
+) -> tuple[int, int]:
     """Check and index one; returns the offset after its last good batch, and that batch's end in bytes."""
     size, end, good = segment.size, segment.base_offset, 0
     segment.reindex()

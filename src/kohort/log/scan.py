@@ -16,12 +16,12 @@ from kohort.protocol.records.batch import (
     read_header,
 )  # fmt: skip
 
-__all__ = ["Scanned", "scan"]
+__all__ = ["ScannedBatch", "scan"]
 
 _CHUNK: Final = 1 << 20
 
 
-class Scanned(NamedTuple):
+class ScannedBatch(NamedTuple):
     """A batch in a file: its header, the bytes it lies in (at `header.position`), and where in the file it starts."""
 
     header: BatchHeader
@@ -29,7 +29,7 @@ class Scanned(NamedTuple):
     file_position: int
 
 
-def scan(fd: int, start: int, end: int, *, check: bool, base_offset: int = 0) -> Iterator[Scanned]:
+def scan(fd: int, start: int, end: int, *, check: bool, base_offset: int = 0) -> Iterator[ScannedBatch]:
     """The batches that lie between two positions of a file, of which `start` begins one.
 
     With `check` they are checked like a stranger's, checksum included, and their offsets must ascend from
@@ -67,6 +67,6 @@ def scan(fd: int, start: int, end: int, *, check: bool, base_offset: int = 0) ->
                 reason = f"its base offset should be {expected} at least"
                 raise CorruptRecordError(header.base_offset, position, reason)
             expected = header.next_offset
-        yield Scanned(header, data, position)
+        yield ScannedBatch(header, data, position)
         position += size
         at += size

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from kohort.log.files import INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, file_name, read_exactly
 from kohort.log.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
-from kohort.log.scan import Scanned, scan
+from kohort.log.scan import ScannedBatch, scan
 from kohort.log.transaction_index import TransactionIndex
 
 __all__ = ["Located", "Segment"]
@@ -254,7 +254,7 @@ class Segment:
             return b""
         return read_exactly(self.fd, min(max_bytes, end - position), position)
 
-    def batches(self, offset: int) -> Iterator[Scanned]:
+    def batches(self, offset: int) -> Iterator[ScannedBatch]:
         """The batches from the one with `offset` on."""
         first = self.locate(offset)
         return iter(()) if first is None else scan(self.fd, first.position, self.size, check=False)

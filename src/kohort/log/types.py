@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Final, NamedTuple
 
-__all__ = ["NOT_FOUND", "Aborted", "Appended", "EpochEnd", "Origin", "ProducerSummary", "TimestampedOffset"]
+__all__ = ["NOT_FOUND", "Aborted", "AppendInfo", "EpochEnd", "Origin", "ProducerSummary", "TimestampedOffset"]
 
 NOT_FOUND: Final = -1
 
@@ -17,7 +17,7 @@ class Origin(enum.Enum):
     COORDINATOR = enum.auto()
 
 
-class Appended(NamedTuple):
+class AppendInfo(NamedTuple):
     """Where a batch went.
 
     Attributes:

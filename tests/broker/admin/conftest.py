@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.broker import Broker
 from kohort.broker.config import Settings
 from kohort.broker.context import Context, Session
-from kohort.broker.security import Operation, ResourceType
 from kohort.log.types import Origin
 from kohort.protocol.message import Request
 from kohort.protocol.messages import api, module_name

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.broker import Broker
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import ConfigResource
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.alter_configs import AlterConfigsRequest

@@ -4,8 +4,8 @@ from uuid import UUID
 
 import pytest
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.broker import Broker
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.delete_topics import DeleteTopicsRequest
 from kohort.protocol.schema import NO_UUID
@@ -20,7 +20,7 @@ def test_by_name(ask: Ask, broker: Broker) -> None:
     (gone,) = ask(DeleteTopicsRequest(topics=[Topic(name="there")])).responses
     assert (gone.name, gone.topic_id, gone.error_code) == ("there", topic_id, ErrorCode.NONE)
     assert broker.topics.get("there") is None
-    assert not (broker.storage.directory / "there-0").exists()
+    assert not (broker.log_manager.directory / "there-0").exists()
 
 
 def test_by_id(ask: Ask, broker: Broker) -> None:

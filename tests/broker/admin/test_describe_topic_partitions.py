@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.broker import Broker
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from tests.broker.admin.conftest import Ask, Deny

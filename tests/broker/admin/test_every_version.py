@@ -167,7 +167,7 @@ def versions(request: Request) -> list[int]:
 @pytest.mark.parametrize("forbidden", [False, True], ids=["allowed", "forbidden"])
 @pytest.mark.parametrize("which", range(len(REQUESTS)), ids=[request.__message__.api for request in REQUESTS])
 def test_is_answered(which: int, forbidden: bool, ask: Ask, broker: Broker, deny: Deny) -> None:
-    request = requests(str(broker.storage.directory))[which]
+    request = requests(str(broker.log_manager.directory))[which]
     broker.topics.create("there", 1)
     if forbidden:
         deny(None)

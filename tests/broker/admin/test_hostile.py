@@ -135,5 +135,5 @@ def test_any_request_is_answered_and_a_restart_comes_to_the_same(name: str, tmp_
         response = ask(messages.message(request_type, version), version, now=NOW + number, client_id="me")
         assert ErrorCode.UNKNOWN_SERVER_ERROR not in set(error_codes(response))
     before = state(broker)
-    broker.storage.close(broker.storage.logs(broker.topics))
+    broker.log_manager.close(broker.log_manager.logs(broker.topics))
     assert asyncio.run(state_after_start(Broker(settings, data_dir=tmp_path))) == before

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from kohort.broker.authorizer import Operation
 from kohort.broker.broker import Broker
-from kohort.broker.security import Operation
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from kohort.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
@@ -124,7 +124,7 @@ def directories(ask: Ask, path: Path, topic: str, *indexes: int) -> dict[int, in
 
 def test_moving_to_the_one_directory_is_done_already(ask: Ask, broker: Broker) -> None:
     broker.topics.create("there", 1)
-    assert directories(ask, broker.storage.directory, "there", 0, 1) == {
+    assert directories(ask, broker.log_manager.directory, "there", 0, 1) == {
         0: ErrorCode.NONE,
         1: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
@@ -136,7 +136,7 @@ def test_there_is_no_other_directory(ask: Ask, broker: Broker) -> None:
 
 def test_moving_to_a_directory_needs_to_be_allowed(ask: Ask, broker: Broker, deny: Deny) -> None:
     deny(Operation.ALTER)
-    assert directories(ask, broker.storage.directory, "there", 0) == {0: ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    assert directories(ask, broker.log_manager.directory, "there", 0) == {0: ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
 
 
 def test_the_directory_with_its_logs(ask: Ask, broker: Broker) -> None:
@@ -149,7 +149,7 @@ def test_the_directory_with_its_logs(ask: Ask, broker: Broker) -> None:
         for each in result.topics
         for partition in each.partitions
     }
-    assert result.log_dir == str(broker.storage.directory)
+    assert result.log_dir == str(broker.log_manager.directory)
     assert sizes == {("other", 0): 0, ("there", 0): 0, ("there", 1): topic.partitions[1].log.size}
     assert 0 < result.usable_bytes <= result.total_bytes
 
@@ -171,9 +171,9 @@ def test_offline_logs_are_left_out(ask: Ask, broker: Broker) -> None:
 
 
 def test_a_directory_that_is_gone(ask: Ask, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(broker.storage, "directory", broker.storage.directory / "gone")
+    monkeypatch.setattr(broker.log_manager, "directory", broker.log_manager.directory / "gone")
     (result,) = ask(DescribeLogDirsRequest(topics=None)).results
-    assert (result.error_code, result.log_dir) == (ErrorCode.KAFKA_STORAGE_ERROR, str(broker.storage.directory))
+    assert (result.error_code, result.log_dir) == (ErrorCode.KAFKA_STORAGE_ERROR, str(broker.log_manager.directory))
 
 
 def test_the_directory_is_not_told_to_everybody(ask: Ask, deny: Deny) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.broker import Broker
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.create_partitions import CreatePartitionsRequest
 from kohort.protocol.messages.delete_records import DeleteRecordsRequest

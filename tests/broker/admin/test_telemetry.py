@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from kohort.broker.broker import Broker
-from kohort.broker.telemetry import MAX_CLIENTS, Telemetry
+from kohort.broker.client_telemetry import MAX_CLIENTS, ClientTelemetry
 from kohort.broker.topics import ConfigResource
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
@@ -97,7 +97,7 @@ def test_asking_again_at_once_when_something_has_changed(ask: Ask, broker: Broke
 def test_metrics_are_taken_and_counted(ask: Ask, broker: Broker) -> None:
     subscription = get(ask).subscription_id
     assert push(ask, subscription) is ErrorCode.NONE
-    assert (broker.telemetry.pushes, broker.telemetry.bytes_received) == (1, 5)
+    assert (broker.client_telemetry.pushes, broker.client_telemetry.bytes_received) == (1, 5)
 
 
 def test_pushing_too_soon(ask: Ask, broker: Broker) -> None:
@@ -128,7 +128,7 @@ def test_the_last_push_may_come_early_and_is_the_last(ask: Ask) -> None:
 )
 def test_pushes_that_are_refused(fields: dict[str, Any], code: ErrorCode, ask: Ask, broker: Broker) -> None:
     assert push(ask, get(ask).subscription_id, **fields) is code
-    assert broker.telemetry.pushes == (1 if code is ErrorCode.NONE else 0)
+    assert broker.client_telemetry.pushes == (1 if code is ErrorCode.NONE else 0)
 
 
 def test_after_an_unknown_subscription_the_client_may_ask_at_once(ask: Ask) -> None:
@@ -144,7 +144,7 @@ def test_a_push_for_what_was_wanted_before(ask: Ask, broker: Broker) -> None:
 
 
 def test_a_client_that_was_forgotten_may_push() -> None:
-    telemetry = Telemetry(list, 100, lambda: CLIENT)
+    telemetry = ClientTelemetry(list, 100, lambda: CLIENT)
     ids = [UUID(int=number) for number in range(2, MAX_CLIENTS + 3)]
     subscriptions = [telemetry.subscribe(client, {}, NOW).subscription_id for client in ids]
     telemetry.push(ids[0], {}, NOW + 1, subscription_id=subscriptions[0], terminating=False, compression=0, size=1)
@@ -153,6 +153,6 @@ def test_a_client_that_was_forgotten_may_push() -> None:
 
 def test_ids_that_are_taken_are_not_given_again() -> None:
     ids = iter([CLIENT, CLIENT, UUID(int=5)])
-    telemetry = Telemetry(list, 100, lambda: next(ids))
+    telemetry = ClientTelemetry(list, 100, lambda: next(ids))
     telemetry.subscribe(telemetry.new_id(), {}, NOW)
     assert telemetry.new_id() == UUID(int=5)

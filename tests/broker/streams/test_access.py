@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kohort.broker.security import Operation, ResourceType
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.coordinator.streams.internal_topics import MISSING_INTERNAL_TOPICS
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_groups import ListGroupsRequest

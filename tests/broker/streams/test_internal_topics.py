@@ -21,7 +21,7 @@ def run(directory: Path, test: Callable[[Broker, InternalTopics, Context], Corou
     try:
         asyncio.run(test(broker, made, Context(broker, 0, 0, "", Session())))
     finally:
-        broker.storage.close(broker.storage.logs(broker.topics))
+        broker.log_manager.close(broker.log_manager.logs(broker.topics))
 
 
 def test_others_get_their_turn(tmp_path: Path) -> None:

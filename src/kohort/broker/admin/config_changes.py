@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.config import (
     check_broker_changes,
     check_client_metrics,
     check_group_configs,
     check_topic_configs,
 )
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import ConfigResource, check_topic_name
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
 from kohort.protocol.messages.alter_configs import AlterConfigsResponse

@@ -10,9 +10,9 @@ from typing import Final
 
 from kohort.protocol.errors import ErrorCode, KafkaError
 
-__all__ = ["LOGGERS", "changes_for_loggers", "logger_levels", "set_levels"]
+__all__ = ["BROKER_LOGGER", "changes_for_loggers", "logger_levels", "set_levels"]
 
-LOGGERS: Final = 8
+BROKER_LOGGER: Final = 8
 """The resource type, as Kafka numbers it."""
 
 _ROOT: Final = "kohort"

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from kohort.broker.config.broker_keys import BROKER_KEYS
 from kohort.broker.config.client_metrics_keys import CLIENT_METRICS_KEYS
-from kohort.broker.config.derive import group_value
+from kohort.broker.config.component_settings import group_value
 from kohort.broker.config.group_keys import GROUP_KEYS
-from kohort.broker.config.inert_keys import INERT_KEYS
+from kohort.broker.config.ignored_keys import IGNORED_KEYS
 from kohort.broker.config.keys import Change, Key, Type, show
 from kohort.broker.config.settings import Settings
 from kohort.broker.config.topic_keys import BROKER_KEY_OF, TOPIC_KEYS
@@ -84,7 +84,7 @@ def describe_topic(settings: Settings, configs: Mapping[str, str]) -> list[Descr
 def describe_broker(settings: Settings) -> list[Described]:
     """The configuration of this broker: all keys that it acts on, and those that were given to it and mean nothing."""
     keys = [key for key in BROKER_KEYS.values() if not key.internal or settings.given(key.name)]
-    inert = [key for name, key in INERT_KEYS.items() if name in settings.static]
+    ignored = [key for name, key in IGNORED_KEYS.items() if name in settings.static]
     return sorted(
         _described(
             key,
@@ -92,7 +92,7 @@ def describe_broker(settings: Settings) -> list[Described]:
             _broker_synonyms(settings, key.name),
             read_only=key.change is Change.NEVER,
         )
-        for key in (*keys, *inert)
+        for key in (*keys, *ignored)
     )
 
 
@@ -144,7 +144,7 @@ def _own_value(settings: Settings, key: Key) -> str | None:
 
 def _broker_synonyms(settings: Settings, name: str) -> tuple[Synonym, ...]:
     """The values for a broker's key, best first, beginning with one of its own: so does Kafka."""
-    key = BROKER_KEYS.get(name) or INERT_KEYS[name]
+    key = BROKER_KEYS.get(name) or IGNORED_KEYS[name]
     names = (name, *(other for other, _ in key.also))
     synonyms = [
         Synonym(other, layer[other].text, source)

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from kohort.broker.config.broker_keys import BROKER_KEYS
-from kohort.broker.config.checks import check_at_start, group_bound_problems
 from kohort.broker.config.errors import ConfigError
 from kohort.broker.config.keys import Key, Value
 from kohort.broker.config.sources import Given, from_environment, from_file, from_overrides, from_program
+from kohort.broker.config.validation import check_at_start, group_bound_problems
 
 __all__ = ["Layer", "Settings"]
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from kohort.broker.config.broker_keys import BROKER_KEYS
 from kohort.broker.config.errors import nearest
-from kohort.broker.config.inert_keys import INERT_KEYS, REFUSED, REMOVED
+from kohort.broker.config.ignored_keys import IGNORED_KEYS, REFUSED, REMOVED
 from kohort.broker.config.keys import show
 from kohort.broker.config.properties import decode, parse
 
@@ -48,7 +48,7 @@ def from_environment(environ: Mapping[str, str], problems: list[str]) -> Iterato
     variables = sorted(name for name in environ if name.startswith(ENVIRONMENT_PREFIX))
     if not variables:
         return
-    known = {_variable(key): key for key in (*INERT_KEYS, *REMOVED, *REFUSED, *BROKER_KEYS)}
+    known = {_variable(key): key for key in (*IGNORED_KEYS, *REMOVED, *REFUSED, *BROKER_KEYS)}
     for variable in variables:
         key = known.get(variable)
         if key is None and variable.startswith(_KUBERNETES):

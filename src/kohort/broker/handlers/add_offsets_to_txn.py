@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.coordinator_runtime import partition_for
 from kohort.broker.reply import Reply
-from kohort.broker.runtime import partition_for
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from kohort.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.reply import Reply, hear
-from kohort.broker.security import CLUSTER_NAME, Operation, ResourceType
+from kohort.broker.reply import Reply, when_replied
 from kohort.broker.topics import INTERNAL_TOPICS
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.add_partitions_to_txn import (
@@ -84,7 +84,7 @@ def _ask(asked: _Asked, context: Context, then: Callable[[_Results], None]) -> N
         lambda shard, now, reply: shard.add_partitions(asked, context.client, now, reply),
         lambda code: _refused(asked, lambda place: code),
     )
-    hear(done, then)
+    when_replied(done, then)
 
 
 def _error(topic: str, index: int, asked: _Asked, context: Context) -> ErrorCode:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kohort.broker.admin.access import cluster_allowed
-from kohort.broker.admin.assignments import check_replicas
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.admin.replica_assignment import check_replicas
+from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
-from kohort.broker.security import Operation
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

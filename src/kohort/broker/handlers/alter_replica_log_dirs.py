@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.admin.partitions import hosted_partition
+from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
-from kohort.broker.security import Operation
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 
@@ -37,7 +37,7 @@ def handle(request: AlterReplicaLogDirsRequest, context: Context) -> AlterReplic
 
 
 def _outcome(path: str, topic: str, index: int, context: Context) -> ErrorCode:
-    if path != str(context.broker.storage.directory.absolute()):
+    if path != str(context.broker.log_manager.directory.absolute()):
         return ErrorCode.LOG_DIR_NOT_FOUND
     try:
         hosted_partition(context, topic, index)

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from uuid import UUID
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import Topic
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.broker.admin.access import NOT_ASKED, cluster_allowed
+from kohort.broker.admin.authorization import OPERATIONS_NOT_REQUESTED, cluster_allowed
+from kohort.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import CLUSTER_NAME, Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
@@ -19,7 +19,7 @@ def handle(request: DescribeClusterRequest, context: Context) -> DescribeCluster
     if request.endpoint_type != BROKERS:
         return _refused(request.endpoint_type)
     broker = context.broker
-    operations = NOT_ASKED
+    operations = OPERATIONS_NOT_REQUESTED
     if request.include_cluster_authorized_operations:
         allowed = cluster_allowed(context, Operation.DESCRIBE)
         operations = context.operations(ResourceType.CLUSTER, CLUSTER_NAME) if allowed else 0

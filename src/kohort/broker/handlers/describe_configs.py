@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.admin.config_changes import own_id
-from kohort.broker.admin.loggers import LOGGERS, logger_levels
+from kohort.broker.admin.loggers import BROKER_LOGGER, logger_levels
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.config.describe import (
     Described,
     describe_all_brokers,
@@ -17,12 +18,11 @@ from kohort.broker.config.describe import (
     describe_topic,
 )
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import ConfigResource, check_topic_name
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 
-KNOWN_TYPES: Final = frozenset({LOGGERS, *ConfigResource})
+KNOWN_TYPES: Final = frozenset({BROKER_LOGGER, *ConfigResource})
 
 LOGGER_SOURCE: Final = 6
 """Kafka's number for "set for the logger"; loggers know no other source."""
@@ -66,7 +66,7 @@ def _authorize(resource: Resource, context: Context) -> None:
 
 def _configs(resource: Resource, request: DescribeConfigsRequest, context: Context) -> list[Config]:
     names = frozenset(resource.configuration_keys) if resource.configuration_keys else None
-    if resource.resource_type == LOGGERS:
+    if resource.resource_type == BROKER_LOGGER:
         return _loggers(resource.resource_name, names, context)
     return [
         Config(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
-from kohort.broker.security import Operation
 from kohort.broker.topics import Partition
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -20,7 +20,7 @@ def handle(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirs
     """Describe the one directory. Partitions that aren't there, or are offline, are left out."""
     if not cluster_allowed(context, Operation.DESCRIBE):
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    directory = context.broker.storage.directory.absolute()
+    directory = context.broker.log_manager.directory.absolute()
     try:
         volume = shutil.disk_usage(directory)
     except OSError:

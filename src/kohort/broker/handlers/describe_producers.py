@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kohort.broker.admin.partitions import hosted_partition
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import check_topic_name
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse

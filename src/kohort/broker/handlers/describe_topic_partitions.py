@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kohort.broker.admin.access import NOT_ASKED
+from kohort.broker.admin.authorization import OPERATIONS_NOT_REQUESTED
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import Partition, check_topic_name
 from kohort.broker.topics import Topic as TopicState
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -88,4 +88,4 @@ def _missing(name: str, context: Context) -> Topic:
 
 
 def _failed(name: str, code: ErrorCode) -> Topic:
-    return Topic(name=name, error_code=code, topic_authorized_operations=NOT_ASKED)
+    return Topic(name=name, error_code=code, topic_authorized_operations=OPERATIONS_NOT_REQUESTED)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.reply import Reply, changed
-from kohort.broker.security import Operation, ResourceType
+from kohort.broker.reply import Reply, map_reply
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
@@ -24,4 +24,4 @@ def handle(request: EndTxnRequest, context: Context) -> EndTxnResponse | Reply[E
         lambda shard, now, reply: shard.end_txn(request, context.client, now, reply),
         lambda code: EndTxnResponse(error_code=code),
     )
-    return changed(done, shaped)
+    return map_reply(done, shaped)

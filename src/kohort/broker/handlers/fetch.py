@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.fetch_sessions import FetchPartition, FetchSession
 from kohort.broker.reply import Reply
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import Partition
 from kohort.coordinator.purgatory import DelayedOperation
 from kohort.log.log import Log
@@ -126,7 +126,7 @@ class _Fetch:
                 epoch, end = log.end_offset_for_epoch(wanted.last_epoch)
                 if epoch >= 0 and (epoch < wanted.last_epoch or end < wanted.offset):
                     result.diverging_epoch = _Read.DivergingEpoch(epoch=epoch, end_offset=end)
-                    self.failed = True  # the client has to hear of it now
+                    self.failed = True  # the client has to when_replied of it now
                     return ErrorCode.NONE
             if not log.log_start_offset <= wanted.offset <= log.log_end_offset:
                 return ErrorCode.OFFSET_OUT_OF_RANGE

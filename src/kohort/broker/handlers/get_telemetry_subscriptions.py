@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.broker.admin.telemetry_client import selectors
+from kohort.broker.admin.client_matching import match_parameters
 from kohort.broker.context import Context
 from kohort.protocol.errors import KafkaError
 from kohort.protocol.messages.get_telemetry_subscriptions import (
@@ -19,12 +19,12 @@ ACCEPTED_CODECS: Final = (4, 3, 1, 2)
 
 def handle(request: GetTelemetrySubscriptionsRequest, context: Context) -> GetTelemetrySubscriptionsResponse:
     """Tell the client; one that comes without an id is given one."""
-    telemetry = context.broker.telemetry
+    telemetry = context.broker.client_telemetry
     client = request.client_instance_id
     if client == NO_UUID:
         client = telemetry.new_id()
     try:
-        subscription = telemetry.subscribe(client, selectors(client, context), context.now)
+        subscription = telemetry.subscribe(client, match_parameters(client, context), context.now)
     except KafkaError as error:
         return GetTelemetrySubscriptionsResponse(error_code=error.code)
     return GetTelemetrySubscriptionsResponse(

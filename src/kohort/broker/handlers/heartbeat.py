@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 from typing import Final
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.admin.config_changes import (
     Changes,
     alter_each,
@@ -15,15 +15,15 @@ from kohort.broker.admin.config_changes import (
     config_resource,
     own_id,
 )
-from kohort.broker.admin.loggers import LOGGERS, changes_for_loggers, set_levels
+from kohort.broker.admin.loggers import BROKER_LOGGER, changes_for_loggers, set_levels
+from kohort.broker.authorizer import Operation
 from kohort.broker.config.broker_keys import BROKER_KEYS
 from kohort.broker.config.client_metrics_keys import CLIENT_METRICS_KEYS
-from kohort.broker.config.derive import group_value, topic_value
+from kohort.broker.config.component_settings import group_value, topic_value
 from kohort.broker.config.group_keys import GROUP_KEYS
 from kohort.broker.config.keys import Key, Type, Value, show
 from kohort.broker.config.topic_keys import TOPIC_KEYS
 from kohort.broker.context import Context
-from kohort.broker.security import Operation
 from kohort.broker.topics import ConfigResource
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.incremental_alter_configs import (
@@ -66,7 +66,7 @@ def _change(resource: Resource, validate_only: bool, context: Context) -> None:
     for config in resource.configs:
         if config.config_operation not in list(Edit):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {config.config_operation}")
-    if resource.resource_type == LOGGERS:
+    if resource.resource_type == BROKER_LOGGER:
         _change_loggers(resource, validate_only, context)
         return
     kind = config_resource(resource.resource_type)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply
-from kohort.broker.security import CLUSTER_NAME, Operation, ResourceType
 from kohort.coordinator.transactions import fenced_for, give_producer_id
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

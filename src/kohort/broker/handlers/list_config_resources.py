@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kohort.broker.admin.access import cluster_allowed
-from kohort.broker.admin.loggers import LOGGERS
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.admin.loggers import BROKER_LOGGER
+from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
-from kohort.broker.security import Operation
 from kohort.broker.topics import ConfigResource
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 
 TYPES: Final = (
-    ConfigResource.GROUP, ConfigResource.CLIENT_METRICS, LOGGERS, ConfigResource.BROKER, ConfigResource.TOPIC,
+    ConfigResource.GROUP, ConfigResource.CLIENT_METRICS, BROKER_LOGGER, ConfigResource.BROKER, ConfigResource.TOPIC,
 )  # fmt: skip
 
 

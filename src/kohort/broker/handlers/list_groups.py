@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import CLUSTER_NAME, Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 

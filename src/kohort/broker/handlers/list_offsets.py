@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import Partition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse

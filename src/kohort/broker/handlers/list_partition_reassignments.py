@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
-from kohort.broker.security import Operation
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.coordinator.transactions import list_transactions
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import CLUSTER_NAME, Operation, ResourceType
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE, Topic, check_topic_name
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse

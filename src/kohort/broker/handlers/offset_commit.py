@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.offset_topics import merge_topics
-from kohort.broker.reply import Reply, changed
-from kohort.broker.security import Operation, ResourceType
+from kohort.broker.offset_requests import merge_topics
+from kohort.broker.reply import Reply, map_reply
 from kohort.coordinator.offsets import commit_refused
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -79,7 +79,7 @@ def handle(request: OffsetCommitRequest, context: Context) -> OffsetCommitRespon
         merge_topics(response.topics, answers)
         return _shaped(response, context)
 
-    return changed(done, whole)
+    return map_reply(done, whole)
 
 
 def _shaped(response: OffsetCommitResponse, context: Context) -> OffsetCommitResponse:

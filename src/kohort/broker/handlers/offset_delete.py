@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.offset_topics import merge_topics, sort_partitions
-from kohort.broker.reply import Reply, changed
-from kohort.broker.security import Operation, ResourceType
+from kohort.broker.offset_requests import merge_topics, sort_partitions
+from kohort.broker.reply import Reply, map_reply
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 
@@ -35,7 +35,7 @@ def handle(request: OffsetDeleteRequest, context: Context) -> OffsetDeleteRespon
             merge_topics(response.topics, refused)
         return response
 
-    return changed(done, whole)
+    return map_reply(done, whole)
 
 
 def _refuse(code: ErrorCode) -> OffsetDeleteResponse:

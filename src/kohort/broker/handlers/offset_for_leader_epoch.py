@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.admin.partitions import hosted_partition
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.dispatch import BadRequestError
 from kohort.broker.reply import Reply
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import Partition, Topic
 from kohort.coordinator.transactions import ProducerIdAndEpoch, verification_error
-from kohort.log.types import Appended
+from kohort.log.types import AppendInfo
 from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
 from kohort.protocol.records.batch import Compression, read_header
@@ -141,7 +141,7 @@ class _Production:
     def _append(self, partition: Partition, records: Records, response: _Partition) -> None:
         broker = self.context.broker
         try:
-            appended: Appended = partition.log.append(
+            appended: AppendInfo = partition.log.append(
                 records,
                 now=self.context.now,
                 leader_epoch=partition.leader_epoch,
@@ -155,9 +155,9 @@ class _Production:
         response.log_start_offset = appended.log_start_offset
         if self.request.acks != 0:
             self._waiting += 1
-            broker.commits.after(partition.log, self._done_one, lambda error: self._unsafe(response, error))
+            broker.flusher.when_safe(partition.log, self._done_one, lambda error: self._unsafe(response, error))
         else:
-            broker.commits.after(partition.log)
+            broker.flusher.when_safe(partition.log)
 
     def _unsafe(self, response: _Partition, error: KafkaError) -> None:
         self._fail(response, error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kohort.broker.admin.telemetry_client import RESERVED_IDS, selectors
+from kohort.broker.admin.client_matching import RESERVED_IDS, match_parameters
 from kohort.broker.context import Context
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
@@ -14,9 +14,9 @@ def handle(request: PushTelemetryRequest, context: Context) -> PushTelemetryResp
     if client in RESERVED_IDS:
         return PushTelemetryResponse(error_code=ErrorCode.INVALID_REQUEST)
     try:
-        context.broker.telemetry.push(
+        context.broker.client_telemetry.push(
             client,
-            selectors(client, context),
+            match_parameters(client, context),
             context.now,
             subscription_id=request.subscription_id,
             terminating=request.terminating,

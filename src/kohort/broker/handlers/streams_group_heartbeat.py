@@ -6,9 +6,9 @@ import copy
 import logging
 from collections.abc import Iterator
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.reply import Reply, changed, hear
-from kohort.broker.security import Operation, ResourceType
+from kohort.broker.reply import Reply, map_reply, when_replied
 from kohort.coordinator.streams.environment import Cluster
 from kohort.coordinator.streams.internal_topics import MISSING_INTERNAL_TOPICS
 from kohort.coordinator.streams.requests import check_topology
@@ -47,7 +47,7 @@ def handle(request: StreamsGroupHeartbeatRequest, context: Context) -> Response 
 
 def _ask_later(request: StreamsGroupHeartbeatRequest, context: Context, reply: Reply[Response]) -> None:
     try:
-        hear(_ask(request, context), reply)
+        when_replied(_ask(request, context), reply)
     except Exception:
         log.exception("a join failed group=%s", shown(request.group_id))
         reply(_refuse(ErrorCode.UNKNOWN_SERVER_ERROR))
@@ -59,7 +59,7 @@ def _ask(request: StreamsGroupHeartbeatRequest, context: Context) -> Response | 
         lambda shard, now, reply: shard.streams.heartbeat(request, context.client, now, reply),
         lambda code: HeartbeatResult(_refuse(code)),
     )
-    return changed(done, lambda result: _answer(result, context))
+    return map_reply(done, lambda result: _answer(result, context))
 
 
 def _answer(result: HeartbeatResult, context: Context) -> Response:

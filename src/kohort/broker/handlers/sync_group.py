@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 

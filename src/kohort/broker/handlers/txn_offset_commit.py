@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.offset_topics import sort_partitions
-from kohort.broker.reply import Reply, changed, hear
-from kohort.broker.security import Operation, ResourceType
+from kohort.broker.offset_requests import sort_partitions
+from kohort.broker.reply import Reply, map_reply, when_replied
 from kohort.coordinator.offsets import txn_commit_refused
 from kohort.coordinator.transactions import ProducerIdAndEpoch, verification_error
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -28,7 +28,7 @@ def handle(
 ) -> TxnOffsetCommitResponse | Reply[TxnOffsetCommitResponse]:
     """Have the transaction's coordinator verify the producer, and then the group's coordinator store the offsets."""
     done = _commit(request, context)
-    return done if context.version >= KNOWS_LOADING else changed(done, _without_loading)
+    return done if context.version >= KNOWS_LOADING else map_reply(done, _without_loading)
 
 
 def _commit(
@@ -59,7 +59,7 @@ def _commit(
             lambda shard, now, then: shard.offsets.txn_commit(accepted, context.client, now, then),
             lambda refusal: txn_commit_refused(accepted, refusal),
         )
-        hear(done, answer)
+        when_replied(done, answer)
 
     if not accepted.topics:
         return TxnOffsetCommitResponse(topics=refused)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.admin.partitions import hosted_partition
+from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply
-from kohort.broker.security import Operation
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 

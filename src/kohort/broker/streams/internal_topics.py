@@ -7,10 +7,10 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kohort.broker.admin.access import cluster_allowed
-from kohort.broker.admin.assignments import check_replication
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.admin.replica_assignment import check_replication
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.config import check_topic_configs
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE
 from kohort.coordinator.streams.topology import InternalTopic
 from kohort.protocol.errors import ErrorCode, KafkaError, shown

@@ -10,7 +10,7 @@ from typing import Final
 from crc32c import crc32c
 
 from kohort.log.files import SNAPSHOT, file_name, write_atomically
-from kohort.log.producers import PastBatch, Producer, Producers
+from kohort.log.producer_state import BatchMetadata, ProducerState, ProducerStates
 
 __all__ = ["load_snapshot", "read_snapshot", "write_snapshot"]
 
@@ -23,11 +23,11 @@ _ENTRY: Final = struct.Struct(">qhiqiqiq")
 _MAX_SEQUENCE: Final = 2**31 - 1
 
 
-def write_snapshot(directory: Path, offset: int, producers: Producers, *, sync: bool = False) -> None:
+def write_snapshot(directory: Path, offset: int, producers: ProducerStates, *, sync: bool = False) -> None:
     """Write what is known at `offset`; of each producer's batches only the last, as the format wants it."""
     body = bytearray()
     for producer in producers.by_id.values():
-        last = producer.batches[-1] if producer.batches else PastBatch(-1, -1, -1, 0, -1)
+        last = producer.batches[-1] if producer.batches else BatchMetadata(-1, -1, -1, 0, -1)
         body += _ENTRY.pack(
             producer.producer_id, producer.epoch, last.last_sequence, last.last_offset, last.offset_delta,
             producer.last_timestamp, producer.coordinator_epoch, producer.first_offset,
@@ -37,7 +37,7 @@ def write_snapshot(directory: Path, offset: int, producers: Producers, *, sync: 
     write_atomically(directory / file_name(offset, SNAPSHOT), header + body, sync=sync)
 
 
-def read_snapshot(data: bytes) -> list[Producer]:
+def read_snapshot(data: bytes) -> list[ProducerState]:
     """The producers in a snapshot.
 
     Raises:
@@ -55,19 +55,19 @@ def read_snapshot(data: bytes) -> list[Producer]:
         raise ValueError(f"{count} producers in {len(data)} bytes")
     producers = []
     for entry in _ENTRY.iter_unpack(data[_HEADER.size :]):
-        producer = Producer(entry[0])
+        producer = ProducerState(entry[0])
         _, producer.epoch, last_sequence, last_offset, delta, timestamp, producer.coordinator_epoch, first = entry
         producer.last_timestamp = timestamp
         producer.first_offset = first if first >= 0 else -1
         if last_offset >= 0:
             # A sequence that wrapped has a first one above its last; without one (-1), neither has a meaning.
             first_sequence = (last_sequence - delta) & _MAX_SEQUENCE if last_sequence >= 0 else last_sequence
-            producer.batches.append(PastBatch(first_sequence, last_sequence, last_offset, delta, timestamp))
+            producer.batches.append(BatchMetadata(first_sequence, last_sequence, last_offset, delta, timestamp))
         producers.append(producer)
     return producers
 
 
-def load_snapshot(directory: Path, offsets: list[int], producers: Producers) -> int | None:
+def load_snapshot(directory: Path, offsets: list[int], producers: ProducerStates) -> int | None:
     """Fill `producers` from the latest whole snapshot among `offsets`, ascending, and return its offset.
 
     Damaged ones are removed.

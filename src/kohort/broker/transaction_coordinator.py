@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kohort.broker.config.derive import transaction_settings
-from kohort.broker.runtime import CoordinatorRuntime, Entry
+from kohort.broker.config.component_settings import transaction_settings
+from kohort.broker.coordinator_runtime import CoordinatorRuntime, Entry
 from kohort.broker.topics import Partition
 from kohort.coordinator.step import Step
 from kohort.coordinator.transactions import (
@@ -24,12 +24,12 @@ from kohort.protocol.stored import TRANSACTION_TOPIC
 if TYPE_CHECKING:
     from kohort.broker.broker import Broker
 
-__all__ = ["TransactionRuntime"]
+__all__ = ["TransactionCoordinator"]
 
-log = logging.getLogger("kohort.broker.transactions")
+log = logging.getLogger("kohort.broker.transaction_coordinator")
 
 
-class TransactionRuntime(CoordinatorRuntime[TransactionShard]):
+class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
     """The shards of the transaction coordinator."""
 
     def __init__(self, broker: Broker) -> None:

@@ -9,23 +9,23 @@ from pathlib import Path
 from typing import Final
 
 from kohort.broker.config import ConfigError, Settings
-from kohort.broker.config.derive import log_config
+from kohort.broker.config.component_settings import log_config
 from kohort.broker.metadata_log import unusable
 from kohort.broker.topics import Partition, Topic
 from kohort.log import DataDirectory, Log, LogConfig
-from kohort.log.directory import PartitionName, read_topic_id, uuid_text, write_topic_id
+from kohort.log.data_directory import PartitionName, read_topic_id, uuid_text, write_topic_id
 from kohort.protocol.stored.cluster_metadata import METADATA_TOPIC
 
-__all__ = ["Storage"]
+__all__ = ["LogManager"]
 
-log = logging.getLogger("kohort.broker.storage")
+log = logging.getLogger("kohort.broker.log_manager")
 
 _METADATA: Final = PartitionName(METADATA_TOPIC, 0)
 _METADATA_CONFIG: Final = LogConfig(retention_ms=-1, max_message_bytes=100 * 1024 * 1024)
 _STRAY: Final = "-stray"
 
 
-class Storage:
+class LogManager:
     """Opens, configures, checkpoints and closes logs.
 
     Args:

@@ -12,12 +12,12 @@ from kohort.log.checkpoints import parse_checkpoint, render_checkpoint
 from kohort.log.files import EPOCHS, write_atomically
 from kohort.log.types import NOT_FOUND, EpochEnd
 
-__all__ = ["Epochs"]
+__all__ = ["LeaderEpochs"]
 
 _log: Final = logging.getLogger("kohort.log")
 
 
-class Epochs:
+class LeaderEpochs:
     """Leader epochs and the offsets where they began; both ascend."""
 
     __slots__ = ("_path", "latest", "starts")

@@ -13,7 +13,7 @@ from kohort.broker.config.broker_keys import BROKER_KEYS
 from kohort.broker.config.client_metrics_keys import CLIENT_METRICS_KEYS
 from kohort.broker.config.errors import nearest
 from kohort.broker.config.group_keys import GROUP_KEYS, GROUP_LIMITS
-from kohort.broker.config.inert_keys import IGNORED_PREFIXES, INERT_KEYS, INERT_REASONS, REFUSED, REMOVED
+from kohort.broker.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES, IGNORED_REASONS, REFUSED, REMOVED
 from kohort.broker.config.keys import Change, Key, Value
 from kohort.broker.config.topic_keys import BROKER_KEY_OF, TOPIC_KEYS
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -43,15 +43,15 @@ def check_at_start(name: str, text: str) -> tuple[str | None, str | None]:
     if name in REFUSED:
         unset = text.strip().lower() in ("", "false")
         return (None if unset else f"it can't be taken: {REFUSED[name]}"), None
-    inert = INERT_KEYS.get(name)
-    if inert is not None:
-        problem = _problem(inert, text) if text.strip() else None
-        return problem, f"without effect, for {INERT_REASONS[name]}"
+    ignored = IGNORED_KEYS.get(name)
+    if ignored is not None:
+        problem = _problem(ignored, text) if text.strip() else None
+        return problem, f"without effect, for {IGNORED_REASONS[name]}"
     if name in REMOVED:
         return None, "without effect; Kafka doesn't know it any more either"
     if name.startswith(IGNORED_PREFIXES):
         return None, "without effect; settings of single listeners and of plugins aren't used"
-    return f"there is no such key{nearest(name, (*BROKER_KEYS, *INERT_KEYS), BROKER_KEY_OF)}", None
+    return f"there is no such key{nearest(name, (*BROKER_KEYS, *IGNORED_KEYS), BROKER_KEY_OF)}", None
 
 
 def check_broker_changes(changes: Mapping[str, str | None], *, all_brokers: bool) -> None:
@@ -69,7 +69,7 @@ def check_broker_changes(changes: Mapping[str, str | None], *, all_brokers: bool
 def _broker_problem(name: str, text: str | None, all_brokers: bool) -> str | None:
     key = BROKER_KEYS.get(name)
     if key is None:
-        why = INERT_REASONS.get(name) or REFUSED.get(name)
+        why = IGNORED_REASONS.get(name) or REFUSED.get(name)
         if why:
             return f"{name} can't be changed here, for {why}"
         return f"{name} is no key of a broker{nearest(name, BROKER_KEYS, BROKER_KEY_OF)}"

@@ -6,10 +6,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from kohort.broker.config.derive import group_settings
-from kohort.broker.runtime import CoordinatorRuntime, ShardState
+from kohort.broker.config.component_settings import group_settings
+from kohort.broker.coordinator_runtime import CoordinatorRuntime, ShardState
 from kohort.broker.streams.cluster import BrokerCluster
-from kohort.broker.streams.configs import StreamsConfigs
+from kohort.broker.streams.group_configs import StreamsGroupConfigs
 from kohort.broker.streams.internal_topics import InternalTopics
 from kohort.broker.streams.placer import Placer
 from kohort.broker.topics import ConfigResource
@@ -23,15 +23,15 @@ from kohort.protocol.stored import OFFSETS_TOPIC
 if TYPE_CHECKING:
     from kohort.broker.broker import Broker
 
-__all__ = ["GroupRuntime"]
+__all__ = ["GroupCoordinator"]
 
 LARGEST_STEP: Final = 8 * 1024 * 1024
 """Bytes that the records of one step may have together."""
 
-log = logging.getLogger("kohort.broker.groups")
+log = logging.getLogger("kohort.broker.group_coordinator")
 
 
-class GroupRuntime(CoordinatorRuntime[GroupShard]):
+class GroupCoordinator(CoordinatorRuntime[GroupShard]):
     """The shards of the group coordinator.
 
     Attributes:
@@ -57,7 +57,7 @@ class GroupRuntime(CoordinatorRuntime[GroupShard]):
         )
         self.streams_offered = "streams" in config.names("group.coordinator.rebalance.protocols")
         self._settings = group_settings(config)
-        self._streams_configs = StreamsConfigs(config, broker.topics)
+        self._streams_configs = StreamsGroupConfigs(config, broker.topics)
         self.internal_topics = InternalTopics(broker)
         self.placer = Placer(self._placed)
         self.cluster = BrokerCluster(broker.topics)

@@ -16,11 +16,11 @@ from typing import NamedTuple, TypeVarTuple
 from kohort.log import Log
 from kohort.protocol.errors import KafkaError
 
-__all__ = ["Commits"]
+__all__ = ["LogFlusher"]
 
 Args = TypeVarTuple("Args")
 
-log = logging.getLogger("kohort.broker.commits")
+log = logging.getLogger("kohort.broker.log_flusher")
 
 
 def _nothing() -> None:
@@ -38,7 +38,7 @@ class _Waiting(NamedTuple):
     failed: Callable[[KafkaError], None]
 
 
-class Commits:
+class LogFlusher:
     """Tells when appends are safe.
 
     Args:
@@ -54,7 +54,7 @@ class Commits:
         self._closed = False
         self._thread = ThreadPoolExecutor(1, "kohort-sync")
 
-    def after(
+    def when_safe(
         self, logged: Log, safe: Callable[[], None] = _nothing, failed: Callable[[KafkaError], None] = _ignored
     ) -> None:
         """Call `safe` when all that was appended to a log until now is safe, or `failed` if that can't be."""

@@ -18,7 +18,7 @@ from crc32c import crc32c
 
 from kohort.protocol.errors import ErrorCode, KafkaError
 
-__all__ = ["ALL_METRICS", "Subscription", "Telemetry"]
+__all__ = ["ALL_METRICS", "ClientTelemetry", "Subscription"]
 
 ALL_METRICS: Final = "*"
 DEFAULT_INTERVAL_MS: Final = 300_000
@@ -55,7 +55,7 @@ class _Instance:
     terminating: bool = False
 
 
-class Telemetry:
+class ClientTelemetry:
     """Answers clients that offer their metrics, and counts what they send.
 
     What arrives is dropped: nobody on this broker receives it.
@@ -82,18 +82,18 @@ class Telemetry:
             pass
         return made
 
-    def subscribe(self, client: uuid.UUID, selectors: Mapping[str, str], now: int) -> Subscription:
+    def subscribe(self, client: uuid.UUID, match_parameters: Mapping[str, str], now: int) -> Subscription:
         """What the client is to send.
 
         Args:
             client: its instance id.
-            selectors: what is known of the client, by what subscriptions may match: client_id, client_source_address, …
+            match_parameters: the client's values of what `match` may name: client_id, client_source_address, …
             now: ms since 1970.
 
         Raises:
             KafkaError: THROTTLING_QUOTA_EXCEEDED, when it asks again before its interval is over and nothing changed.
         """
-        found = self._matching(client, selectors)
+        found = self._matching(client, match_parameters)
         instance = self._instance(client, found)
         last = max(instance.last_get, instance.last_push)
         early = last != _NEVER and now - last < found.interval_ms
@@ -106,7 +106,7 @@ class Telemetry:
     def push(
         self,
         client: uuid.UUID,
-        selectors: Mapping[str, str],
+        match_parameters: Mapping[str, str],
         now: int,
         *,
         subscription_id: int,
@@ -120,7 +120,7 @@ class Telemetry:
             KafkaError: INVALID_REQUEST after the client's last push, THROTTLING_QUOTA_EXCEEDED,
                 UNKNOWN_SUBSCRIPTION_ID, UNSUPPORTED_COMPRESSION_TYPE or TELEMETRY_TOO_LARGE.
         """
-        found = self._matching(client, selectors)
+        found = self._matching(client, match_parameters)
         instance = self._instance(client, found)
         try:
             self._check_push(instance, found, now, subscription_id, terminating, compression, size)
@@ -172,12 +172,12 @@ class Telemetry:
             self._instances.popitem(last=False)
         return known
 
-    def _matching(self, client: uuid.UUID, selectors: Mapping[str, str]) -> Subscription:
+    def _matching(self, client: uuid.UUID, match_parameters: Mapping[str, str]) -> Subscription:
         metrics: set[str] = set()
         interval_ms = DEFAULT_INTERVAL_MS
         for configs in self._subscriptions():
             patterns = _patterns(configs.get("match", ""))
-            if all(pattern.fullmatch(selectors.get(name, "")) for name, pattern in patterns.items()):
+            if all(pattern.fullmatch(match_parameters.get(name, "")) for name, pattern in patterns.items()):
                 metrics.update(_items(configs.get("metrics", "")))
                 interval_ms = min(interval_ms, int(configs.get("interval.ms", DEFAULT_INTERVAL_MS)))
         wanted = (ALL_METRICS,) if ALL_METRICS in metrics else tuple(sorted(metrics))

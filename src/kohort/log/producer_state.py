@@ -13,7 +13,7 @@ from kohort.log.types import ProducerSummary
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader
 
-__all__ = ["Marker", "PastBatch", "Producer", "Producers"]
+__all__ = ["BatchMetadata", "EndTransactionMarker", "ProducerState", "ProducerStates"]
 
 REMEMBERED: Final = 5
 NO_OFFSET: Final = -1
@@ -24,7 +24,7 @@ _EPOCH_BUMPS: Final = 2
 """Version of transactions from which every transaction has an epoch of its own."""
 
 
-class PastBatch(NamedTuple):
+class BatchMetadata(NamedTuple):
     """A batch that was written: its sequences, last offset, number of records less one, latest timestamp (ms)."""
 
     first_sequence: int
@@ -34,14 +34,14 @@ class PastBatch(NamedTuple):
     timestamp: int
 
 
-class Marker(NamedTuple):
+class EndTransactionMarker(NamedTuple):
     """What the control batch that ends a transaction says."""
 
     commit: bool
     coordinator_epoch: int
 
 
-class Producer:
+class ProducerState:
     """A producer as one log sees it; `first_offset` is where its ongoing transaction began, -1 without one."""
 
     __slots__ = ("batches", "coordinator_epoch", "epoch", "first_offset", "last_timestamp", "producer_id")
@@ -52,7 +52,7 @@ class Producer:
         self.coordinator_epoch = NO_COORDINATOR_EPOCH
         self.last_timestamp = NO_TIMESTAMP
         self.first_offset = NO_OFFSET
-        self.batches: list[PastBatch] = []
+        self.batches: list[BatchMetadata] = []
 
     @property
     def last_sequence(self) -> int:
@@ -71,7 +71,7 @@ class Producer:
             self.batches.clear()
 
 
-class Producers:
+class ProducerStates:
     """The producers of a log.
 
     Attributes:
@@ -82,10 +82,10 @@ class Producers:
     __slots__ = ("by_id", "ongoing")
 
     def __init__(self) -> None:
-        self.by_id: dict[int, Producer] = {}
+        self.by_id: dict[int, ProducerState] = {}
         self.ongoing: dict[int, int] = {}
 
-    def duplicate(self, header: BatchHeader, last_sequence: int) -> PastBatch | None:
+    def duplicate(self, header: BatchHeader, last_sequence: int) -> BatchMetadata | None:
         """The batch that was written, if this is one of the latest sent again."""
         known = self.by_id.get(header.producer_id)
         if known is not None and known.epoch == header.producer_epoch:
@@ -154,21 +154,21 @@ class Producers:
         producer_id, delta = header.producer_id, header.last_offset_delta
         producer = self.by_id.get(producer_id)
         if producer is None:
-            producer = self.by_id[producer_id] = Producer(producer_id)
+            producer = self.by_id[producer_id] = ProducerState(producer_id)
         producer.enter(header.producer_epoch)
         batches = producer.batches
         if len(batches) == REMEMBERED:
             del batches[0]
-        batches.append(PastBatch(header.base_sequence, last_sequence, base_offset + delta, delta, timestamp))
+        batches.append(BatchMetadata(header.base_sequence, last_sequence, base_offset + delta, delta, timestamp))
         producer.last_timestamp = timestamp
         if producer.first_offset < 0 and header.transactional:
             producer.first_offset = self.ongoing[producer_id] = base_offset
 
-    def ended(self, producer_id: int, epoch: int, marker: Marker, timestamp: int) -> int:
+    def ended(self, producer_id: int, epoch: int, marker: EndTransactionMarker, timestamp: int) -> int:
         """A marker went into the log; returns where the transaction that it ends began, -1 if there was none."""
         producer = self.by_id.get(producer_id)
         if producer is None:
-            producer = self.by_id[producer_id] = Producer(producer_id)
+            producer = self.by_id[producer_id] = ProducerState(producer_id)
         producer.enter(epoch)
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.last_timestamp = timestamp
@@ -176,7 +176,7 @@ class Producers:
         self.ongoing.pop(producer_id, None)
         return first
 
-    def add(self, producer: Producer) -> None:
+    def add(self, producer: ProducerState) -> None:
         """Know a producer from a snapshot."""
         self.by_id[producer.producer_id] = producer
         if producer.first_offset >= 0:

@@ -56,7 +56,7 @@ def test_a_transaction_is_over_when_its_markers_are_on_the_disk(
         response = await client.call(produce(producer), 12)
         assert response.responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
-        data, flush = server.broker.topics.get("t"), server.broker.commits.flush
+        data, flush = server.broker.topics.get("t"), server.broker.flusher.flush
         disk, reached = asyncio.Event(), asyncio.Event()
 
         async def slow(log: Log) -> None:
@@ -66,7 +66,7 @@ def test_a_transaction_is_over_when_its_markers_are_on_the_disk(
                 await disk.wait()
             await flush(log)
 
-        monkeypatch.setattr(server.broker.commits, "flush", slow)
+        monkeypatch.setattr(server.broker.flusher, "flush", slow)
         ended = EndTxnRequest(
             transactional_id="x",
             producer_id=producer.producer_id,

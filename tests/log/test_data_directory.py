@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kohort.log import DataDirectory, Log, LogConfig
-from kohort.log.directory import DirectoryInUseError, PartitionName, read_topic_id, uuid_text, write_topic_id
+from kohort.log.data_directory import DirectoryInUseError, PartitionName, read_topic_id, uuid_text, write_topic_id
 from tests.log.batches import NOW, batch, records_of
 
 CONFIG = LogConfig(segment_bytes=130)
@@ -195,7 +195,7 @@ def test_a_topic_made_again_is_checkpointed_once(tmp_path: Path, monkeypatch: py
     for log in logs.values():
         log.delete()
     written: list[Path] = []
-    monkeypatch.setattr("kohort.log.directory.write_atomically", lambda path, _: written.append(path))
+    monkeypatch.setattr("kohort.log.data_directory.write_atomically", lambda path, _: written.append(path))
     opened(data, ONE, TWO)
     assert len(written) == 3
 
@@ -209,5 +209,5 @@ def test_a_full_disk_forbids_no_topic(tmp_path: Path, monkeypatch: pytest.Monkey
     log.flush()
     data.checkpoint({ONE: log})
     log.delete()
-    monkeypatch.setattr("kohort.log.directory.write_atomically", _fails)
+    monkeypatch.setattr("kohort.log.data_directory.write_atomically", _fails)
     assert opened(data, ONE)[ONE].log_end_offset == 0

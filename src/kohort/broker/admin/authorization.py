@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kohort.broker.security import CLUSTER_NAME, Operation, ResourceType
+from kohort.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 
 if TYPE_CHECKING:
     from kohort.broker.context import Context
 
-__all__ = ["NOT_ASKED", "cluster_allowed"]
+__all__ = ["OPERATIONS_NOT_REQUESTED", "cluster_allowed"]
 
-NOT_ASKED: Final = -(2**31)
+OPERATIONS_NOT_REQUESTED: Final = -(2**31)
 """What a response carries as authorized operations where they weren't asked for, or must not be told."""
 
 

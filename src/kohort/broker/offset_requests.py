@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from kohort.broker.security import Operation, ResourceType
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

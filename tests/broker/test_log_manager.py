@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from kohort.broker.config import Settings
+from kohort.broker.log_manager import LogManager
 from kohort.broker.server import Server
-from kohort.broker.storage import Storage
 from kohort.broker.topics import Topic
 from kohort.log import DataDirectory
 from tests.broker.conftest import serving
@@ -29,9 +29,9 @@ def failing(number: int) -> Callable[..., Any]:
     return fail
 
 
-def storage(directory: Path) -> Storage:
+def storage(directory: Path) -> LogManager:
     settings = Settings.load(None, {}, [])
-    return Storage(directory, 1, durable=False, settings=lambda: settings, clock=lambda: 1_700_000_000_000)
+    return LogManager(directory, 1, durable=False, settings=lambda: settings, clock=lambda: 1_700_000_000_000)
 
 
 def server_with_topics(directory: Path, count: int) -> None:
@@ -111,7 +111,7 @@ def test_a_partition_does_without_its_topic_id(tmp_path: Path, function: str, mo
     if function == "read_text":
         monkeypatch.setattr(Path, function, failing(errno.EACCES))
     else:
-        monkeypatch.setattr(f"kohort.broker.storage.{function}", failing(errno.ENOSPC))
+        monkeypatch.setattr(f"kohort.broker.log_manager.{function}", failing(errno.ENOSPC))
     [log] = kept.open(topic, range(1))
     assert log.offline is None
     log.close()

@@ -6,10 +6,10 @@ from kohort.broker.config import Settings, streams_settings
 from kohort.broker.topics import ConfigResource, Topics
 from kohort.coordinator.streams.settings import StreamsSettings
 
-__all__ = ["StreamsConfigs"]
+__all__ = ["StreamsGroupConfigs"]
 
 
-class StreamsConfigs:
+class StreamsGroupConfigs:
     """The settings of all streams groups. Most have the broker's; the others are made when they are changed."""
 
     def __init__(self, settings: Settings, topics: Topics) -> None:

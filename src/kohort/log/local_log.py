@@ -13,24 +13,24 @@ from pathlib import Path
 from typing import Final
 
 from kohort.log.config import LogConfig
-from kohort.log.epochs import Epochs
 from kohort.log.files import fsync_directory
-from kohort.log.producers import Producers
+from kohort.log.leader_epochs import LeaderEpochs
+from kohort.log.producer_snapshot import write_snapshot
+from kohort.log.producer_state import ProducerStates
 from kohort.log.segments import Segments
-from kohort.log.snapshot import write_snapshot
 from kohort.log.types import EpochEnd, ProducerSummary
 from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 
-__all__ = ["StoredLog"]
+__all__ = ["LocalLog"]
 
 _log: Final = logging.getLogger("kohort.log")
 
 
-class StoredLog:
+class LocalLog:
     """The parts of a log. `Log` says what they are for, and has the attributes described."""
 
     _segments: Segments
-    _epochs: Epochs
+    _epochs: LeaderEpochs
     _snapshot_offset: int
 
     def __init__(self, directory: Path, config: LogConfig, *, durable: bool) -> None:
@@ -41,7 +41,7 @@ class StoredLog:
         self.offline: str | None = None
         self._lock = threading.Lock()  # so that no descriptor is closed, and its number used again, while it is copied
         self._loaded = False
-        self._producers = Producers()
+        self._producers = ProducerStates()
         self._unsynced_names = self._sealed_dirty = False
         self._dirty_since: int | None = None
 

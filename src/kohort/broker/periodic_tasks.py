@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from kohort.broker.broker import Broker
     from kohort.log.compaction import CompactionPlan
 
-__all__ = ["Maintenance"]
+__all__ = ["PeriodicTasks"]
 
-log = logging.getLogger("kohort.broker.maintenance")
+log = logging.getLogger("kohort.broker.periodic_tasks")
 
 FLUSH_MS: Final = 1000
 """How often to look whether something is to be flushed. Kafka looks every log.flush.scheduler.interval.ms alone, which
@@ -26,7 +26,7 @@ AT_ONCE: Final = 100
 """Partitions looked after before requests get their turn."""
 
 
-class Maintenance:
+class PeriodicTasks:
     """The chores of a broker, each in its own rhythm."""
 
     def __init__(self, broker: Broker) -> None:
@@ -113,10 +113,10 @@ class Maintenance:
         if broker.durable:
             return
         now = broker.now()
-        for name, logged in broker.storage.logs(broker.topics).items():
+        for name, logged in broker.log_manager.logs(broker.topics).items():
             if logged.offline is None and logged.flush_due(now):
                 try:
-                    await broker.commits.flush(logged)
+                    await broker.flusher.flush(logged)
                 except KafkaError as error:
                     log.error("flush of %s failed: %s", name, error)
 
@@ -124,9 +124,9 @@ class Maintenance:
         """Note from where each log has to be recovered after a crash."""
         broker = self._broker
         await self.flush()
-        logs = broker.storage.logs(broker.topics)
+        logs = broker.log_manager.logs(broker.topics)
         try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, broker.storage.checkpoint, logs)
+            await asyncio.get_running_loop().run_in_executor(self._thread, broker.log_manager.checkpoint, logs)
         except OSError as error:
             log.error("the checkpoints can't be written: %s; after a crash, recovery begins at the older ones", error)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from kohort.log.producers import Marker
+from kohort.log.producer_state import EndTransactionMarker
 from kohort.protocol.records.batch import BatchHeader
 from kohort.protocol.records.plain import encode_records, read_records
 
@@ -18,7 +18,7 @@ _ABORT: Final = 0
 _COMMIT: Final = 1
 
 
-def encode_marker(producer_id: int, producer_epoch: int, marker: Marker, timestamp: int) -> bytearray:
+def encode_marker(producer_id: int, producer_epoch: int, marker: EndTransactionMarker, timestamp: int) -> bytearray:
     """The batch that ends a transaction; `timestamp` is in ms since 1970."""
     key = _KEY.pack(_VERSION, _COMMIT if marker.commit else _ABORT)
     value = _VALUE.pack(_VERSION, marker.coordinator_epoch)
@@ -32,7 +32,7 @@ def encode_marker(producer_id: int, producer_epoch: int, marker: Marker, timesta
     )
 
 
-def read_marker(data: bytes, header: BatchHeader) -> Marker | None:
+def read_marker(data: bytes, header: BatchHeader) -> EndTransactionMarker | None:
     """What a control batch says; None if compaction has emptied it, or it is of another kind.
 
     Raises:
@@ -43,5 +43,5 @@ def read_marker(data: bytes, header: BatchHeader) -> Marker | None:
             continue
         _, kind = _KEY.unpack_from(record.key)
         if kind in (_ABORT, _COMMIT):
-            return Marker(kind == _COMMIT, _VALUE.unpack_from(record.value)[1])
+            return EndTransactionMarker(kind == _COMMIT, _VALUE.unpack_from(record.value)[1])
     return None

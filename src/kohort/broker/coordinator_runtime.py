@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CoordinatorRuntime", "Shard", "ShardState", "partition_for"]
 
-log = logging.getLogger("kohort.broker.runtime")
+log = logging.getLogger("kohort.broker.coordinator_runtime")
 
 LOAD_AT_ONCE: Final = 1024 * 1024
 """Bytes of a coordinator's log that are replayed before other work gets its turn."""
@@ -302,7 +302,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
             shard = entry.shard
             for key, value in records:
                 shard.replay(key, value, step.producer)
-            self.broker.commits.after(
+            self.broker.flusher.when_safe(
                 logged,
                 lambda: self._finish(entry, step),
                 lambda error: self._fail(entry, step, error),

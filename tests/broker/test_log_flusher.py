@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kohort.broker.commits import Commits
+from kohort.broker.log_flusher import LogFlusher
 from kohort.log import Log
 from kohort.protocol.errors import KafkaError
 from tests.log.batches import NOW, batch, open_log
@@ -22,13 +22,13 @@ def test_a_waiting_fetch_that_fails_keeps_no_producer_waiting(tmp_path: Path, ca
         raise RuntimeError("a fetch that can't be answered")
 
     async def run() -> int:
-        commits = Commits(True, advanced)
+        flusher = LogFlusher(True, advanced)
         log = open_log(tmp_path, durable=True)
         safe = []
         for _ in range(2):
             log.append(batch(), now=NOW)
-            commits.after(log, lambda: safe.append(log.flushed_offset), no_error)
-        await asyncio.wait_for(commits.close(), 10)
+            flusher.when_safe(log, lambda: safe.append(log.flushed_offset), no_error)
+        await asyncio.wait_for(flusher.close(), 10)
         return len(safe)
 
     assert asyncio.run(run()) == 2
@@ -37,14 +37,14 @@ def test_a_waiting_fetch_that_fails_keeps_no_producer_waiting(tmp_path: Path, ca
 
 def test_what_is_appended_while_the_server_stops_is_safe_too(tmp_path: Path) -> None:
     async def run() -> list[int]:
-        commits = Commits(True, lambda log: None)
+        flusher = LogFlusher(True, lambda log: None)
         log = open_log(tmp_path, durable=True)
         safe: list[int] = []
-        await commits.close()
+        await flusher.close()
         log.append(batch(2), now=NOW)
-        commits.after(log, lambda: safe.append(log.flushed_offset), no_error)
-        await commits.flush(log)
-        await asyncio.wait_for(commits.close(), 10)
+        flusher.when_safe(log, lambda: safe.append(log.flushed_offset), no_error)
+        await flusher.flush(log)
+        await asyncio.wait_for(flusher.close(), 10)
         return safe
 
     assert asyncio.run(run()) == [2]

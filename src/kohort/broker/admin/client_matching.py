@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from kohort.log.directory import uuid_text
+from kohort.log.data_directory import uuid_text
 from kohort.protocol.schema import NO_UUID
 
 if TYPE_CHECKING:
     from kohort.broker.context import Context
 
-__all__ = ["RESERVED_IDS", "selectors"]
+__all__ = ["RESERVED_IDS", "match_parameters"]
 
 RESERVED_IDS: Final = frozenset({NO_UUID, UUID(int=1)})
 """Ids that Kafka never gives to anybody."""
 
 
-def selectors(client: UUID, context: Context) -> dict[str, str]:
+def match_parameters(client: UUID, context: Context) -> dict[str, str]:
     """What is known of a client, by the names that subscriptions use."""
     return {
         "client_instance_id": uuid_text(client),

@@ -6,7 +6,7 @@ from typing import Final
 
 from kohort.broker.config.keys import BOOLEAN, CLASS, DOUBLE, INT, LIST, LONG, PASSWORD, SHORT, STRING, Key, Type, table
 
-__all__ = ["IGNORED_PREFIXES", "INERT_KEYS", "INERT_REASONS", "REFUSED", "REMOVED"]
+__all__ = ["IGNORED_KEYS", "IGNORED_PREFIXES", "IGNORED_REASONS", "REFUSED", "REMOVED"]
 
 _NAMES: Final[dict[str, dict[Type, str]]] = {
     "metrics are served to Prometheus, with --metrics": {
@@ -212,12 +212,12 @@ _NAMES: Final[dict[str, dict[Type, str]]] = {
 }
 """The keys by the reason why they mean nothing, and by type."""
 
-INERT_REASONS: Final = {
+IGNORED_REASONS: Final = {
     name: reason for reason, types in _NAMES.items() for names in types.values() for name in names.split()
 }
 """Why each key means nothing, as the end of a sentence."""
 
-INERT_KEYS: Final = table(
+IGNORED_KEYS: Final = table(
     Key(name, kind, None, f"Without effect: {reason}.")
     for reason, types in _NAMES.items()
     for kind, names in types.items()
