@@ -75,7 +75,7 @@ def broker(tmp_path: Path, settings: dict[str, object]) -> Iterator[Broker]:
     made = Broker(Settings.of({"node.id": NODE, **settings}), data_dir=tmp_path)
     made.host, made.port = "localhost", 9092
     yield made
-    made.storage.close(made.storage.logs(made.topics))
+    made.log_manager.close(made.log_manager.logs(made.topics))
 
 
 @pytest.fixture
