@@ -11,7 +11,7 @@ from kohort.coordinator.streams.internal_topics import MISSING_INTERNAL_TOPICS
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_groups import ListGroupsRequest
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
-from tests.broker.admin.conftest import Rules
+from tests.broker.handlers.conftest import Rules
 from tests.broker.streams.members import (
     Crowd,
     Member,

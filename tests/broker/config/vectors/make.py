@@ -1,6 +1,6 @@
 """Makes config.json and properties.json out of what Apache Kafka and Java say.
 
-    python -m tests.broker.vectors.make 'jars/*'
+    python -m tests.broker.config.vectors.make 'jars/*'
 
 The argument is a Java class path with all of Kafka 4.2.0's server. A broker is started, changed, and asked.
 """

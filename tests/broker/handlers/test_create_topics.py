@@ -9,7 +9,7 @@ from kohort.broker.broker import Broker
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.create_topics import CreateTopicsRequest
 from kohort.protocol.schema import NO_UUID
-from tests.broker.admin.conftest import Ask, Deny
+from tests.broker.handlers.conftest import Ask, Deny
 
 Topic = CreateTopicsRequest.Topic
 Assignment = Topic.Assignment

@@ -92,3 +92,12 @@ def deny(broker: Broker) -> Deny:
         broker.authorizer = Rules(*rules, (operation, kind, name))
 
     return forbid
+
+
+@pytest.fixture
+def open_transaction(broker: Broker) -> None:
+    """A transaction of producer 7 in partition 0 of "there", from offset 2 on."""
+    broker.topics.create("there", 2)
+    produce(broker, "there", 0, 2)
+    batch = encode_records([(b"k", b"v")], NOW, producer_id=7, producer_epoch=3, transactional=True)
+    append(broker, "there", 0, batch)

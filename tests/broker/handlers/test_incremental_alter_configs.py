@@ -1,10 +1,9 @@
-"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs, ListConfigResources."""
+"""IncrementalAlterConfigs: single settings of topics, brokers, groups, client metrics and loggers."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -12,51 +11,28 @@ from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.broker import Broker
 from kohort.broker.topics import ConfigResource
 from kohort.protocol.errors import ErrorCode
-from kohort.protocol.messages.alter_configs import AlterConfigsRequest
-from kohort.protocol.messages.describe_configs import DescribeConfigsRequest
 from kohort.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
-from kohort.protocol.messages.list_config_resources import ListConfigResourcesRequest
-from tests.broker.admin.conftest import Ask, Deny
-
-TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
-SET, DELETE, APPEND, SUBTRACT = range(4)
-
-Edit = tuple[str, int, str | None]
-
-
-def edit(ask: Ask, kind: int, name: str, *edits: Edit, version: int | None = None, validate_only: bool = False) -> Any:
-    configs = [
-        IncrementalAlterConfigsRequest.Resource.Config(name=key, config_operation=operation, value=value)
-        for key, operation, value in edits
-    ]
-    resource = IncrementalAlterConfigsRequest.Resource(resource_type=kind, resource_name=name, configs=configs)
-    request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
-    return ask(request, version).responses[0]
-
-
-def replace(ask: Ask, kind: int, name: str, *configs: tuple[str, str | None], validate_only: bool = False) -> Any:
-    values = [AlterConfigsRequest.Resource.Config(name=key, value=value) for key, value in configs]
-    resource = AlterConfigsRequest.Resource(resource_type=kind, resource_name=name, configs=values)
-    return ask(AlterConfigsRequest(resources=[resource], validate_only=validate_only)).responses[0]
-
-
-def describe(ask: Ask, kind: int, name: str, *keys: str, synonyms: bool = False, docs: bool = False) -> Any:
-    wanted = DescribeConfigsRequest.Resource(resource_type=kind, resource_name=name, configuration_keys=keys or None)
-    request = DescribeConfigsRequest(resources=[wanted], include_synonyms=synonyms, include_documentation=docs)
-    return ask(request).results[0]
-
-
-def sources(config: Any) -> list[tuple[str, str | None, int]]:
-    return [(synonym.name, synonym.value, synonym.source) for synonym in config.synonyms]
+from tests.broker.handlers.configs import (
+    APPEND,
+    BROKER,
+    DELETE,
+    GROUP,
+    LOGGER,
+    METRICS,
+    SET,
+    SUBTRACT,
+    TOPIC,
+    Edit,
+    describe,
+    edit,
+)
+from tests.broker.handlers.conftest import Ask, Deny
 
 
 def configured(broker: Broker) -> dict[tuple[int, str], dict[str, str]]:
     """All that was set for anything."""
     names = [(kind, name) for kind in ConfigResource for name in broker.topics.config_names(kind)]
     return {(kind, name): broker.topics.configs(kind, name) for kind, name in names}
-
-
-# Changing single settings.
 
 
 def test_a_topics_setting_takes_hold_at_once(ask: Ask, broker: Broker) -> None:
@@ -206,156 +182,6 @@ def test_who_may_not_alter(
     assert edit(ask, kind, "1", ("retention.ms", SET, "1")).error_code == code
 
 
-@pytest.mark.parametrize(
-    ("kind", "resource_type", "code"),
-    [
-        (TOPIC, ResourceType.TOPIC, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-        (GROUP, ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
-        (BROKER, ResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-        (METRICS, ResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-        (LOGGER, ResourceType.CLUSTER, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-    ],
-)
-def test_who_may_not_describe(
-    kind: int, resource_type: ResourceType, code: ErrorCode, ask: Ask, broker: Broker, deny: Deny
-) -> None:
-    deny(Operation.DESCRIBE_CONFIGS, resource_type)
-    assert describe(ask, kind, "1").error_code == code
-
-
-# Replacing all settings.
-
-
-def test_what_is_not_named_goes_back_to_its_default(ask: Ask, broker: Broker) -> None:
-    topic = broker.topics.create("there", 1, {"retention.ms": "1", "segment.ms": "2"})
-    assert replace(ask, TOPIC, "there", ("retention.ms", "3")).error_code == ErrorCode.NONE
-    assert topic.configs == {"retention.ms": "3"}
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "configs", "code"),
-    [
-        (TOPIC, "there", [("retention.ms", None)], ErrorCode.INVALID_REQUEST),
-        (TOPIC, "there", [("retention.ms", "1"), ("retention.ms", "1")], ErrorCode.INVALID_REQUEST),
-        (TOPIC, "there", [("retention.ms", "soon")], ErrorCode.INVALID_CONFIG),
-        (TOPIC, "absent", [], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        (LOGGER, "1", [("kohort", "INFO")], ErrorCode.INVALID_REQUEST),
-        (99, "1", [], ErrorCode.INVALID_REQUEST),
-    ],
-)
-def test_replacements_that_are_refused(
-    kind: int, name: str, configs: list[tuple[str, str | None]], code: ErrorCode, ask: Ask, broker: Broker
-) -> None:
-    topic = broker.topics.create("there", 1, {"segment.ms": "2"})
-    assert replace(ask, kind, name, *configs).error_code == code
-    assert topic.configs == {"segment.ms": "2"}
-
-
-def test_a_replacement_that_is_only_checked(ask: Ask, broker: Broker) -> None:
-    topic = broker.topics.create("there", 1, {"segment.ms": "2"})
-    assert replace(ask, TOPIC, "there", validate_only=True).error_code == ErrorCode.NONE
-    assert topic.configs == {"segment.ms": "2"}
-
-
-# Describing.
-
-
-@pytest.mark.parametrize("settings", [{"log.retention.hours": 100}])
-def test_a_topics_synonyms_begin_with_what_counts(ask: Ask, broker: Broker) -> None:
-    broker.topics.create("there", 1, {"retention.ms": "7000"})
-    edit(ask, BROKER, "1", ("log.retention.ms", SET, "9000"))
-    edit(ask, BROKER, "", ("log.retention.ms", SET, "8000"))
-    (config,) = describe(ask, TOPIC, "there", "retention.ms", synonyms=True).configs
-    assert (config.value, config.config_source, config.read_only, config.config_type) == ("7000", 1, False, 5)
-    # Word for word what Kafka 4.2 answers.
-    assert sources(config) == [
-        ("retention.ms", "7000", 1),
-        ("log.retention.ms", "9000", 2),
-        ("log.retention.ms", "8000", 3),
-        ("log.retention.hours", "100", 4),
-        ("log.retention.hours", "168", 5),
-    ]
-
-
-def test_a_topic_that_sets_nothing_shows_where_the_default_comes_from(ask: Ask, broker: Broker) -> None:
-    broker.topics.create("there", 1)
-    edit(ask, BROKER, "", ("log.retention.ms", SET, "8000"))
-    (config,) = describe(ask, TOPIC, "there", "retention.ms").configs
-    assert (config.value, config.config_source, config.synonyms) == ("8000", 3, [])
-
-
-def test_documentation_comes_only_when_it_is_asked_for(ask: Ask, broker: Broker) -> None:
-    broker.topics.create("there", 1)
-    without = describe(ask, TOPIC, "there").configs
-    documented = describe(ask, TOPIC, "there", docs=True).configs
-    assert {config.documentation for config in without} == {None}
-    assert all(config.documentation for config in documented)
-    assert len(without) == 33
-
-
-def test_keys_that_are_not_there_are_left_out(ask: Ask, broker: Broker) -> None:
-    broker.topics.create("there", 1)
-    configs = describe(ask, TOPIC, "there", "segment.ms", "nonsense").configs
-    assert [config.name for config in configs] == ["segment.ms"]
-
-
-def test_the_broker_tells_what_can_be_changed(ask: Ask) -> None:
-    configs = {config.name: config for config in describe(ask, BROKER, "1").configs}
-    assert (configs["node.id"].value, configs["node.id"].read_only, configs["node.id"].config_source) == ("1", True, 4)
-    assert not configs["log.retention.ms"].read_only
-
-
-def test_all_brokers_have_what_was_set_for_all(ask: Ask) -> None:
-    assert describe(ask, BROKER, "").configs == []
-    edit(ask, BROKER, "", ("log.retention.ms", SET, "8000"))
-    (config,) = describe(ask, BROKER, "").configs
-    assert (config.name, config.value, config.config_source) == ("log.retention.ms", "8000", 3)
-
-
-def test_a_groups_settings(ask: Ask) -> None:
-    edit(ask, GROUP, "mine", ("consumer.session.timeout.ms", SET, "50000"))
-    configs = {config.name: config for config in describe(ask, GROUP, "mine", synonyms=True).configs}
-    session, heartbeat = configs["consumer.session.timeout.ms"], configs["consumer.heartbeat.interval.ms"]
-    assert sources(session) == [("consumer.session.timeout.ms", "50000", 8)]
-    assert sources(heartbeat) == [("consumer.heartbeat.interval.ms", "5000", 5)]
-
-
-def test_a_metrics_subscriptions_settings(ask: Ask) -> None:
-    edit(ask, METRICS, "all", ("metrics", SET, "*"))
-    configs = {config.name: config for config in describe(ask, METRICS, "all").configs}
-    assert (configs["metrics"].value, configs["metrics"].config_source) == ("*", 7)
-    assert (configs["interval.ms"].value, configs["interval.ms"].config_source) == ("300000", 5)
-
-
-@pytest.mark.parametrize(
-    ("kind", "name", "code"),
-    [
-        (TOPIC, "absent", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        (TOPIC, "", ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (TOPIC, "a b", ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (BROKER, "2", ErrorCode.INVALID_REQUEST),
-        (BROKER, "one", ErrorCode.INVALID_REQUEST),
-        (LOGGER, "", ErrorCode.INVALID_REQUEST),
-        (LOGGER, "2", ErrorCode.INVALID_REQUEST),
-        (METRICS, "", ErrorCode.INVALID_REQUEST),
-        (GROUP, "", ErrorCode.INVALID_REQUEST),
-        (99, "what", ErrorCode.INVALID_REQUEST),
-        (-1, "what", ErrorCode.INVALID_REQUEST),
-    ],
-)
-def test_what_can_not_be_described(kind: int, name: str, code: ErrorCode, ask: Ask) -> None:
-    described = describe(ask, kind, name)
-    assert (described.error_code, described.resource_type, described.resource_name) == (code, kind, name)
-    assert described.configs == []
-
-
-def test_a_group_or_subscription_that_was_never_seen_has_its_defaults(ask: Ask) -> None:
-    assert {describe(ask, kind, "never seen").error_code for kind in (GROUP, METRICS)} == {ErrorCode.NONE}
-
-
-# Loggers.
-
-
 @pytest.fixture
 def logger() -> Iterator[logging.Logger]:
     logger = logging.getLogger("kohort.tests.admin")
@@ -389,30 +215,3 @@ def test_checking_a_loggers_level(
 def test_the_topmost_logger_keeps_a_level(ask: Ask) -> None:
     logging.getLogger("kohort")
     assert edit(ask, LOGGER, "1", ("kohort", DELETE, None)).error_code == ErrorCode.INVALID_REQUEST
-
-
-# Listing.
-
-
-@pytest.mark.parametrize(
-    ("version", "kinds", "resources"),
-    [
-        (0, (), [("all", 16)]),
-        (1, (), [("mine", 32), ("all", 16), ("1", 8), ("1", 4), ("there", 2)]),
-        (1, (2,), [("there", 2)]),
-        (1, (4, 8, 4), [("1", 8), ("1", 4)]),
-    ],
-)
-def test_resources_are_listed(
-    version: int, kinds: tuple[int, ...], resources: list[tuple[str, int]], ask: Ask, broker: Broker
-) -> None:
-    broker.topics.create("there", 1)
-    edit(ask, GROUP, "mine", ("consumer.session.timeout.ms", SET, "50000"))
-    edit(ask, METRICS, "all", ("metrics", SET, "*"))
-    listed = ask(ListConfigResourcesRequest(resource_types=kinds), version).config_resources
-    assert [(resource.resource_name, resource.resource_type) for resource in listed] == resources
-
-
-def test_types_that_there_are_not(ask: Ask) -> None:
-    response = ask(ListConfigResourcesRequest(resource_types=(2, 99)))
-    assert (response.error_code, response.config_resources) == (ErrorCode.UNSUPPORTED_VERSION, [])

@@ -1,4 +1,4 @@
-"""DescribeProducers and WriteTxnMarkers: what is known of transactions, and how a hanging one is ended."""
+"""WriteTxnMarkers: how a hanging transaction is ended."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ from typing import Any
 
 import pytest
 
-from kohort.broker.authorizer import Operation, ResourceType
+from kohort.broker.authorizer import Operation
 from kohort.broker.broker import Broker
 from kohort.protocol.errors import ErrorCode
-from kohort.protocol.messages.describe_producers import DescribeProducersRequest
 from kohort.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
-from kohort.protocol.records.plain import encode_records
-from tests.broker.admin.conftest import NOW, Ask, Deny, append, produce
+from tests.broker.handlers.conftest import Ask, Deny
+from tests.broker.handlers.test_describe_producers import producers
+
+pytestmark = pytest.mark.usefixtures("open_transaction")
 
 Marker = WriteTxnMarkersRequest.Marker
-
-
-def producers(ask: Ask, topic: str, index: int) -> Any:
-    request = DescribeProducersRequest(topics=[DescribeProducersRequest.Topic(name=topic, partition_indexes=(index,))])
-    return ask(request).topics[0].partitions[0]
 
 
 def mark(ask: Ask, *places: tuple[str, tuple[int, ...]], version: int = 2, **fields: Any) -> dict[Any, int]:
@@ -32,20 +28,6 @@ def mark(ask: Ask, *places: tuple[str, tuple[int, ...]], version: int = 2, **fie
         for topic in outcome.topics
         for partition in topic.partitions
     }
-
-
-@pytest.fixture(autouse=True)
-def open_transaction(broker: Broker) -> None:
-    broker.topics.create("there", 2)
-    produce(broker, "there", 0, 2)
-    batch = encode_records([(b"k", b"v")], NOW, producer_id=7, producer_epoch=3, transactional=True)
-    append(broker, "there", 0, batch)
-
-
-def test_a_producer_with_an_open_transaction(ask: Ask) -> None:
-    (producer,) = producers(ask, "there", 0).active_producers
-    assert (producer.producer_id, producer.producer_epoch, producer.current_txn_start_offset) == (7, 3, 2)
-    assert (producer.last_timestamp, producer.coordinator_epoch) == (NOW, -1)
 
 
 @pytest.mark.parametrize("commit", [True, False])
@@ -94,22 +76,3 @@ def test_markers_come_from_who_may_alter_the_cluster_or_acts_for_it(ask: Ask, de
     deny(Operation.CLUSTER_ACTION)
     assert as_broker == {("there", 0): ErrorCode.NONE}
     assert mark(ask, ("there", (0,))) == {("there", 0): ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
-
-
-@pytest.mark.parametrize(
-    ("topic", "index", "code"),
-    [
-        ("there", 1, ErrorCode.NONE),
-        ("there", 2, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        ("absent", 0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        ("a b", 0, ErrorCode.INVALID_TOPIC_EXCEPTION),
-    ],
-)
-def test_where_no_producer_is_known(topic: str, index: int, code: ErrorCode, ask: Ask) -> None:
-    described = producers(ask, topic, index)
-    assert (described.error_code, described.active_producers) == (code, [])
-
-
-def test_producers_are_told_to_who_may_read_the_topic(ask: Ask, deny: Deny) -> None:
-    deny(Operation.READ, ResourceType.TOPIC, "there")
-    assert producers(ask, "there", 0).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -25,7 +25,7 @@ from kohort.broker.config.describe import (
     describe_topic,
 )  # fmt: skip
 from kohort.protocol.errors import KafkaError
-from tests.broker.test_config_keys import NEWER_BROKER_KEYS, NEWER_GROUP_KEYS
+from tests.broker.config.test_keys import NEWER_BROKER_KEYS, NEWER_GROUP_KEYS
 
 KAFKA: dict[str, Any] = json.loads((Path(__file__).parent / "vectors" / "config.json").read_text())
 DESCRIBED = KAFKA["described"]

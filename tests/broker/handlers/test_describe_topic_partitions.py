@@ -8,7 +8,7 @@ from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.broker import Broker
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-from tests.broker.admin.conftest import Ask, Deny
+from tests.broker.handlers.conftest import Ask, Deny
 
 Topic = DescribeTopicPartitionsRequest.Topic
 Cursor = DescribeTopicPartitionsRequest.Cursor

@@ -29,7 +29,7 @@ from kohort.protocol.messages.list_partition_reassignments import ListPartitionR
 from kohort.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kohort.protocol.messages.push_telemetry import PushTelemetryRequest
 from kohort.protocol.messages.write_txn_markers import WriteTxnMarkersRequest
-from tests.broker.admin.conftest import Ask, Deny
+from tests.broker.handlers.conftest import Ask, Deny
 
 KINDS = (2, 4, 8, 16, 32, 99)
 

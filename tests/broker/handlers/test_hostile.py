@@ -18,7 +18,7 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Request
 from kohort.protocol.messages import api
 from kohort.protocol.schema import Field, Scalar, Struct
-from tests.broker.admin.conftest import NODE, NOW, asker, produce
+from tests.broker.handlers.conftest import NODE, NOW, asker, produce
 from tests.protocol.everything import RandomMessages
 
 APIS = (

@@ -9,7 +9,7 @@ from kohort.broker.broker import Broker
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.delete_topics import DeleteTopicsRequest
 from kohort.protocol.schema import NO_UUID
-from tests.broker.admin.conftest import Ask, Deny
+from tests.broker.handlers.conftest import Ask, Deny
 
 Topic = DeleteTopicsRequest.Topic
 UNKNOWN = UUID(int=99)
