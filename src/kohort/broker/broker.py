@@ -62,6 +62,7 @@ class Broker:
         self.authorizer = authorizer
         self.node_id = settings.int("node.id")
         self.rack = settings.text("broker.rack") or None
+        self.fetch_max_bytes = settings.int("fetch.max.bytes")
         self.host = ""
         self.port = 0
         self.now = now_ms
@@ -89,11 +90,6 @@ class Broker:
     def new_member_id(self, name: str) -> str:
         """An id for a member of a group, as Kafka makes them: the member's name, and a random UUID."""
         return f"{name}-{uuid.uuid4()}"
-
-    @property
-    def fetch_max_bytes(self) -> int:
-        """Bytes that a fetch response may have."""
-        return self._fetch_max_bytes
 
     def create_topic(self, name: str) -> Topic:
         """Create a topic because somebody asked for it (auto.create.topics.enable), with the defaults.
@@ -194,7 +190,7 @@ class Broker:
                 self.topics.configs(ConfigResource.BROKER, ""),
                 self.topics.configs(ConfigResource.BROKER, str(self.node_id)),
             )
-            self._fetch_max_bytes = self.config.int("fetch.max.bytes")
+            self.fetch_max_bytes = self.config.int("fetch.max.bytes")
             for topic in self.topics:
                 self.log_manager.configure(topic)
         self.groups.configured(kind, name)

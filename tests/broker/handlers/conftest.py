@@ -13,6 +13,7 @@ from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.broker import Broker
 from kohort.broker.config import Settings
 from kohort.broker.context import Context, Session
+from kohort.broker.reply import Reply
 from kohort.log.types import Origin
 from kohort.protocol.message import Request
 from kohort.protocol.messages import api, module_name
@@ -20,6 +21,12 @@ from kohort.protocol.records.plain import encode_records
 
 NOW = 1_700_000_000_000
 NODE = 1
+QUICK = {
+    "node.id": NODE,
+    "group.initial.rebalance.delay.ms": 0,
+    "offsets.topic.num.partitions": 2,
+    "transaction.state.log.num.partitions": 2,
+}
 
 Ask = Callable[..., Any]
 Deny = Callable[..., None]
@@ -47,6 +54,12 @@ def asker(broker: Broker) -> Ask:
         received = type(request).decode(request.encode(version), version)
         handler = importlib.import_module(f"kohort.broker.handlers.{module_name(spec.api)}")
         response = handler.handle(received, Context(broker, version, now, client_id, Session(**session)))
+        if isinstance(response, Reply):
+            if not response.done:
+                broker.wheel.advance(broker.now())
+                broker.groups.drain()
+            assert response.done, f"{spec.api} waits"
+            response = response.value
         return api(spec.key).response.decode(response.encode(version), version)
 
     return send
@@ -72,7 +85,7 @@ def settings() -> dict[str, object]:
 
 @pytest.fixture
 def broker(tmp_path: Path, settings: dict[str, object]) -> Iterator[Broker]:
-    made = Broker(Settings.of({"node.id": NODE, **settings}), data_dir=tmp_path)
+    made = Broker(Settings.of({**QUICK, **settings}), data_dir=tmp_path)
     made.host, made.port = "localhost", 9092
     yield made
     made.log_manager.close(made.log_manager.logs(made.topics))

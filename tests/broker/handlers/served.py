@@ -15,7 +15,7 @@ from tests.broker.raw import RawClient
 Run = Callable[..., None]
 
 
-def ask(with_server: Run, request: Request, version: int, *settings: str, **options: Any) -> Any:
+def answer_of(with_server: Run, request: Request, version: int, *settings: str, **options: Any) -> Any:
     """The answer of a server that has a topic "t" with a record."""
     answers = []
 

@@ -9,19 +9,21 @@ import pytest
 from kohort.broker.server import Server
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from tests.broker.handlers.served import Run, ask
+from tests.broker.handlers.conftest import Ask
+from tests.broker.handlers.served import Run, answer_of
 from tests.broker.raw import RawClient
+
+VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
 
 
 @pytest.mark.parametrize(("version", "levels"), [(3, []), (4, [(0, 1), (0, 2)])])
 def test_old_clients_hear_of_no_feature_that_begins_at_0(
     with_server: Run, version: int, levels: list[tuple[int, int]]
 ) -> None:
-    response = ask(with_server, ApiVersionsRequest(client_software_name="c", client_software_version="1"), version)
+    response = answer_of(
+        with_server, ApiVersionsRequest(client_software_name="c", client_software_version="1"), version
+    )
     assert [(feature.min_version, feature.max_version) for feature in response.supported_features] == levels
-
-
-VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
 
 
 def test_tells_what_it_serves(with_server: Run) -> None:
@@ -77,3 +79,9 @@ def test_api_versions_from_the_future_are_answered_in_v0(with_server: Run) -> No
         await client.close()
 
     with_server(test)
+
+
+@pytest.mark.parametrize("name", ["", "-raw", "ra w"])
+def test_a_client_that_does_not_say_who_it_is(name: str, ask: Ask) -> None:
+    response = ask(ApiVersionsRequest(client_software_name=name, client_software_version="1"))
+    assert (response.error_code, response.api_keys) == (ErrorCode.INVALID_REQUEST, [])

@@ -12,7 +12,7 @@ from kohort.protocol.messages.describe_transactions import DescribeTransactionsR
 from kohort.protocol.messages.metadata import MetadataRequest
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
-from tests.broker.handlers.served import Run, ask
+from tests.broker.handlers.served import Run, answer_of
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ from tests.broker.handlers.served import Run, ask
     ids=lambda value: value.__message__.api if isinstance(value, Request) else "",
 )
 def test_what_is_described_is_described_once(with_server: Run, request_: Request, version: int, answers: str) -> None:
-    assert len(getattr(ask(with_server, request_, version), answers)) == 1
+    assert len(getattr(answer_of(with_server, request_, version), answers)) == 1

@@ -1,4 +1,4 @@
-"""Who may do what with streams groups."""
+"""StreamsGroupHeartbeat: who may join, and for whom internal topics are created; tests/broker/streams has the rest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.coordinator.streams.internal_topics import MISSING_INTERNAL_TOPICS
 from kohort.protocol.errors import ErrorCode
-from kohort.protocol.messages.list_groups import ListGroupsRequest
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from tests.broker.handlers.conftest import Rules
 from tests.broker.streams.members import (
@@ -18,11 +17,12 @@ from tests.broker.streams.members import (
     Subtopology,
     Topology,
     counting,
-    settle,
+    stateless,
     statuses,
 )
 
 Run = Callable[..., None]
+
 
 CLUSTER = (Operation.CREATE, ResourceType.CLUSTER, None)
 
@@ -100,60 +100,6 @@ def test_who_may_not_create_all_internal_topics_creates_none(with_crowd: Run) ->
     with_crowd(test, authorizer=Rules(CLUSTER, (Operation.CREATE, ResourceType.TOPIC, "app-counts-changelog")))
 
 
-@pytest.mark.parametrize(
-    ("rule", "code"),
-    [
-        ((Operation.DESCRIBE, ResourceType.GROUP, "app"), ErrorCode.GROUP_AUTHORIZATION_FAILED),
-        ((Operation.DESCRIBE, ResourceType.TOPIC, "words"), ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-        ((Operation.DESCRIBE, ResourceType.TOPIC, "app-words-repartition"), ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-        ((Operation.DESCRIBE, ResourceType.TOPIC, "app-counts-changelog"), ErrorCode.TOPIC_AUTHORIZATION_FAILED),
-    ],
-)
-def test_a_group_that_may_not_be_described(
-    with_crowd: Run, rule: tuple[Operation, ResourceType, str], code: ErrorCode
-) -> None:
-    async def test(crowd: Crowd) -> None:
-        crowd.topics.create("words", 2)
-        await settle(member := await crowd.joined(counting()))
-        crowd.server.broker.authorizer = Rules(rule)
-
-        (group,) = (await member.client.call(StreamsGroupDescribeRequest(group_ids=("app",)))).groups
-
-        assert group.error_code == code
-        assert (group.topology, group.members, group.group_state) == (None, [], "")
-
-    with_crowd(test)
-
-
-def test_what_may_be_done_with_a_group_is_told(with_crowd: Run) -> None:
-    async def test(crowd: Crowd) -> None:
-        member = await crowd.joined(counting())
-        crowd.server.broker.authorizer = Rules((Operation.DELETE, ResourceType.GROUP, "app"))
-        request = StreamsGroupDescribeRequest(group_ids=("app",), include_authorized_operations=True)
-
-        (group,) = (await member.client.call(request)).groups
-
-        allowed = {Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS}
-        assert group.authorized_operations == sum(1 << operation for operation in allowed)
-
-    with_crowd(test)
-
-
-def test_groups_are_listed_for_who_may_see_them(with_crowd: Run) -> None:
-    async def test(crowd: Crowd) -> None:
-        await crowd.joined(counting())
-        member = await crowd.joined(counting("other"), group="other")
-        crowd.server.broker.authorizer = Rules(
-            (Operation.DESCRIBE, ResourceType.CLUSTER, None), (Operation.DESCRIBE, ResourceType.GROUP, "app")
-        )
-
-        response = await member.client.call(ListGroupsRequest())
-
-        assert [group.group_id for group in response.groups] == ["other"]
-
-    with_crowd(test)
-
-
 def test_streams_groups_that_are_not_offered(with_crowd: Run) -> None:
     async def test(crowd: Crowd) -> None:
         member = await first(crowd)
@@ -163,3 +109,30 @@ def test_streams_groups_that_are_not_offered(with_crowd: Run) -> None:
         assert [group.error_code for group in described.groups] == [ErrorCode.UNSUPPORTED_VERSION] * 2
 
     with_crowd(test, "group.coordinator.rebalance.protocols=classic,consumer")
+
+
+Run = Callable[..., None]
+
+
+ALL = {("0", partition) for partition in range(4)}
+
+
+def test_a_member_gets_all_tasks(with_crowd: Run) -> None:
+    async def test(crowd: Crowd) -> None:
+        crowd.topics.create("words", 4)
+
+        member = await crowd.joined(stateless("words"))
+
+        assert member.active == ALL
+
+    with_crowd(test)
+
+
+def test_a_request_that_makes_no_sense_is_told_why(with_crowd: Run) -> None:
+    async def test(crowd: Crowd) -> None:
+        response = await (await crowd.member(stateless("words"))).join(process_id=None)
+
+        assert response.error_code == ErrorCode.INVALID_REQUEST
+        assert "ProcessId" in (response.error_message or "")
+
+    with_crowd(test)
