@@ -100,7 +100,7 @@ bench-pipeline: $(READY) ## The pipeline beside Structured Streaming, Kafka Stre
 	@$(BIN)/python -m benchmarks.pipeline $(BENCH)
 
 ROUNDS ?= 20
-FAULTS ?= tests/spark/running/test_faults.py tests/spark/state
+FAULTS ?= tests/spark/runtime/test_faults.py tests/spark/state
 chaos: $(READY) ## The pipeline under fire: instances killed and paused, the broker restarted: make chaos ROUNDS=20
 	@$(TOOLS) java
 	@scripts/each "KOHORT_ALL_FAULTS=1 $(BIN)/pytest -n $(WORKERS) $(FAULTS)" \

@@ -105,7 +105,7 @@ class Kohort(Contender):
 
     def missing(self) -> str | None:
         """What isn't there on this machine."""
-        return super().missing() or (None if find_spec("kohort.spark.running") else "kohort.spark.running not found")
+        return super().missing() or (None if find_spec("kohort.spark.runtime") else "kohort.spark.runtime not found")
 
     def command(self, job: Job) -> list[str]:
         """Starts an instance."""

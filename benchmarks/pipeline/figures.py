@@ -22,7 +22,7 @@ from benchmarks.pipeline.measures import (
     Throughput,
     middle,
 )
-from kohort.spark.running.listener import EpochDone
+from kohort.spark.monitoring.events import EpochDone
 
 EPOCH_MS, EPOCH_RATE = 500, 200_000
 

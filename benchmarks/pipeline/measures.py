@@ -26,8 +26,8 @@ from benchmarks.pipeline.flights import Group
 from benchmarks.pipeline.instances import Instance
 from benchmarks.pipeline.results import Results
 from benchmarks.pipeline.steady import CHUNK
-from kohort.spark.running.listener import EpochDone
-from kohort.spark.serving.journals import read_journals
+from kohort.spark.monitoring.events import EpochDone
+from kohort.spark.monitoring.journal_analysis import read_journals
 from kohort.testing import BrokerProcess
 
 PARTITIONS = 4

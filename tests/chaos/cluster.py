@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pyspark
 
-from kohort.spark.serving.journals import read_journals
+from kohort.spark.monitoring.journal_analysis import read_journals
 
 from .field import Field, kohort_broker
 from .flights import batch_result

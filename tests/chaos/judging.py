@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kohort.spark.serving.journals import Journals
+from kohort.spark.monitoring.journal_analysis import JournalAnalysis
 
 from .field import SESSION_MS
 
@@ -48,7 +48,7 @@ class Step:
     skipped: int
 
     @classmethod
-    def of(cls, journals: Journals, since: float, until: float) -> Step:
+    def of(cls, journals: JournalAnalysis, since: float, until: float) -> Step:
         """What journals say of that time. Tasks to which no records ever come say nothing."""
         tasks = {task for _, done in journals.epochs() for task in done.tasks}
         moved = moved_tasks(journals, since, until)
@@ -91,7 +91,7 @@ class Step:
         return sorted(self.moved - self.warmed.keys())
 
 
-def longest_gaps(journals: Journals, tasks: Collection[str], since: float, until: float) -> dict[str, Gap]:
+def longest_gaps(journals: JournalAnalysis, tasks: Collection[str], since: float, until: float) -> dict[str, Gap]:
     """How long tasks paused at most in that time; what began before it counts in full, what goes on, up to its end."""
     found = dict.fromkeys(tasks, Gap())
     before = dict.fromkeys(tasks, since)
@@ -105,7 +105,7 @@ def longest_gaps(journals: Journals, tasks: Collection[str], since: float, until
     return {task: gap.or_longer(Gap(until - before[task], until - before[task])) for task, gap in found.items()}
 
 
-def moved_tasks(journals: Journals, since: float, until: float) -> set[str]:
+def moved_tasks(journals: JournalAnalysis, since: float, until: float) -> set[str]:
     """Tasks that were given to another instance in that time. Its first epoch may take until long after it."""
     owner: dict[str, str] = {}
     found = set()
@@ -117,14 +117,14 @@ def moved_tasks(journals: Journals, since: float, until: float) -> set[str]:
     return found
 
 
-def all_work(journals: Journals) -> bool:
+def all_work(journals: JournalAnalysis) -> bool:
     """Whether each task to which records come had its last epoch where it is now."""
     owner = {task: instance for instance, now in journals.tasks() for task in now.active}
     worked = {task: instance for instance, done in journals.epochs() for task in done.tasks}
     return all(owner.get(task) == instance for task, instance in worked.items())
 
 
-def warm_ups(journals: Journals, since: float, until: float) -> dict[str, float]:
+def warm_ups(journals: JournalAnalysis, since: float, until: float) -> dict[str, float]:
     """Tasks that began to run in that time where they had been warmed up: for how long, in s."""
     begun: dict[tuple[str, str], float] = {}
     found: dict[str, float] = {}
@@ -138,7 +138,7 @@ def warm_ups(journals: Journals, since: float, until: float) -> dict[str, float]
     return found
 
 
-def left_out(journals: Journals, stayed: Collection[str], since: float, until: float) -> int:
+def left_out(journals: JournalAnalysis, stayed: Collection[str], since: float, until: float) -> int:
     """How often an epoch of the instance that has a task, and of its part, went without it while it had records.
 
     A task without new records isn't in an epoch, and that is no pause: one that is missing in two epochs running is.

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from kohort.spark import StreamsApp, approx_percentile, avg, count, max_, sum_, window
-from kohort.spark.serving.journal import Journal
+from kohort.spark.monitoring.journal_writer import JournalWriter
 
 from .flights import GRACE_MS
 
@@ -69,7 +69,7 @@ def main() -> None:
         options.servers, options.application_id, state_dir=options.directory / "state",
         num_standby_replicas=options.standbys,
     )  # fmt: skip
-    with Journal(options.directory / "journal.jsonl", options.directory.name) as journal:
+    with JournalWriter(options.directory / "journal.jsonl", options.directory.name) as journal:
         app.run(session(options.master), listeners=[journal], progress=False)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Column, Table
 
-from kohort.spark.serving.journals import Journals, read_journals
+from kohort.spark.monitoring.journal_analysis import JournalAnalysis, read_journals
 
 from .field import PARTITIONS, Field, kohort_broker
 from .instances import Instance
@@ -67,7 +67,7 @@ class Scale:
         for _ in self.field.send(self._draw.randrange(1 << 32), seconds * RATE, seconds):
             pass
 
-    def journals(self) -> Journals:
+    def journals(self) -> JournalAnalysis:
         """What the instances have written down."""
         return read_journals(*(each.journal for each in self.instances if each.journal.exists()))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kohort.spark.serving.journals import Entry, Journals
+from kohort.spark.monitoring.journal_analysis import Entry, JournalAnalysis
 from tests.chaos.judging import (
     GAP_LIMIT,
     IDLE_LIMIT,
@@ -19,12 +19,12 @@ from tests.chaos.judging import (
     moved_tasks,
     warm_ups,
 )
-from tests.spark.serving.events import epoch, tasks
+from tests.spark.monitoring.events import epoch, tasks
 
 BOTH = ("0_0", "0_1")
 
 
-def journals(**events: Sequence[Any]) -> Journals:
+def journals(**events: Sequence[Any]) -> JournalAnalysis:
     """By instance."""
     found = []
     for instance, told in events.items():
@@ -32,7 +32,7 @@ def journals(**events: Sequence[Any]) -> Journals:
             fields = msgspec.to_builtins(each)
             event = "epoch" if "took_ms" in fields else "tasks"
             found.append(Entry(fields.pop("at"), instance, event, fields))
-    return Journals(found)
+    return JournalAnalysis(found)
 
 
 def test_gaps() -> None:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from kohort.client.admin import Admin
 from kohort.protocol.errors import KafkaError
 from kohort.spark import StreamsApp
-from kohort.spark.running.listener import STREAM, EpochDone, QuietListener
+from kohort.spark.monitoring.events import STREAM, EpochDone, QuietListener
 
 
 class Heard(QuietListener):

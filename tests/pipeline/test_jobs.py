@@ -18,25 +18,25 @@ from pyspark.sql import functions as F  # noqa: N812
 from kohort.client import Admin, Producer
 from kohort.client.config import ClientConfig
 from kohort.spark import StreamsApp
+from kohort.spark.executor_rpc.client import RpcAddress
+from kohort.spark.executor_rpc.server import RpcServer
+from kohort.spark.jobs.column_encoding import JSON_OPTIONS, column, from_wire, shown, to_wire, wire_schema
+from kohort.spark.jobs.epoch import ROWS_SCHEMA, EpochInput, EpochOutput, OffsetRange
 from kohort.spark.jobs.errors import BadRecordError
-from kohort.spark.jobs.part_jobs import PartJobs
 from kohort.spark.jobs.reuse import is_reusable, session_settings
 from kohort.spark.jobs.splicing import output_values
 from kohort.spark.jobs.stages.common import Place
-from kohort.spark.jobs.stages.priors import state_column
+from kohort.spark.jobs.stages.state_lookup import state_column
+from kohort.spark.jobs.subtopology_jobs import SubtopologyJobs
 from kohort.spark.jobs.terminals import merged, partials
-from kohort.spark.jobs.wire import JSON_OPTIONS, column, from_wire, shown, to_wire, wire_schema
-from kohort.spark.jobs.work import ROWS_SCHEMA, Emitted, OffsetRange, Work
-from kohort.spark.line.client import Line
-from kohort.spark.line.server import LineServer
 from kohort.spark.program.aggregates import approx_percentile, avg, collect, count, last, max_, sum_
 from kohort.spark.program.compiled import (
     Aggregate,
     AggregateSpec,
     ArrowAggregation,
     Branch,
+    CompiledSubtopology,
     Join,
-    Part,
     PartialsInput,
     Route,
     RowsInput,
@@ -71,7 +71,7 @@ class Stage:
         self.servers = ClientConfig(bootstrap_servers=broker.bootstrap_servers)
         self.stores: dict[tuple[str, int | None], dict[bytes, bytes]] = defaultdict(dict)
         self.ends: dict[str, list[int]] = defaultdict(lambda: [0] * PARTITIONS)
-        self.line = LineServer(self._lookup)
+        self.line = RpcServer(self._lookup)
         self._topics = 0
         self.parallelism = 2
 
@@ -113,12 +113,14 @@ class Stage:
         outputs = output_values(pa.array([key for key, _ in found]), pa.array([value for _, value in found]))
         return {key.decode(): json.loads(value) for (key, _), value in zip(found, outputs.to_pylist(), strict=True)}
 
-    def jobs(self, part: Part) -> PartJobs:
-        return PartJobs(self.spark, part, self.line, servers=self.servers, parallelism=lambda: self.parallelism)
+    def jobs(self, part: CompiledSubtopology) -> SubtopologyJobs:
+        return SubtopologyJobs(self.spark, part, self.line, servers=self.servers, parallelism=lambda: self.parallelism)
 
-    def work(self, topic: str, epoch: int = 0, start: int = 0, times: dict[int, int] | None = None) -> Work:
+    def work(self, topic: str, epoch: int = 0, start: int = 0, times: dict[int, int] | None = None) -> EpochInput:
         ends = enumerate(self.ends[topic])
-        return Work(epoch, tuple(OffsetRange(topic, number, min(start, end), end) for number, end in ends), times or {})
+        return EpochInput(
+            epoch, tuple(OffsetRange(topic, number, min(start, end), end) for number, end in ends), times or {}
+        )
 
     def schema(self, ddl: str) -> StructType:
         return self.spark.createDataFrame([], ddl).schema
@@ -210,8 +212,8 @@ def expected(group: str, flights: list[dict[str, Any]], hours: int = 1) -> dict[
     return found
 
 
-def through(stage: Stage, source: SourceSpec, end: Terminal, *steps: Any) -> Part:
-    return Part("0", TopicInput(source), (), (Branch(steps, end),))
+def through(stage: Stage, source: SourceSpec, end: Terminal, *steps: Any) -> CompiledSubtopology:
+    return CompiledSubtopology("0", TopicInput(source), (), (Branch(steps, end),))
 
 
 @pytest.mark.parametrize("parallel", [False, True])
@@ -219,12 +221,12 @@ def test_partials_are_merged_with_the_store_epoch_after_epoch(
     stage: Stage, parallel: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if parallel:
-        monkeypatch.setattr("kohort.spark.jobs.part_jobs.SMALL_EPOCH", 0)
+        monkeypatch.setattr("kohort.spark.jobs.subtopology_jobs.SMALL_EPOCH", 0)
     spec = stage.spec("by-origin", "origin")
     stage.stores.clear()
     topic, between = stage.topic(), stage.topic()
     first = stage.jobs(through(stage, stage.source(topic), ToPartials(between, spec)))
-    second = stage.jobs(Part("1", PartialsInput(between, spec), (), (Branch((), Aggregate(spec, ())),)))
+    second = stage.jobs(CompiledSubtopology("1", PartialsInput(between, spec), (), (Branch((), Aggregate(spec, ())),)))
     shown: dict[str, Any] = {}
     for epoch, some in enumerate((FLIGHTS[:20], FLIGHTS[20:], [])):
         start, middle = max(stage.ends[topic]), list(stage.ends[between])
@@ -234,7 +236,7 @@ def test_partials_are_merged_with_the_store_epoch_after_epoch(
         assert done.rows[0].num_rows == len({(row["origin"], row["at"]) for _, _, row in some})
         stage.forward(between, done.rows[0])
         ranges = [OffsetRange(between, number, middle[number], end) for number, end in enumerate(stage.ends[between])]
-        merged = second.run(Work(epoch, tuple(ranges)))
+        merged = second.run(EpochInput(epoch, tuple(ranges)))
         assert merged.read.records == done.rows[0].num_rows
         shown = stage.keep(spec.name, merged.rows[0])
     assert shown == expected("origin", [row for _, _, row in FLIGHTS])
@@ -277,7 +279,7 @@ def test_rows_are_joined_and_written_to_a_topic(stage: Stage) -> None:
     columns = ("carrier", "origin", "delay", "at", "name", "founded", "more")
     end = ToTopic("out", ("carrier", "origin"), "json", columns)
     select = Transform(lambda df: df.where("delay = 6").drop("unused"))
-    part = Part(
+    part = CompiledSubtopology(
         "0",
         TopicInput(stage.source(topic)),
         (table,),
@@ -329,7 +331,7 @@ def test_an_arrow_function_aggregates_repartitioned_rows(stage: Stage) -> None:
         ArrowAggregation(add, state, schema), columns, columns, Route.TEXT, ("origin",),
     )  # fmt: skip
     second = stage.jobs(
-        Part("1", RowsInput(between, schema, ("origin",), "at"), (), (Branch((), Aggregate(spec, ())),))
+        CompiledSubtopology("1", RowsInput(between, schema, ("origin",), "at"), (), (Branch((), Aggregate(spec, ())),))
     )
     shown: dict[str, Any] = {}
     for epoch, some in enumerate((FLIGHTS[:20], FLIGHTS[20:])):
@@ -339,7 +341,7 @@ def test_an_arrow_function_aggregates_repartitioned_rows(stage: Stage) -> None:
         assert set(rows["key"].to_pylist()) == {b"JFK", b"EWR", b"LGA"}
         stage.forward(between, rows)
         ranges = [OffsetRange(between, number, middle[number], end) for number, end in enumerate(stage.ends[between])]
-        shown = stage.keep("own", second.run(Work(epoch, tuple(ranges))).rows[0])
+        shown = stage.keep("own", second.run(EpochInput(epoch, tuple(ranges))).rows[0])
     assert shown == {
         json.dumps({"origin": origin}, separators=(",", ":")): {
             "origin": origin,
@@ -355,7 +357,7 @@ def test_bad_records_go_where_the_program_says(stage: Stage) -> None:
     stage.send(topic, [*FLIGHTS[:4], (1, b"x", b"not JSON"), *FLIGHTS[4:6]])
     end = ToTopic("out", None, "json", ("carrier",))
 
-    def run(policy: ErrorPolicy) -> Emitted:
+    def run(policy: ErrorPolicy) -> EpochOutput:
         return stage.jobs(through(stage, stage.source(topic, policy), end)).run(stage.work(topic))
 
     done = run(Drop())
@@ -373,7 +375,7 @@ def test_bad_records_go_where_the_program_says(stage: Stage) -> None:
 def test_transforms_may_do_what_moves_rows_about(stage: Stage, parallel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each row comes once: of streams united with themselves, coalesced, with columns renamed by their places."""
     if parallel:
-        monkeypatch.setattr("kohort.spark.jobs.part_jobs.SMALL_EPOCH", 0)
+        monkeypatch.setattr("kohort.spark.jobs.subtopology_jobs.SMALL_EPOCH", 0)
     topic = stage.topic()
     stage.send(topic, FLIGHTS)
 
@@ -394,7 +396,7 @@ def test_counts_are_those_of_a_branch_that_reads(stage: Stage) -> None:
     stage.send(topic, [*FLIGHTS[:4], (0, b"x", b"not JSON")])
     nothing = Transform(lambda df: df.where("false"))
     end = ToTopic("out", None, "json", ("carrier",))
-    part = Part(
+    part = CompiledSubtopology(
         "0", TopicInput(stage.source(topic, DeadLetter("dead"))), (), (Branch((nothing,), end), Branch((), end))
     )
     done = stage.jobs(part).run(stage.work(topic))
@@ -426,7 +428,7 @@ def test_columns_with_dots_come_through_a_join_with_a_global_table(stage: Stage,
     select = Transform(lambda df: df.select("carrier", "`de.lay`", "`a.b`", "at"))
     rename = Transform(lambda df: df.withColumnRenamed("its.name", "its_name") if format == "avro" else df)
     steps = (select, Join(table, ("carrier",), "left", True), rename)
-    jobs = stage.jobs(Part("0", TopicInput(stage.source(topic, ddl=ddl)), (), (Branch(steps, end),)))
+    jobs = stage.jobs(CompiledSubtopology("0", TopicInput(stage.source(topic, ddl=ddl)), (), (Branch(steps, end),)))
     for row in jobs.run_table(table, stage.work(names)).rows[0].to_pylist():
         stage.stores[("all-names", None)][row["key"]] = row["value"]
     done = jobs.run(stage.work(topic)).rows[0].sort_by("key").to_pylist()
@@ -455,7 +457,7 @@ def test_a_table_leaves_out_records_without_a_key(stage: Stage) -> None:
     table = TableStore("n", stage.source(names, ddl="carrier string, name string", event_time=None), "n-changelog")
     stage.send(names, [(0, b"AA", {"carrier": "AA"}), (0, b"??", {"name": "nobody"}), (0, None, None)])
     stage.send(names, [(0, None, {"carrier": "UA"})])
-    part = Part("0", TopicInput(stage.source(topic)), (table,), ())
+    part = CompiledSubtopology("0", TopicInput(stage.source(topic)), (table,), ())
     loaded = stage.jobs(part).run_table(table, stage.work(names))
     assert loaded.rows[0]["key"].to_pylist() == [b"AA"]
     assert (loaded.read.records, loaded.read.reasons) == (4, {"no key": 3})
@@ -490,7 +492,7 @@ def test_rows_without_a_key_are_repartitioned_together(stage: Stage) -> None:
     rows = stage.jobs(through(stage, stage.source(topic), end, add)).run(stage.work(topic)).rows[0]
     assert sorted(rows["key"].to_pylist()) == [b"", b"JFK"]
     stage.forward(between, rows)
-    again = Part(
+    again = CompiledSubtopology(
         "1", RowsInput(between, schema, ("origin",), "at"), (),
         (Branch((), ToTopic("out", None, "json", tuple(schema.names))),),
     )  # fmt: skip
@@ -507,7 +509,7 @@ def test_an_arrow_function_has_rows_of_large_epochs_in_order(
     stage: Stage, moved: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But for transforms that shuffle them; of those too it has all of a partition at once."""
-    monkeypatch.setattr("kohort.spark.jobs.part_jobs.SMALL_EPOCH", 0)
+    monkeypatch.setattr("kohort.spark.jobs.subtopology_jobs.SMALL_EPOCH", 0)
     stage.stores.clear()
     topic = stage.topic()
     hours: list[dict[str, Any]] = [
@@ -545,7 +547,7 @@ def test_an_arrow_function_has_rows_of_large_epochs_in_order(
         start = list(stage.ends[topic])
         stage.send(topic, [("AU".index(row["carrier"]), b"", row) for row in some])
         ranges = [OffsetRange(topic, at, start[at], end) for at, end in enumerate(stage.ends[topic])]
-        done = jobs.run(Work(epoch, tuple(ranges)))
+        done = jobs.run(EpochInput(epoch, tuple(ranges)))
         assert done.read.records == len(some)
         shown = stage.keep("lists", done.rows[0])
     assert len(shown) == 4
@@ -568,7 +570,7 @@ def test_large_epochs_have_as_many_splits_as_there_are_cores_now(stage: Stage, m
     jobs = stage.jobs(through(stage, stage.source(topic), end, Transform(watched)))
     for parallelism, small in ((2, 0), (3, 0), (3, 1000), (0, 0), (2, 0)):
         monkeypatch.setattr(stage, "parallelism", parallelism)
-        monkeypatch.setattr("kohort.spark.jobs.part_jobs.SMALL_EPOCH", small)
+        monkeypatch.setattr("kohort.spark.jobs.subtopology_jobs.SMALL_EPOCH", small)
         assert jobs.run(stage.work(topic)).rows[0].num_rows == len(FLIGHTS)
     assert [splits for _, _, splits in jobs._kept] == [2, 3, 1]
     assert list(dict.fromkeys(shuffled)) == [2, 3]
@@ -617,7 +619,7 @@ def test_only_used_columns_are_read(stage: Stage) -> None:
     cases = Transform(lambda df: df.where("CARRIER = 'AA'").selectExpr("ORIGIN", "Delay", "at"))
     jobs = stage.jobs(through(stage, stage.source("t"), ToPartials("p", spec), places, cases))
     assert jobs._plans._used() == {"carrier", "origin", "delay", "at"}
-    assert jobs._plans.branch(0, Place(Line(("h", 1), b""), "0", 0, 1)).columns == ROWS_SCHEMA.names
+    assert jobs._plans.branch(0, Place(RpcAddress(("h", 1), b""), "0", 0, 1)).columns == ROWS_SCHEMA.names
 
 
 @pytest.mark.parametrize("keep", ["cache", "localCheckpoint"])

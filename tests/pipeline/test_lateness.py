@@ -14,11 +14,11 @@ import pyarrow as pa
 import pytest
 
 from kohort.spark import StreamsApp, count, window
+from kohort.spark.jobs.epoch import EpochInput, OffsetRange
 from kohort.spark.jobs.reuse import session_settings
-from kohort.spark.jobs.work import OffsetRange, Work
-from kohort.spark.running.closing import later, window_text
-from kohort.spark.running.duties import Kept, duties_of
-from kohort.spark.running.rows import outgoing
+from kohort.spark.runtime.epoch_writes import epoch_writes
+from kohort.spark.runtime.subtopology_plan import StoreOutput, subtopology_plan_of
+from kohort.spark.runtime.window_closing import later, window_text
 from kohort.testing.broker import Broker
 
 from ..spark.jobs.windowed import GRACE, MINUTE, SIZE, SLIDE, START, counted, walk
@@ -28,7 +28,7 @@ from .test_jobs import PARTITIONS, Stage, moved_to
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kohort.spark.program.compiled import Part
+    from kohort.spark.program.compiled import CompiledSubtopology
 
 READING = "sensor STRING, room STRING, at TIMESTAMP"
 
@@ -71,8 +71,8 @@ RETENTION = 20 * MINUTE
 class Epochs:
     """Runs a part's epochs as its lane does, for a store in a dictionary."""
 
-    def __init__(self, stage: Stage, part: Part) -> None:
-        self._stage, self._duties, self._jobs = stage, duties_of(part), stage.jobs(part)
+    def __init__(self, stage: Stage, part: CompiledSubtopology) -> None:
+        self._stage, self._duties, self._jobs = stage, subtopology_plan_of(part), stage.jobs(part)
         self._topic = part.input.topic if part.input else ""
         self._times: dict[int, int | None] = {}
         self._positions = [0] * PARTITIONS
@@ -86,9 +86,9 @@ class Epochs:
         self._positions = list(upto)
         self._number += 1
         known = {partition: time for partition, time in self._times.items() if time is not None}
-        emitted = self._jobs.run(Work(self._number, tuple(ranges), known))
+        emitted = self._jobs.run(EpochInput(self._number, tuple(ranges), known))
         before = {each.partition: self._times.get(each.partition) for each in ranges}
-        out = outgoing(self._duties, emitted, None, before, self._scan)
+        out = epoch_writes(self._duties, emitted, None, before, self._scan)
         for (store, _, partition), table in out.changelogs.items():
             kept = self._stage.stores[(store, partition)]
             for row in table.to_pylist():
@@ -97,7 +97,7 @@ class Epochs:
                     kept[row["key"]] = row["value"]
         self._times = {at: later(time, emitted.read.max_times.get(at)) for at, time in before.items()}
         self.late += emitted.read.late
-        if isinstance(self._duties.branches[0], Kept):
+        if isinstance(self._duties.branches[0], StoreOutput):
             self.published += [json.loads(value) for _, table in out.sent for value in table["value"].to_pylist()]
         return emitted.rows[0]
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from kohort.client.producer import Producer
 from kohort.spark import StreamsApp
-from kohort.spark.running.listener import EpochDone, QuietListener, TasksNow
+from kohort.spark.monitoring.events import EpochDone, QuietListener, TasksNow
 from kohort.testing.broker import Broker
 
 from .applications import create_topics, members_of

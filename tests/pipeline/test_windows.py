@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from kohort.client.streams.tasks import TaskId
 from kohort.spark import StreamsApp, count, window
 from kohort.spark.state import StateDirectory
+from kohort.streams.tasks import TaskId
 from kohort.testing.broker import Broker
 
 from .applications import create_topics, producer, read, run_in_steps

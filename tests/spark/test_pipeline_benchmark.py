@@ -18,7 +18,7 @@ from benchmarks.pipeline import figures
 from benchmarks.pipeline.contenders import Contender, Job
 from benchmarks.pipeline.measures import LARGE, Epochs, Latency, Reading, Throughput, large_epochs
 from benchmarks.pipeline.run import Run
-from tests.spark.serving.events import epoch
+from tests.spark.monitoring.events import epoch
 
 
 class One(Contender):

@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from kohort.spark import StreamsApp, approx_percentile, avg, count, max_, window
-from kohort.spark.running.listener import EpochDone, QuietListener, TasksNow
+from kohort.spark.monitoring.events import EpochDone, QuietListener, TasksNow
 
 FLIGHT = "origin STRING, dep_delay BIGINT, time_hour TIMESTAMP"
 

@@ -41,13 +41,13 @@ from kohort.client.streams.membership import Membership
 from kohort.client.streams.reactions import Reaction, fatal_error
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.standing import Standing
-from kohort.client.streams.tasks import Role, TaskId
 from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.client.streams.transitions import State
 from kohort.client.time_limit import time_limit
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+from kohort.streams.tasks import Role, TaskId
 
 __all__ = [
     "Assigned", "Endpoint", "EndpointPartitions", "EndpointsChanged", "Event", "InternalTopic", "Lost", "Revoked",

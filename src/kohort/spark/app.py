@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from kohort.protocol.records.partitioner import Partitioner
     from kohort.spark.formats.times import TimeFormats
-    from kohort.spark.running.listener import Listener
-    from kohort.spark.running.stopping import Stopping
+    from kohort.spark.monitoring.events import Listener
+    from kohort.spark.runtime.shutdown import Shutdown
 
 __all__ = ["StreamsApp"]
 
@@ -49,7 +49,7 @@ class StreamsApp:
     def __init__(self, application_id: str, *, bootstrap_servers: Servers = "localhost:9092", **settings: Any) -> None:
         self.settings = AppSettings.of(application_id, bootstrap_servers, **settings)
         self._graph = Graph()
-        self._runs: list[Stopping] = []
+        self._runs: list[Shutdown] = []
 
     # What is read ----------------------------------------------------------------------------------------------------
 
@@ -218,10 +218,10 @@ class StreamsApp:
             StateDirectoryError: another process uses the state directory, or it can't be written.
             KafkaError, ClientError: the group won't have the instance, or there was no broker at the start.
         """
-        from kohort.spark.running import run_application
-        from kohort.spark.running.stopping import Stopping
+        from kohort.spark.runtime import run_application
+        from kohort.spark.runtime.shutdown import Shutdown
 
-        stopping = Stopping()
+        stopping = Shutdown()
         self._runs.append(stopping)
         try:
             session = _session(spark)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kohort.spark.running.listener import EpochDone, TasksNow
-from kohort.spark.serving.journal import Journal
+from kohort.spark.monitoring.events import EpochDone, TasksNow
+from kohort.spark.monitoring.journal_writer import JournalWriter
 
 START = 1_790_000_000.0
 KILL = START + 10.0
@@ -25,13 +25,13 @@ def epoch(at: float, tasks: list[str], records: int = 1000, *, stream: str = "st
 def write_journals(directory: Path) -> list[Path]:
     """Instance 1 works a task of each part for ten seconds; five seconds later instance 2 has all of them."""
     first, second = directory / "instance-1.jsonl", directory / "instance-2.jsonl"
-    with Journal(first) as journal:
+    with JournalWriter(first) as journal:
         journal.tasks(TasksNow(START - 2, ONE, OTHER, [], restoring=ONE))
         journal.tasks(TasksNow(START - 1, ONE, OTHER, []))
         for second_of in range(1, 11):
             journal.epoch(epoch(START + second_of - 0.2, ["0_0"]))
             journal.epoch(epoch(START + second_of - 0.1, ["1_1"], 10))
-    with Journal(second) as journal:
+    with JournalWriter(second) as journal:
         journal.tasks(TasksNow(START - 2, OTHER, ONE, []))
         journal.epoch(epoch(START, ["0_1"], 16, stream="airlines"))
         for second_of in range(1, 21):

@@ -6,7 +6,7 @@ import pytest
 
 from kohort.cli.demo.charts.instances import draw_instances
 from kohort.cli.demo.timeline import ACTIVE, RESTORING, STANDBY, Timeline
-from kohort.spark.serving.journals import read_journals
+from kohort.spark.monitoring.journal_analysis import read_journals
 from tests.cli.demo.journals import KILL, START, TAKEN_OVER, write_journals
 
 

@@ -11,11 +11,11 @@ from kohort.client.backoff import Backoff
 from kohort.client.streams.events import Assigned, Lost, Revoked, RolesChanged
 from kohort.client.streams.membership import Membership
 from kohort.client.streams.settings import MemberSettings
-from kohort.client.streams.tasks import Role, TaskId
 from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.client.streams.transitions import State
 from kohort.coordinator.step import Client
 from kohort.coordinator.streams.settings import StreamsSettings
+from kohort.streams.tasks import Role, TaskId
 from tests.coordinator.streams.driver import GROUP, Driver
 
 TOPOLOGY = Topology(

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from kohort.client.streams.events import Assigned, Lost, Revoked, RolesChanged
 from kohort.client.streams.held import HeldTasks
-from kohort.client.streams.tasks import Role, TaskId
+from kohort.streams.tasks import Role, TaskId
 
 A, B, C = (TaskId("0", partition) for partition in range(3))
 ACTIVE, STANDBY, WARMUP = Role

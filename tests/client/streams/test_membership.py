@@ -25,7 +25,6 @@ from kohort.client.streams.events import (
 from kohort.client.streams.membership import Membership
 from kohort.client.streams.reactions import Reaction
 from kohort.client.streams.settings import MemberSettings
-from kohort.client.streams.tasks import Role, TaskId, grouped
 from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.client.streams.transitions import State
 from kohort.client.types import GroupMetadata, TopicPartition
@@ -38,6 +37,7 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     TaskIds,
 )
 from kohort.protocol.messages.streams_group_heartbeat import TopicPartition as WirePartitions
+from kohort.streams.tasks import Role, TaskId, grouped
 
 TOPOLOGY = Topology(
     {"0": Subtopology(source_topics=["in"], changelogs=[InternalTopic(name="app-store-changelog")])}, epoch=2

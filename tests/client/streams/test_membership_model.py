@@ -14,7 +14,6 @@ from kohort.client.streams.events import Assigned, Lost, Revoked, RolesChanged
 from kohort.client.streams.membership import Membership
 from kohort.client.streams.reactions import REACTIONS
 from kohort.client.streams.settings import MemberSettings
-from kohort.client.streams.tasks import Role, TaskId, grouped
 from kohort.client.streams.topology import Subtopology, Topology
 from kohort.client.streams.transitions import HEARTBEATING, State
 from kohort.protocol.errors import ErrorCode
@@ -23,6 +22,7 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
+from kohort.streams.tasks import Role, TaskId, grouped
 
 TOPOLOGY = Topology({"0": Subtopology(source_topics=["in"])})
 TASKS = st.dictionaries(st.builds(TaskId, st.just("0"), st.integers(0, 3)), st.sampled_from(Role))

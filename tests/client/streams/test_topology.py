@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.client.errors import ConfigError
-from kohort.client.streams.tasks import TaskId
 from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.client.types import TopicPartition
 from kohort.coordinator.streams.requests import check_topology
 from kohort.coordinator.streams.topology import Topology as Understood
+from kohort.streams.tasks import TaskId
 
 COUNT = Topology(
     {

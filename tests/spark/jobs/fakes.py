@@ -9,9 +9,9 @@ from typing import Any, cast
 import pyarrow as pa
 
 from kohort.protocol.records.arrow import RECORD_SCHEMA
+from kohort.spark.executor_rpc.client import RpcAddress, Task
+from kohort.spark.jobs.epoch import EpochStatistics, OffsetRange
 from kohort.spark.jobs.stages.common import Place
-from kohort.spark.jobs.work import OffsetRange, Read
-from kohort.spark.line.client import Line, Task
 
 
 @dataclass
@@ -21,7 +21,7 @@ class FakeLine:
     stores: dict[tuple[str, int | None], dict[bytes, bytes]] = field(default_factory=dict)
     ranges: tuple[OffsetRange, ...] = ()
     stream_times: Mapping[int, int] = field(default_factory=dict)
-    reports: dict[str, Read] = field(default_factory=dict)
+    reports: dict[str, EpochStatistics] = field(default_factory=dict)
     asked: list[bytes] = field(default_factory=list)
     splits: list[tuple[int, bool]] = field(default_factory=list)
     partitions: int = 0
@@ -37,13 +37,13 @@ class FakeLine:
         found = [self.stores.get((store, number), {}).get(key) for number, key in zip(numbers, texts, strict=True)]
         return pa.array(found, pa.binary())
 
-    def report(self, lane: str, run: int, branch: int, split: int, stage: str, read: Read) -> bool:
+    def report(self, lane: str, run: int, branch: int, split: int, stage: str, read: EpochStatistics) -> bool:
         self.reports[stage] = read
         return True
 
     @property
     def place(self) -> Place:
-        return Place(cast(Line, self), "0", 0, 1)
+        return Place(cast(RpcAddress, self), "0", 0, 1)
 
 
 def splits(*numbers: int) -> Iterator[pa.RecordBatch]:

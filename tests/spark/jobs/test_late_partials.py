@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from kohort.client.config import ClientConfig
 from kohort.spark import reading
+from kohort.spark.jobs.epoch import ROWS_SCHEMA, OffsetRange
 from kohort.spark.jobs.made import in_order
 from kohort.spark.jobs.stages.common import KEY, RECORDS, STREAM_TIME
-from kohort.spark.jobs.stages.priors import Priors, partials_stage
-from kohort.spark.jobs.work import ROWS_SCHEMA, OffsetRange
-from kohort.spark.running.closing import window_text
+from kohort.spark.jobs.stages.state_lookup import StateLookup, partials_stage
+from kohort.spark.runtime.window_closing import window_text
 from tests.spark.jobs.fakes import FakeLine, FakeReader, splits
 from tests.spark.jobs.windowed import GRACE, MINUTE, SIZE, SLIDE, stream_times, windows_at
 
-CLOSING = Priors("s", pa.schema([pa.field("n", pa.int64())]), SIZE + GRACE)
+CLOSING = StateLookup("s", pa.schema([pa.field("n", pa.int64())]), SIZE + GRACE)
 MINUTES = st.lists(st.integers(0, 60), min_size=1, max_size=24)
 CUTS = st.sets(st.integers(1, 40), max_size=6)
 

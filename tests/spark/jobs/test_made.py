@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from kohort.spark.jobs.epoch import ROWS_SCHEMA
 from kohort.spark.jobs.made import in_order
 from kohort.spark.jobs.stages.common import PARTITION, STREAM_TIME
-from kohort.spark.jobs.work import ROWS_SCHEMA
 
 
 def _made(*rows: tuple[str, int | None], **order: list[int | None]) -> pa.Table:

@@ -12,10 +12,10 @@ from pyspark.sql import types as T  # noqa: N812
 from kohort.client.config import ClientConfig
 from kohort.protocol.records.partitioner import Partitioner, partition_of
 from kohort.spark import reading
+from kohort.spark.jobs.epoch import OffsetRange
 from kohort.spark.jobs.stages.common import PARTITION
 from kohort.spark.jobs.stages.placing import Placing
 from kohort.spark.jobs.stages.rows import RowsReading, rows_stage
-from kohort.spark.jobs.work import OffsetRange
 from tests.spark.jobs.fakes import FakeLine, FakeReader, splits
 
 PARTITIONS = 4

@@ -13,10 +13,10 @@ from kohort.client.config import ClientConfig
 from kohort.spark import reading
 from kohort.spark.formats.derived import DerivedTime
 from kohort.spark.formats.times import TimeFormats
-from kohort.spark.jobs.part_jobs import last_of_each_key
+from kohort.spark.jobs.epoch import ROWS_SCHEMA, OffsetRange
 from kohort.spark.jobs.stages.common import PARTITION, TIMESTAMP
 from kohort.spark.jobs.stages.rows import RowsReading, rows_stage
-from kohort.spark.jobs.work import ROWS_SCHEMA, OffsetRange
+from kohort.spark.jobs.subtopology_jobs import last_of_each_key
 from tests.spark.jobs.fakes import FakeLine, FakeReader, splits
 
 SCHEMA = T.StructType([T.StructField("a", T.IntegerType()), T.StructField("at", T.TimestampType())])

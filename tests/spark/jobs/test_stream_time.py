@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.spark import reading
+from kohort.spark.jobs.epoch import OffsetRange
 from kohort.spark.jobs.stages import common
 from kohort.spark.jobs.stages.common import LAST_MS, PARTITION, STREAM_TIME, TIMESTAMP
 from kohort.spark.jobs.stages.rows import rows_stage
 from kohort.spark.jobs.stages.stream_time import StreamTimes
-from kohort.spark.jobs.work import OffsetRange
 from tests.spark.jobs.fakes import FakeLine, FakeReader, splits
 from tests.spark.jobs.test_rows import READING
 from tests.spark.jobs.windowed import stream_times

@@ -11,8 +11,8 @@ from kohort.spark.program.compiled import (
     Aggregate,
     AggregateSpec,
     Branch,
+    CompiledSubtopology,
     Join,
-    Part,
     PartialsInput,
     Program,
     Route,
@@ -66,8 +66,10 @@ def program(
     repartition = f"{application_id}-{aggregate.name}-repartition"
     join = Join(airlines, ("carrier",), "inner", is_global=False)
     parts = (
-        Part("0", TopicInput(flights), (airlines,), (Branch((join,), ToPartials(repartition, aggregate)),)),
-        Part(
+        CompiledSubtopology(
+            "0", TopicInput(flights), (airlines,), (Branch((join,), ToPartials(repartition, aggregate)),)
+        ),
+        CompiledSubtopology(
             "1",
             PartialsInput(repartition, aggregate),
             (),

@@ -26,7 +26,7 @@ from kohort.spark import (
     variance,
 )
 from kohort.spark.program.analysis import empty
-from kohort.spark.program.compiled import Part, Program, TableStore
+from kohort.spark.program.compiled import CompiledSubtopology, Program, TableStore
 from kohort.spark.program.describing import describe
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.settings import AppSettings
@@ -117,7 +117,7 @@ def test_what_a_part_reads_and_keeps() -> None:
 def test_a_global_table_is_printed_as_kafka_streams_does() -> None:
     airports = TableStore("airports", source("airports", AIRLINE), None)
     kept = TableStore("kept", source("t", AIRLINE), "app-kept-changelog")
-    made: Program = replace(program(), parts=(Part("0", None, (kept,), ()),), globals=(airports,))
+    made: Program = replace(program(), parts=(CompiledSubtopology("0", None, (kept,), ()),), globals=(airports,))
     assert describe(made) == (
         "Topologies:\n"
         "   Sub-topology: 0\n"

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kohort.client.streams.tasks import TaskId
 from kohort.spark.state import StateDirectory, StateDirectoryError, StateError, StoreClosedError
+from kohort.streams.tasks import TaskId
 
 A, B = TaskId("0", 3), TaskId("1", 0)
 

@@ -20,7 +20,7 @@ from kohort.cli.demo.page import write_page
 from kohort.cli.demo.plan import SETTINGS, Plan, program
 from kohort.cli.demo.timeline import Timeline
 from kohort.cli.terminal import out
-from kohort.spark.serving.journals import read_journals
+from kohort.spark.monitoring.journal_analysis import read_journals
 
 __all__ = ["Outcome", "conclude", "what_next"]
 

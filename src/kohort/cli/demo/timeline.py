@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from kohort.spark.running.listener import TasksNow
-from kohort.spark.serving.journals import Journals, Throughput
+from kohort.spark.monitoring.events import TasksNow
+from kohort.spark.monitoring.journal_analysis import JournalAnalysis, Throughput
 
 __all__ = ["ACTIVE", "RESTORING", "STANDBY", "WARMUP", "Span", "Timeline"]
 
@@ -44,7 +44,7 @@ class Timeline:
         kills: when instances were killed, in seconds since 1970.
     """
 
-    journals: Journals
+    journals: JournalAnalysis
     kills: Mapping[str, float]
 
     @property

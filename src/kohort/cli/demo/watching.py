@@ -16,7 +16,7 @@ from kohort.cli.demo.instances import Instance
 from kohort.cli.demo.plan import APPLICATION
 from kohort.cli.terminal import out
 from kohort.client import Admin
-from kohort.spark.serving.journals import read_journals
+from kohort.spark.monitoring.journal_analysis import read_journals
 
 __all__ = ["Bars", "Watch"]
 

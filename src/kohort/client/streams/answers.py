@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kohort.client.streams.events import Endpoint, EndpointPartitions, Status, StatusCode
-from kohort.client.streams.tasks import Role, TaskId, tasks_of
 from kohort.client.types import TopicPartition
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from kohort.protocol.messages.streams_group_heartbeat import TopicPartition as WirePartitions
+from kohort.streams.tasks import Role, TaskId, tasks_of
 
 __all__ = ["Told", "read_answer"]
 

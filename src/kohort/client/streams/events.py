@@ -6,8 +6,8 @@ import enum
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from kohort.client.streams.tasks import Role, TaskId
 from kohort.client.types import TopicPartition
+from kohort.streams.tasks import Role, TaskId
 
 __all__ = [
     "Assigned", "Endpoint", "EndpointPartitions", "EndpointsChanged", "Event", "Lost", "Revoked", "RolesChanged",

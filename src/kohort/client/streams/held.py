@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kohort.client.streams.events import Assigned, Lost, Revoked, RolesChanged
-from kohort.client.streams.tasks import Role, TaskId
+from kohort.streams.tasks import Role, TaskId
 
 __all__ = ["HeldTasks"]
 

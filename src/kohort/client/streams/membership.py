@@ -20,10 +20,8 @@ from kohort.client.streams.events import (
     StatusesChanged,
 )
 from kohort.client.streams.held import HeldTasks
-from kohort.client.streams.offsets import TaskOffsets
 from kohort.client.streams.reactions import Reaction, fatal_error, reaction_to
 from kohort.client.streams.settings import MemberSettings
-from kohort.client.streams.tasks import Role, TaskId, grouped, shown
 from kohort.client.streams.transitions import HEARTBEATING, TRANSITIONS, Input, State
 from kohort.client.types import GroupMetadata, TopicPartition
 from kohort.protocol.messages.streams_group_heartbeat import Endpoint as WireEndpoint
@@ -32,6 +30,8 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
+from kohort.streams.task_offsets import TaskOffsets
+from kohort.streams.tasks import Role, TaskId, grouped, shown
 
 __all__ = ["Membership"]
 

@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from kohort.client.errors import ConfigError
-from kohort.client.streams.tasks import TaskId
 from kohort.client.types import TopicPartition
 from kohort.protocol.messages.streams_group_heartbeat import KeyValue, StreamsGroupHeartbeatRequest
 from kohort.protocol.messages.streams_group_heartbeat import TopicInfo as WireTopic
+from kohort.streams.tasks import TaskId
 
 __all__ = ["InternalTopic", "Subtopology", "Topology"]
 

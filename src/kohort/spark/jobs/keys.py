@@ -8,9 +8,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.jobs.column_encoding import JSON_OPTIONS, column, shown
+from kohort.spark.jobs.epoch import NO_WINDOW
 from kohort.spark.jobs.stages.common import LAST_MS, LATE, STREAM_TIME
-from kohort.spark.jobs.wire import JSON_OPTIONS, column, shown
-from kohort.spark.jobs.work import NO_WINDOW
 from kohort.spark.program.compiled import AggregateSpec, Route
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.windows import WindowSpec

@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.spark.jobs.epoch import NO_WINDOW, ROWS_SCHEMA, EpochStatistics
 from kohort.spark.jobs.stages.common import LATE, PARTITION, STREAM_TIME, in_windows
 from kohort.spark.jobs.stages.stream_time import StreamTimes
-from kohort.spark.jobs.work import NO_WINDOW, ROWS_SCHEMA, Read
 from kohort.spark.program.compiled import Terminal, ToPartials
 
 _NONE: Final = np.iinfo(np.int64).min
 """Stands for no stream time: what has none comes first."""
 
 
-def taken(rows: pa.Table, end: Terminal, read: Read) -> pa.Table:
+def taken(rows: pa.Table, end: Terminal, read: EpochStatistics) -> pa.Table:
     """The rows without partials that no window takes: these are counted, by the number that is their value."""
     if not isinstance(end, ToPartials) or end.aggregate.window is None:
         return rows

@@ -13,13 +13,14 @@ from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from kohort.client.config import ClientConfig
+from kohort.spark.jobs.column_encoding import column, from_wire, wire_schema
 from kohort.spark.jobs.keys import key_text
 from kohort.spark.jobs.pruning import used_columns
 from kohort.spark.jobs.stages.common import KEY, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP, Place, numbered
 from kohort.spark.jobs.stages.join import Joining, join_stage
 from kohort.spark.jobs.stages.placing import Placing
-from kohort.spark.jobs.stages.priors import partials_stage
 from kohort.spark.jobs.stages.rows import TOMBSTONE, RowsReading, rows_stage
+from kohort.spark.jobs.stages.state_lookup import partials_stage
 from kohort.spark.jobs.terminals import (
     aggregated_rows,
     arrow_aggregated,
@@ -33,13 +34,12 @@ from kohort.spark.jobs.terminals import (
     to_rows,
     to_topic,
 )
-from kohort.spark.jobs.wire import column, from_wire, wire_schema
 from kohort.spark.program.carrying import transformed
 from kohort.spark.program.compiled import (
     Aggregate,
     Branch,
+    CompiledSubtopology,
     Join,
-    Part,
     PartialsInput,
     Route,
     RowsInput,
@@ -71,7 +71,7 @@ class Plans:
         servers: where executors read.
     """
 
-    def __init__(self, spark: SparkSession, part: Part, servers: ClientConfig) -> None:
+    def __init__(self, spark: SparkSession, part: CompiledSubtopology, servers: ClientConfig) -> None:
         self._spark = spark
         self._part = part
         self._servers = servers

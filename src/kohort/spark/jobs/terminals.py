@@ -9,14 +9,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from kohort.spark.jobs.column_encoding import JSON_OPTIONS, column, from_wire, nullable, shown, to_wire, wire_schema
+from kohort.spark.jobs.epoch import NO_WINDOW
 from kohort.spark.jobs.keys import WINDOW_START, key_text, store_key, with_windows
 from kohort.spark.jobs.reuse import keeps_splits
 from kohort.spark.jobs.stages.arrow_aggregate import WINDOW, ArrowAggregating, arrow_aggregate_stage
 from kohort.spark.jobs.stages.common import KEY, LATE, PARTITION, RECORDS, STREAM_TIME, TIMESTAMP, Place, numbered
 from kohort.spark.jobs.stages.encode import Encoding, encode_stage
-from kohort.spark.jobs.stages.priors import Priors, priors_stage, state_column
-from kohort.spark.jobs.wire import JSON_OPTIONS, column, from_wire, nullable, shown, to_wire, wire_schema
-from kohort.spark.jobs.work import NO_WINDOW
+from kohort.spark.jobs.stages.state_lookup import StateLookup, priors_stage, state_column
 from kohort.spark.program.aggregating import with_offset
 from kohort.spark.program.compiled import AggregateSpec, Route, ToPartials, ToRows, ToTopic
 
@@ -76,23 +76,23 @@ def to_partials(rows: DataFrame, end: ToPartials) -> DataFrame:
     if spec.window is not None:
         value = F.when(column(KEY).isin(LATE, NO_WINDOW), column(RECORDS).cast("string")).otherwise(value)
     route = key_text(spec.routed_by, spec.route)
-    # By their times, so that none comes after one that closes its window: see `kohort.spark.jobs.stages.priors`.
+    # By their times, so that none comes after one that closes its window: see `kohort.spark.jobs.stages.state_lookup`.
     graced = spec.window is not None and spec.window.grace_ms is not None
     order = [column(TIMESTAMP).alias(STREAM_TIME)] if graced else []
     return _records(combined, column(KEY), value, F.lit(None), route, column(TIMESTAMP), *order)
 
 
-def priors_of(spec: AggregateSpec) -> Priors:
+def priors_of(spec: AggregateSpec) -> StateLookup:
     """What stages must know of an aggregate's store."""
     window = spec.window
     closed_after = None
     if window is not None and window.grace_ms is not None:
         closed_after = window.size_ms + window.grace_ms if spec.emit == "close" else window.retention_ms
-    return Priors(spec.name, to_arrow_schema(wire_schema(spec.state_columns), timezone="UTC"), closed_after)
+    return StateLookup(spec.name, to_arrow_schema(wire_schema(spec.state_columns), timezone="UTC"), closed_after)
 
 
 def priors_schema(spec: AggregateSpec) -> T.StructType:
-    """`Priors.schema`, as Spark's."""
+    """`StateLookup.schema`, as Spark's."""
     own = [(PARTITION, T.IntegerType()), (KEY, T.StringType()), (TIMESTAMP, _LONG), (RECORDS, _LONG)]
     wired = wire_schema(spec.state_columns)
     state = [(state_column(number), field.dataType) for number, field in enumerate(wired.fields)]
@@ -109,7 +109,7 @@ def aggregated_rows(rows: DataFrame, spec: AggregateSpec, place: Place) -> DataF
 
 
 def merged(wired: DataFrame, spec: AggregateSpec) -> DataFrame:
-    """Partials and prior values in wire types (`Priors.schema`) as records of the store."""
+    """Partials and prior values in wire types (`StateLookup.schema`) as records of the store."""
     # What was read can't be cast to types without nulls, which the state and results of plain rows may have.
     spec = replace(spec, state_columns=_nullable(spec.state_columns), output_columns=_nullable(spec.output_columns))
     columns = enumerate(spec.state_columns)

@@ -9,7 +9,7 @@ from kohort.client.errors import PartialFailureError
 from kohort.client.types import OffsetAndMetadata, TopicInfo, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.spark.program.committed import committed_by
-from kohort.spark.program.compiled import Part, Program, RowsInput
+from kohort.spark.program.compiled import CompiledSubtopology, Program, RowsInput
 from kohort.spark.program.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _these(names: list[str]) -> str:
     return f"topic {names[0]!r}{more}"
 
 
-def _check_copartitioned(part: Part, topics: Mapping[str, TopicInfo]) -> None:
+def _check_copartitioned(part: CompiledSubtopology, topics: Mapping[str, TopicInfo]) -> None:
     counts = {name: len(topics[name].partitions) for name in part.input_topics if name in topics}
     if isinstance(part.input, RowsInput) and part.input.partitions:
         counts = {part.input.topic: part.input.partitions, **counts}

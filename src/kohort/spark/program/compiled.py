@@ -26,9 +26,32 @@ if TYPE_CHECKING:
     from kohort.spark.program.aggregates import Aggregation
 
 __all__ = [
-    "OFFSET", "PARTITION", "RESERVED", "STREAM_TIME", "Aggregate", "AggregateSpec", "ArrowAggregation", "Branch",
-    "Emit", "Input", "Join", "Part", "PartialsInput", "Program", "Route", "RowsInput", "SourceSpec", "Step", "Store",
-    "TableStore", "Terminal", "ToPartials", "ToRows", "ToTopic", "TopicInput", "Transform",
+    "OFFSET",
+    "PARTITION",
+    "RESERVED",
+    "STREAM_TIME",
+    "Aggregate",
+    "AggregateSpec",
+    "ArrowAggregation",
+    "Branch",
+    "CompiledSubtopology",
+    "Emit",
+    "Input",
+    "Join",
+    "PartialsInput",
+    "Program",
+    "Route",
+    "RowsInput",
+    "SourceSpec",
+    "Step",
+    "Store",
+    "TableStore",
+    "Terminal",
+    "ToPartials",
+    "ToRows",
+    "ToTopic",
+    "TopicInput",
+    "Transform",
 ]  # fmt: skip
 
 PARTITION: Final = "_partition"
@@ -360,7 +383,7 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Part:
+class CompiledSubtopology:
     """A subtopology: what one kind of task does.
 
     Attributes:
@@ -422,12 +445,12 @@ class Program:
     """
 
     application_id: str
-    parts: tuple[Part, ...]
+    parts: tuple[CompiledSubtopology, ...]
     globals: tuple[TableStore, ...]
     topology: Topology
     fingerprint: str
 
-    def part(self, part_id: str) -> Part:
+    def part(self, part_id: str) -> CompiledSubtopology:
         """The part with this id. Raises KeyError."""
         for part in self.parts:
             if part.id == part_id:

@@ -18,9 +18,9 @@ from kohort.spark.program.compiled import (
     STREAM_TIME,
     Aggregate,
     Branch,
+    CompiledSubtopology,
     Input,
     Join,
-    Part,
     PartialsInput,
     Program,
     RowsInput,
@@ -187,14 +187,14 @@ class _Compiler:
         self._topics[topic] = what
         return topic
 
-    def _parts(self) -> tuple[Part, ...]:
+    def _parts(self) -> tuple[CompiledSubtopology, ...]:
         self._mark_timed()
         homeless = {
             id(draft) for draft in self._drafts if draft.input is None and self._homes[draft.tables[0]] is not None
         }
         drafts = [draft for draft in self._drafts if id(draft) not in homeless]
         return tuple(
-            Part(str(number), draft.input, tuple(draft.tables), tuple(draft.branches))
+            CompiledSubtopology(str(number), draft.input, tuple(draft.tables), tuple(draft.branches))
             for number, draft in enumerate(drafts)
         )
 

@@ -9,8 +9,8 @@ from itertools import count
 from kohort.spark.program.compiled import (
     Aggregate,
     Branch,
+    CompiledSubtopology,
     Join,
-    Part,
     Program,
     Step,
     TableStore,
@@ -81,7 +81,7 @@ class _Names:
         return f"{what}-{next(self._numbers):010d}"
 
 
-def _part(part: Part, names: _Names) -> Iterator[_Node]:
+def _part(part: CompiledSubtopology, names: _Names) -> Iterator[_Node]:
     for table in part.tables:
         yield from _table(table, names)
     if part.input is not None:

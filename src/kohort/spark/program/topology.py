@@ -12,8 +12,8 @@ from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.spark.program.aggregates.identity import identity
 from kohort.spark.program.compiled import (
     AggregateSpec,
+    CompiledSubtopology,
     Join,
-    Part,
     PartialsInput,
     RowsInput,
     TableStore,
@@ -40,7 +40,7 @@ _REPARTITION: Final = {
 _CHANGELOG: Final = {"cleanup.policy": "compact", **_EVENT_TIME}
 
 
-def topology(parts: Sequence[Part], settings: AppSettings) -> Topology:
+def topology(parts: Sequence[CompiledSubtopology], settings: AppSettings) -> Topology:
     """What a member says to its group.
 
     Raises:
@@ -52,7 +52,7 @@ def topology(parts: Sequence[Part], settings: AppSettings) -> Topology:
         raise ProgramError(str(error)) from None
 
 
-def _subtopology(part: Part, settings: AppSettings) -> Subtopology:
+def _subtopology(part: CompiledSubtopology, settings: AppSettings) -> Subtopology:
     replicas = max(settings.replication_factor, 0)  # 0: the brokers' default
     sources = [table.source.topic for table in part.tables]
     repartition = []
@@ -101,7 +101,7 @@ def _changelog(spec: AggregateSpec | None, settings: AppSettings) -> dict[str, s
 # The fingerprint -----------------------------------------------------------------------------------------------------
 
 
-def fingerprint(parts: Sequence[Part]) -> str:
+def fingerprint(parts: Sequence[CompiledSubtopology]) -> str:
     """16 hex digits that change with what stores and repartition topics hold, and with what it means.
 
     So each aggregation is in it with all it is told, those of users with the text of their expressions. Functions over
@@ -112,7 +112,7 @@ def fingerprint(parts: Sequence[Part]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _part(part: Part) -> Any:
+def _part(part: CompiledSubtopology) -> Any:
     said: dict[str, Any] = {"id": part.id, "tables": [_table(table) for table in part.tables]}
     match part.input:
         case TopicInput(source):

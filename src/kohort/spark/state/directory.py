@@ -25,10 +25,10 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
-from kohort.client.streams.tasks import TaskId
 from kohort.spark.state.errors import StateDirectoryError, StateError
 from kohort.spark.state.rocks import StoreMemory, default_memory
 from kohort.spark.state.store import Store
+from kohort.streams.tasks import TaskId
 
 __all__ = ["StateDirectory"]
 

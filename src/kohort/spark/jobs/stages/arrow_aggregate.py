@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.spark.jobs.arrow_encoding import read_objects, unwire
+from kohort.spark.jobs.epoch import NO_KEY, EpochStatistics
 from kohort.spark.jobs.errors import AggregationError
 from kohort.spark.jobs.stages.common import (
     KEY,
@@ -22,10 +24,8 @@ from kohort.spark.jobs.stages.common import (
     settled,
     task_number,
 )
-from kohort.spark.jobs.stages.priors import Priors
 from kohort.spark.jobs.stages.rows import Stage
-from kohort.spark.jobs.wire_text import read_objects, unwire
-from kohort.spark.jobs.work import NO_KEY, Read
+from kohort.spark.jobs.stages.state_lookup import StateLookup
 
 WINDOW = "window"
 
@@ -48,7 +48,7 @@ class ArrowAggregating:
     rows: pa.Schema
     keys: tuple[str, ...]
     state: pa.Schema
-    priors: Priors
+    priors: StateLookup
 
     @property
     def schema(self) -> pa.Schema:
@@ -71,7 +71,7 @@ def arrow_aggregate_stage(place: Place, aggregating: ArrowAggregating) -> Stage:
 
 def _run(place: Place, what: ArrowAggregating, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     task = place.line.work(place.lane, 0, 1)
-    read = Read()
+    read = EpochStatistics()
     given = [batch for batch in batches if batch.num_rows]
     if given:
         rows = pa.Table.from_batches(given).combine_chunks()

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.client.config import ClientConfig
+from kohort.spark.executor_rpc.client import RpcAddress, Task
 from kohort.spark.jobs.batches import one_batch
-from kohort.spark.jobs.work import DEAD_SCHEMA, NO_WINDOW, Read
-from kohort.spark.line.client import Line, Task
+from kohort.spark.jobs.epoch import DEAD_SCHEMA, NO_WINDOW, EpochStatistics
 
 PARTITION: Final = "_partition"
 """INT: the partition, so the task, that a row belongs to."""
@@ -50,7 +50,7 @@ _tasks = 0
 class Place:
     """Where a stage belongs: the line to its driver, its lane, its branch, and how many splits there are."""
 
-    line: Line
+    line: RpcAddress
     lane: str
     branch: int
     splits: int
@@ -106,7 +106,7 @@ def settled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gc.freeze()
 
 
-def read_chunks(task: Task, servers: ClientConfig, read: Read) -> Iterator[Chunk]:
+def read_chunks(task: Task, servers: ClientConfig, read: EpochStatistics) -> Iterator[Chunk]:
     """All records of a task, counted in `read`, many at once so that decoding costs little for each."""
     from kohort.spark.reading import shared
 
@@ -127,7 +127,7 @@ def read_chunks(task: Task, servers: ClientConfig, read: Read) -> Iterator[Chunk
         read.bytes += size
 
 
-def note_times(read: Read, partitions: pa.Array, times: pa.Array) -> None:
+def note_times(read: EpochStatistics, partitions: pa.Array, times: pa.Array) -> None:
     """Remember the largest time (ms) of each partition, but for those that no window has."""
     table = pa.table({"partition": partitions, "time": times})
     table = table.filter(pc.less_equal(table["time"], LAST_MS))
@@ -138,7 +138,7 @@ def note_times(read: Read, partitions: pa.Array, times: pa.Array) -> None:
             read.max_times[partition] = max(time, read.max_times.get(partition, time))
 
 
-def in_windows(keys: pa.Array, counts: pa.Array, read: Read) -> pa.Array:
+def in_windows(keys: pa.Array, counts: pa.Array, read: EpochStatistics) -> pa.Array:
     """Which rows have the key of a window. The others are counted, each as the number of rows that it stands for."""
     late, none = pc.equal(keys, LATE), pc.equal(keys, NO_WINDOW)
     read.late += pc.sum(counts.filter(late)).as_py() or 0
@@ -146,7 +146,7 @@ def in_windows(keys: pa.Array, counts: pa.Array, read: Read) -> pa.Array:
     return pc.invert(pc.or_(late, none))
 
 
-def note_dead(read: Read, chunk: Chunk, rows: list[int], errors: list[str]) -> None:
+def note_dead(read: EpochStatistics, chunk: Chunk, rows: list[int], errors: list[str]) -> None:
     """Remember bad records, as they are."""
     if not rows:
         return

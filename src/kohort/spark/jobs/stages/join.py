@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.spark.jobs.arrow_encoding import read_objects
+from kohort.spark.jobs.epoch import NO_KEY, EpochStatistics
 from kohort.spark.jobs.stages.common import JOINING, KEY, PARTITION, Place, settled, task_number
 from kohort.spark.jobs.stages.rows import Stage
-from kohort.spark.jobs.wire_text import read_objects
-from kohort.spark.jobs.work import NO_KEY, Read
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def join_stage(place: Place, joining: Joining) -> Stage:
 
 
 def _run(place: Place, joining: Joining, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    read = Read()
+    read = EpochStatistics()
     for batch in batches:
         if batch.num_rows:
             yield join(place, joining, batch, read)
@@ -59,7 +59,7 @@ def _run(place: Place, joining: Joining, batches: Iterator[pa.RecordBatch]) -> I
         place.line.report(place.lane, task.run, place.branch, task_number(), f"{JOINING} {joining.number}", read)
 
 
-def join(place: Place, joining: Joining, batch: pa.RecordBatch, read: Read) -> pa.RecordBatch:
+def join(place: Place, joining: Joining, batch: pa.RecordBatch, read: EpochStatistics) -> pa.RecordBatch:
     """`batch` with the table's columns."""
     keys = batch.column(KEY)
     partitions = None

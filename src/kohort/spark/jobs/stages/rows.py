@@ -14,7 +14,9 @@ import pyarrow.compute as pc
 from kohort.client.config import ClientConfig
 from kohort.spark.formats.derived import DerivedTime
 from kohort.spark.formats.times import TimeFormats
+from kohort.spark.jobs.arrow_encoding import read_objects
 from kohort.spark.jobs.batches import one_batch
+from kohort.spark.jobs.epoch import MISPLACED, NO_KEY, NO_VALUE, UNREADABLE, EpochStatistics
 from kohort.spark.jobs.stages.common import (
     OFFSET,
     PARTITION,
@@ -31,8 +33,6 @@ from kohort.spark.jobs.stages.common import (
 )
 from kohort.spark.jobs.stages.placing import Placing, keyed, misplaced
 from kohort.spark.jobs.stages.stream_time import StreamTimes
-from kohort.spark.jobs.wire_text import read_objects
-from kohort.spark.jobs.work import MISPLACED, NO_KEY, NO_VALUE, UNREADABLE, Read
 
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -95,7 +95,7 @@ def rows_stage(place: Place, reading: RowsReading) -> Stage:
 
 def _read(place: Place, split: int, reading: RowsReading) -> Iterator[pa.RecordBatch]:
     task = place.line.work(place.lane, split, place.splits, whole=reading.whole)
-    read, clock = Read(), StreamTimes(task.stream_times)
+    read, clock = EpochStatistics(), StreamTimes(task.stream_times)
     for chunk in read_chunks(task, reading.servers, read):
         batch = _decode(chunk, reading, read, clock, task.partitions)
         if batch.num_rows:
@@ -105,7 +105,9 @@ def _read(place: Place, split: int, reading: RowsReading) -> Iterator[pa.RecordB
     place.line.report(place.lane, task.run, place.branch, split, READING, read)
 
 
-def _decode(chunk: Chunk, reading: RowsReading, read: Read, clock: StreamTimes, partitions: int) -> pa.RecordBatch:
+def _decode(
+    chunk: Chunk, reading: RowsReading, read: EpochStatistics, clock: StreamTimes, partitions: int
+) -> pa.RecordBatch:
     gone = None
     if reading.table and not reading.keyless:
         chunk = _only_with(chunk, "key", NO_KEY, read)
@@ -145,7 +147,7 @@ def _decode(chunk: Chunk, reading: RowsReading, read: Read, clock: StreamTimes, 
 
 
 def _placed(
-    columns: dict[str, pa.Array], chunk: Chunk, reading: RowsReading, read: Read, partitions: int
+    columns: dict[str, pa.Array], chunk: Chunk, reading: RowsReading, read: EpochStatistics, partitions: int
 ) -> tuple[dict[str, pa.Array], Chunk, pa.Array | None]:
     """The columns and records without misplaced ones, and which of them have a place; None if nothing goes by that."""
     placing = reading.placing
@@ -169,7 +171,9 @@ def _placed(
     return columns, chunk, known
 
 
-def _columns(chunk: Chunk, values: pa.Array, reading: RowsReading, read: Read) -> tuple[dict[str, pa.Array], Chunk]:
+def _columns(
+    chunk: Chunk, values: pa.Array, reading: RowsReading, read: EpochStatistics
+) -> tuple[dict[str, pa.Array], Chunk]:
     """The decoded columns, and the chunk without records that couldn't be read."""
     if reading.format == "wire":
         batch = read_objects(values, _arrow_schema(reading.schema), f"topic {chunk.topic}")
@@ -191,7 +195,9 @@ def _columns(chunk: Chunk, values: pa.Array, reading: RowsReading, read: Read) -
     return {name: columns[name] for name in _arrow_schema(reading.schema).names}, chunk
 
 
-def _tombstones(gone: Chunk, reading: RowsReading, read: Read, partitions: int) -> tuple[Chunk, pa.RecordBatch]:
+def _tombstones(
+    gone: Chunk, reading: RowsReading, read: EpochStatistics, partitions: int
+) -> tuple[Chunk, pa.RecordBatch]:
     """Rows that delete, and their records: without those whose keys aren't a table's, or lie elsewhere."""
     schema = _arrow_schema(reading.schema)
     known: dict[str, pa.Array] = {}
@@ -221,7 +227,7 @@ def _key_text(chunk: Chunk) -> pa.Array:
     return chunk.records.column("key").cast(pa.string(), safe=False)
 
 
-def _only_with(chunk: Chunk, column: str, reason: str, read: Read) -> Chunk:
+def _only_with(chunk: Chunk, column: str, reason: str, read: EpochStatistics) -> Chunk:
     """The records that have a key, or a value; the others are counted."""
     there = chunk.records.column(column)
     read.drop(reason, there.null_count)

@@ -1,0 +1,116 @@
+"""What an epoch has to do, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from kohort.protocol.records.arrow import RECORD_SCHEMA
+
+ROWS_SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("partition", pa.int32()),
+        pa.field("route", pa.binary()),
+        pa.field("timestamp", pa.int64()),
+    ]
+)
+"""The rows of one sink. `partition`: the task's, or null where it follows from `route` or, without one, from `key`.
+A null `value` deletes. `timestamp` is in ms; null means the time of sending."""
+
+DEAD_SCHEMA = pa.schema(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", pa.int64()),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", RECORD_SCHEMA.field("headers").type),
+        pa.field("error", pa.string()),
+    ]
+)
+"""Records that couldn't be read, as they were, with the reason. `timestamp` is in ms."""
+
+UNREADABLE: Final = "unreadable"
+"""Why a record is dropped: it couldn't be decoded, and `on_error` lets the others go on."""
+MISPLACED: Final = "misplaced"
+"""Why a record is dropped: it lies in another partition than its key's columns lead to; likewise."""
+NO_VALUE: Final = "no value"
+"""Why a record of a stream is dropped: it is a tombstone."""
+NO_KEY: Final = "no key"
+"""Why a record is dropped: it lacks the key that it is kept or aggregated by."""
+NO_WINDOW: Final = "no window"
+"""Why a row is dropped: its time is null, or out of the years that windows have."""
+
+
+@dataclass(frozen=True)
+class OffsetRange:
+    """Offsets `start` (inclusive) to `end` (exclusive) of one partition. Not each of them need hold a record."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def length(self) -> int:
+        """How many offsets; no fewer than its records."""
+        return max(self.end - self.start, 0)
+
+
+@dataclass(frozen=True)
+class EpochInput:
+    """One epoch of one lane: what to read, and the stream time (ms) of each partition before it.
+
+    `partitions` is how many the topic has, if it is to be checked that records lie where their keys belong; else 0.
+    """
+
+    epoch: int
+    ranges: tuple[OffsetRange, ...]
+    stream_times: Mapping[int, int] = field(default_factory=dict)
+    partitions: int = 0
+
+    @property
+    def length(self) -> int:
+        """How many offsets; no fewer than its records."""
+        return sum(each.length for each in self.ranges)
+
+
+@dataclass
+class EpochStatistics:
+    """What was read in an epoch.
+
+    `records` and `bytes` (of keys and values) count all records; `reasons` those that were dropped, by why; `late` rows
+    that came after their window was closed. `max_times` has each partition's largest event time (ms). `dead` holds the
+    unreadable records (`DEAD_SCHEMA`).
+    """
+
+    records: int = 0
+    bytes: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+    late: int = 0
+    max_times: dict[int, int] = field(default_factory=dict)
+    dead: pa.Table = field(default_factory=DEAD_SCHEMA.empty_table)
+
+    def drop(self, reason: str, count: int) -> None:
+        """Count what was left out for a reason (`NO_KEY`, …)."""
+        if count:
+            self.reasons[reason] = self.reasons.get(reason, 0) + count
+
+    @property
+    def dropped(self) -> int:
+        """What was left out, for all reasons."""
+        return sum(self.reasons.values())
+
+
+@dataclass
+class EpochOutput:
+    """What an epoch made: the rows (`ROWS_SCHEMA`) of each of the part's branches, by its index; and what was read."""
+
+    rows: dict[int, pa.Table]
+    read: EpochStatistics

@@ -1,7 +1,0 @@
-"""What can go wrong on the line."""
-
-from __future__ import annotations
-
-
-class LineError(Exception):
-    """The line between an executor and the driver: it was closed, misused, or the other side could not answer."""

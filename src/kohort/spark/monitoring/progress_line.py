@@ -1,0 +1,161 @@
+"""The live line: what the instance does, for those who watch it run."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from kohort.spark.monitoring.events import EpochDone, Restoring, TasksNow
+from kohort.spark.monitoring.log_lines import LogLines, printable, summary
+from kohort.spark.monitoring.overview import Overview
+
+__all__ = ["ProgressLine"]
+
+_REFRESH: Final = 4  # a second
+_BAR: Final = 30
+_MAX_BARS: Final = 8
+_STYLES: Final = {
+    "running": "green",
+    "restoring": "cyan",
+    "starting": "cyan",
+    "waiting": "yellow",
+    "stopped": "red",
+    "failing": "red",
+}
+
+
+class ProgressLine:
+    """A listener that shows what the instance does: on a terminal in a line that changes, elsewhere line by line.
+
+    Below the line on a terminal are a bar for each store that is being restored, and why nothing goes on if that is so.
+
+    Args:
+        application_id: of the application.
+        overview: another listener of the same instance; it must be told first.
+        console: where to write; standard error by default.
+    """
+
+    def __init__(self, application_id: str, overview: Overview, console: Console | None = None) -> None:
+        self._console = Console(stderr=True, highlight=False) if console is None else console
+        self._overview = overview
+        self._live: _Live | None = None
+        self._lines = LogLines(application_id, overview, self._console)
+        self._name = application_id
+
+    def start(self) -> None:
+        """Begin to show it."""
+        if self._console.is_terminal and self._live is None:
+            self._live = _Live(self.rendered, self._console)
+            self._live.start()
+
+    def close(self) -> None:
+        """Show the last state, and no more."""
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
+        else:
+            self._lines.flush()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def epoch(self, done: EpochDone) -> None:
+        """An epoch is committed."""
+        if self._live is None:
+            self._lines.epoch(done)
+
+    def tasks(self, now: TasksNow) -> None:
+        """The tasks have changed."""
+        if self._live is None:
+            self._lines.tasks(now)
+
+    def restoring(self, progress: Restoring) -> None:
+        """A store is being restored."""
+        if self._live is None:
+            self._lines.restoring(progress)
+
+    def waiting(self, reason: str | None) -> None:
+        """Why nothing goes on."""
+        if self._live is None:
+            self._lines.waiting(reason)
+
+    def failed(self, text: str) -> None:
+        """Something went wrong. On a terminal it stays to be read, above the line."""
+        if self._live is None:
+            self._lines.failed(text)
+        else:
+            self._console.print(Text.assemble((f"{self._name}: ", "bold red"), printable(text)))
+
+    def rendered(self) -> RenderableType:
+        """The line, the bars and the reason, as they are now."""
+        overview = self._overview
+        state = overview.state()
+        style = _STYLES[state]
+        lines: list[RenderableType] = [
+            Text.assemble(
+                (self._name, "bold"), " ", (state, style), "  ", summary(overview), no_wrap=True, overflow="ellipsis"
+            )
+        ]
+        restores = sorted(overview.restores.values(), key=lambda each: (each.task, each.store))
+        if restores:
+            bars = Table.grid(padding=(0, 1))
+            for restore in restores[:_MAX_BARS]:
+                done = restore.end - restore.remaining
+                bars.add_row(
+                    f"  restoring {restore.task} {printable(restore.store)}",
+                    ProgressBar(total=max(restore.end, 1), completed=max(done, 0), width=_BAR),
+                    f"{restore.remaining:,} records left",
+                )
+            lines.append(bars)
+        if len(restores) > _MAX_BARS:
+            lines.append(Text(f"  and {len(restores) - _MAX_BARS} more stores"))
+        stopped = {} if overview.now is None else overview.now.stopped
+        lines += [Text(f"  part {part} stands still: {printable(why)}", "red") for part, why in stopped.items()]
+        if overview.reason is not None:
+            lines.append(Text(f"  waiting: {printable(overview.reason)}", "yellow"))
+        return Group(*lines)
+
+
+class _Live(Live):
+    """Refreshes from a thread of its own. What loggers write to the terminal meanwhile goes above the line."""
+
+    def __init__(self, render: Callable[[], RenderableType], console: Console) -> None:
+        super().__init__(
+            console=console,
+            refresh_per_second=_REFRESH,
+            get_renderable=render,
+        )
+        self._moved: list[tuple[logging.StreamHandler[Any], Any]] = []
+
+    def start(self, refresh: bool = False) -> None:
+        before = {id(stream): name for name in ("stdout", "stderr") if (stream := getattr(sys, name)) is not None}
+        super().start(refresh)
+        for handler in logging.getLogger().handlers:
+            if isinstance(handler, logging.StreamHandler) and id(handler.stream) in before:
+                self._moved.append((handler, handler.setStream(getattr(sys, before[id(handler.stream)]))))
+
+    def stop(self) -> None:
+        while self._moved:
+            handler, stream = self._moved.pop()
+            handler.setStream(stream)
+        super().stop()
+
+    def refresh(self) -> None:
+        with contextlib.suppress(RuntimeError):  # what is shown changed in the middle of it; it is shown again soon
+            super().refresh()

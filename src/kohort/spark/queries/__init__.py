@@ -1,0 +1,1 @@
+"""Queries of an instance's stores over HTTP, answered here or by the instance that has them."""

@@ -1,0 +1,280 @@
+"""Runs a program in this process: an instance of the application, with all that Spark needs, until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from kohort.client.admin import Admin
+from kohort.spark.jobs.epoch import EpochInput, EpochOutput
+from kohort.spark.monitoring.events import Listener
+from kohort.spark.program.compiled import CompiledSubtopology, Program
+from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.settings import AppSettings
+from kohort.spark.runtime.application_plan import application_plan_of
+from kohort.spark.runtime.errors import ApplicationError, unreadable
+from kohort.spark.runtime.global_tables import GLOBALS
+from kohort.spark.runtime.instance import Instance
+from kohort.spark.runtime.queryable_instance import QueryableInstance
+from kohort.spark.runtime.shutdown import Shutdown
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kohort.spark.jobs.subtopology_jobs import SubtopologyJobs
+
+log = logging.getLogger(__name__)
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_LOCAL: Final = "127.0.0.1"
+
+
+def run_application(
+    spark: SparkSession,
+    program: Program,
+    settings: AppSettings,
+    *,
+    listeners: Sequence[Listener] = (),
+    progress: bool = True,
+    stopping: Shutdown | None = None,
+) -> None:
+    """Be an instance of an application until SIGINT or SIGTERM, or until another instance has all stop.
+
+    The first signal has it finish its epochs, close its tasks and leave the group. A second SIGINT ends it at once,
+    as if it had been killed: nothing is lost by that, others only take a while to notice. Off the main thread no signal
+    is heard. Where a loop runs in this thread already, as in a notebook, a second SIGINT only ends the call; the run
+    goes on to its end in good order.
+
+    Args:
+        spark: the session that computes. Some of its settings are others while this runs.
+        program: what to run.
+        settings: how.
+        listeners: told what happens, in this process's event loop.
+        progress: whether to show a live line, or where there is no terminal plain ones.
+        stopping: ends it as a signal does.
+
+    Raises:
+        ProgramError: the program doesn't fit the cluster, or its group.
+        ApplicationError: it can't go on: says why.
+        KafkaError, ClientError: the group won't have it, or there was no broker at the start.
+        StateDirectoryError: another process uses the state directory, or it can't be written.
+    """
+    stopping = Shutdown() if stopping is None else stopping
+    run = _Running(spark, program, settings, listeners, progress, stopping)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        _run_loop(run)
+        return
+    # There is a loop in this thread already, as in a notebook: this one has a thread to itself.
+    failure: list[BaseException] = []
+    over = threading.Event()
+
+    def apart() -> None:
+        try:
+            _run_loop(run)
+        except BaseException as error:
+            failure.append(error)
+        finally:
+            over.set()
+
+    thread = threading.Thread(target=apart, name="kohort-application")
+    with _interrupt(stopping.ask):
+        thread.start()
+        over.wait()  # not join, which takes a thread for ended once it was interrupted
+    thread.join()
+    if failure:
+        raise failure[0]
+
+
+@contextlib.contextmanager
+def _interrupt(asks: Callable[[], object]) -> Iterator[None]:
+    """Meanwhile the first SIGINT asks, and interrupts nothing, at whatever moment it comes; the second interrupts."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ask(number: int, frame: object) -> None:
+        asks()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield
+    finally:
+        # None: the handler before wasn't Python's.
+        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
+
+
+def _run_loop(run: _Running) -> None:
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            runner.run(run())
+        except asyncio.CancelledError:
+            raise KeyboardInterrupt from None
+
+
+class _Running:
+    def __init__(
+        self,
+        spark: SparkSession,
+        program: Program,
+        settings: AppSettings,
+        listeners: Sequence[Listener],
+        progress: bool,
+        stopping: Shutdown,
+    ) -> None:
+        self._spark, self._program, self._settings = spark, program, settings
+        self._listeners, self._progress, self._stopping = listeners, progress, stopping
+
+    async def __call__(self) -> None:
+        from kohort.spark.executor_rpc.server import RpcServer
+        from kohort.spark.jobs.reuse import session_settings
+        from kohort.spark.monitoring.service import Service
+        from kohort.spark.queries.store_infos import store_infos
+
+        spark, program, settings = self._spark, self._program, self._settings
+        parts = {part.id: part for part in program.parts}
+        parts[GLOBALS] = CompiledSubtopology(GLOBALS, None, program.globals, ())
+
+        async def before_joining(admin: Admin) -> None:
+            from kohort.spark.program.checking import check_against
+
+            await check_against(admin, program)
+            await service.start()
+            instance.endpoint = service.endpoint
+            # A first job takes Spark seconds, with code to compile and Python workers to start: tasks that move here
+            # shouldn't stand still for that long.
+            waiting = instance.waits("Spark")
+            waiting("Spark is warming up")
+            await asyncio.gather(*(asyncio.to_thread(jobs_of(part).warm_up) for part in parts))
+            waiting(None)
+
+        def parallelism() -> int:
+            return max(1, spark.sparkContext.defaultParallelism)
+
+        @functools.cache
+        def jobs_of(part: str) -> SparkJobs:
+            from kohort.spark.jobs.subtopology_jobs import SubtopologyJobs
+
+            return SparkJobs(
+                SubtopologyJobs(spark, parts[part], line, servers=settings.client, parallelism=parallelism), parts[part]
+            )
+
+        instance = Instance(application_plan_of(program), settings, jobs_of, before_joining=before_joining)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.callback(instance.directory.close)
+            service = Service(
+                settings.application_id,
+                QueryableInstance(instance, store_infos(program)),
+                application_server=settings.endpoint,
+                journal=settings.journal,
+                progress=self._progress,
+            )
+            stack.push_async_callback(service.close)
+            instance.tell(*self._listeners, *service.listeners)
+            if self._progress:
+                _stop_progress_bar(spark)
+            largest = max((spec.heap_bytes for part in program.parts for spec in part.aggregates), default=0)
+            stack.enter_context(session_settings(spark, parallelism(), largest))
+            line = stack.enter_context(RpcServer(instance.lookup, *_addresses(spark)))
+            stack.enter_context(_signals(instance))
+            stack.enter_context(self._stopping.ends(instance.stop))
+            await instance.run()
+
+
+class SparkJobs:
+    """A part's jobs, as a lane wants them: what must stop the application is told so."""
+
+    def __init__(self, jobs: SubtopologyJobs, part: CompiledSubtopology) -> None:
+        self._jobs = jobs
+        self._tables = {table.name: table for table in part.tables}
+        self._has_input = part.input is not None
+
+    def run(self, work: EpochInput) -> EpochOutput:
+        """See `SubtopologyJobs.run`."""
+        with _stopping():
+            return self._jobs.run(work)
+
+    def run_table(self, table: str, work: EpochInput) -> EpochOutput:
+        """See `SubtopologyJobs.run_table`."""
+        with _stopping():
+            return self._jobs.run_table(self._tables[table], work)
+
+    def warm_up(self) -> None:
+        """Run all of them on nothing. What goes wrong is left for an epoch to meet, which knows what to do about it."""
+        nothing = EpochInput(0, ())
+        try:
+            for table in self._tables.values():
+                self._jobs.run_table(table, nothing)
+            if self._has_input:
+                self._jobs.run(nothing)
+        except Exception:
+            log.info("Spark could not be warmed up", exc_info=True)
+
+    def cancel(self) -> None:
+        """See `SubtopologyJobs.cancel`."""
+        self._jobs.cancel()
+
+
+@contextlib.contextmanager
+def _stopping() -> Iterator[None]:
+    from kohort.spark.jobs.errors import BadRecordError
+
+    try:
+        yield
+    except BadRecordError as error:
+        raise unreadable(error) from error
+    except ProgramError as error:
+        raise ApplicationError(str(error)) from error
+
+
+def _stop_progress_bar(spark: SparkSession) -> None:
+    """Stop Spark's own bar of stages, which would tear the live line. It can't be started again."""
+    bar = spark.sparkContext._jsc.sc().progressBar()
+    if bar.isDefined():
+        bar.get().finishAll()
+        bar.get().stop()
+
+
+def _addresses(spark: SparkSession) -> tuple[str]:
+    """Where the line listens: where executors reach the driver."""
+    if (spark.sparkContext.master or "").startswith("local"):
+        return (_LOCAL,)
+    return (spark.sparkContext.getConf().get("spark.driver.host") or _LOCAL,)
+
+
+@contextlib.contextmanager
+def _signals(instance: Instance) -> Iterator[None]:
+    """Have signals stop the instance. Only the main thread hears of them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    before = {each: signal.getsignal(each) for each in _SIGNALS}
+    running = asyncio.current_task()
+
+    def interrupt() -> None:
+        if instance.stopping and running is not None:
+            log.warning("interrupted twice: ending at once")
+            running.cancel()
+        else:
+            log.info("interrupted: finishing what is under way; again ends at once")
+            instance.stop()
+
+    loop.add_signal_handler(signal.SIGINT, interrupt)
+    loop.add_signal_handler(signal.SIGTERM, instance.stop)
+    try:
+        yield
+    finally:
+        for each in _SIGNALS:
+            loop.remove_signal_handler(each)
+            signal.signal(each, before[each])

@@ -1,0 +1,76 @@
+"""Ends transactions that instances have left open which are no longer in the group.
+
+Whoever takes over a task has to know what of its work counts, and readers of the outputs wait for what is undecided.
+The brokers end such transactions by themselves, after the transaction's timeout; this need not be waited for. An
+instance that was only thought dead is fenced by it: it opens its tasks anew, if it still has any.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from kohort.client.admin import Admin
+from kohort.client.errors import ClientError, PartialFailureError, UnsupportedError
+from kohort.protocol.errors import KafkaError
+
+log = logging.getLogger(__name__)
+
+_UUID: Final = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_TIMEOUT_MS: Final = 10_000
+
+
+def transactional_id(application_id: str, process_id: str, part: str) -> str:
+    """The transactional id of a lane: its process has it to itself, and has it again after a restart."""
+    return f"{application_id}-{process_id}-{part}"
+
+
+def dangling(application_id: str, ids: Iterable[str], processes: Iterable[str]) -> list[str]:
+    """Which of some transactional ids are the application's, and of none of these processes."""
+    pattern = re.compile(f"{re.escape(application_id)}-({_UUID})-.+")
+    alive = set(processes)
+    return [each for each in ids if (match := pattern.fullmatch(each)) is not None and match[1] not in alive]
+
+
+async def end_dangling_transactions(admin: Admin, application_id: str, own_process: str) -> list[str]:
+    """End the open transactions of instances that have left or died; their transactional ids.
+
+    What doesn't work out is logged: the transactions' timeout does the same, only later.
+    """
+    try:
+        # The transactions first: one that is open now and whose process isn't in the group then has no owner.
+        open_ones = await _open_transactions(admin, application_id)
+        if not open_ones:
+            return []
+        group = (await admin.groups.describe(application_id, timeout_ms=_TIMEOUT_MS))[application_id]
+        alive = {member.streams.process_id for member in group.members if member.streams is not None}
+        left = dangling(application_id, open_ones, {*alive, own_process})
+        if left:
+            log.warning("ending transactions that were left open by instances which are gone: %s", ", ".join(left))
+            await admin.transactions.fence(*left, timeout_ms=_TIMEOUT_MS)
+        return left
+    except (KafkaError, ClientError, PartialFailureError) as error:
+        log.warning("transactions of instances that are gone can't be ended, but will time out: %s", error)
+        return []
+
+
+async def end_own(admin: Admin, application_id: str, own_process: str) -> None:
+    """End what this process left open when it ran last: before it joins, so that nobody has to wait for that."""
+    try:
+        own = f"{application_id}-{own_process}-"
+        left = [each for each in await _open_transactions(admin, application_id) if each.startswith(own)]
+        if left:
+            await admin.transactions.fence(*left, timeout_ms=_TIMEOUT_MS)
+    except (KafkaError, ClientError, PartialFailureError) as error:
+        log.warning("transactions that this process left open can't be ended, but will time out: %s", error)
+
+
+async def _open_transactions(admin: Admin, application_id: str) -> list[str]:
+    pattern = re.escape(application_id) + "-.*"
+    try:
+        listed = await admin.transactions.list(states=["Ongoing"], pattern=pattern, timeout_ms=_TIMEOUT_MS)
+    except UnsupportedError:
+        listed = await admin.transactions.list(states=["Ongoing"], timeout_ms=_TIMEOUT_MS)
+    return [each.transactional_id for each in listed]

@@ -1,0 +1,230 @@
+"""From the rows that a Spark job made to what is sent and what is stored: pure, in Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kohort.spark.jobs.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochOutput
+from kohort.spark.jobs.splicing import output_values
+from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput, Unreadable
+from kohort.spark.runtime.window_closing import Windows, later
+
+Scan = Callable[[str, int, bytes, bytes], pa.Table]
+"""(store, partition, from, up to) -> what the store has there: columns key and value."""
+
+_STRICT: Final = Unreadable()
+
+
+@dataclass
+class EpochWrites:
+    """What an epoch sends and stores.
+
+    Attributes:
+        sent: tables by topic, with columns for `Producer.send_table`; `routed` ones have a column route instead.
+        changelogs: the same for stores, by (store, changelog topic, partition).
+        records: how many in all.
+    """
+
+    sent: list[tuple[str, pa.Table]] = field(default_factory=list)
+    routed: list[tuple[str, pa.Table]] = field(default_factory=list)
+    changelogs: dict[tuple[str, str, int], pa.Table] = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        """How many in all."""
+        tables = [*(table for _, table in (*self.sent, *self.routed)), *self.changelogs.values()]
+        return sum(table.num_rows for table in tables)
+
+
+def epoch_writes(
+    duties: SubtopologyPlan,
+    emitted: EpochOutput,
+    table: str | None,
+    stream_times: Mapping[int, int | None],
+    scan: Scan,
+) -> EpochWrites:
+    """What an epoch sends and stores.
+
+    Args:
+        duties: of the part.
+        emitted: what the job made.
+        table: the name of the table that was read; None if it was the stream.
+        stream_times: of each partition that was read, before the epoch (ms).
+        scan: reads stores as they were before the epoch.
+    """
+    out = EpochWrites()
+    if table is not None:
+        for rows in emitted.rows.values():
+            _keep(out, duties.tables[table], rows, {}, {}, scan)
+    else:
+        after = {
+            partition: later(time, emitted.read.max_times.get(partition)) for partition, time in stream_times.items()
+        }
+        for index, duty in duties.branches.items():
+            rows = emitted.rows.get(index, ROWS_SCHEMA.empty_table())
+            if isinstance(duty, StoreOutput):
+                _keep(out, duty, rows, stream_times, after, scan)
+            elif rows.num_rows:
+                _send(out, duty, rows)
+    _bury(out, duties, emitted.read.dead)
+    return out
+
+
+def _send(out: EpochWrites, duty: TopicOutput, rows: pa.Table) -> None:
+    if duty.routed and "route" in rows.schema.names and rows["route"].null_count < rows.num_rows:
+        out.routed.append((duty.topic, rows.select(["key", "value", "timestamp", "route"])))
+    else:
+        out.sent.append((duty.topic, _to_send(rows, partitioned=rows["partition"].null_count < rows.num_rows)))
+
+
+def _keep(
+    out: EpochWrites,
+    kept: StoreOutput,
+    rows: pa.Table,
+    before: Mapping[int, int | None],
+    after: Mapping[int, int | None],
+    scan: Scan,
+) -> None:
+    """What goes into a store and its changelog, and what of it to outputs."""
+    if kept.outputs and not kept.on_close and rows.num_rows:
+        _publish(out, kept, rows)
+    partitions = {*before, *(pc.unique(rows["partition"]).to_pylist() if rows.num_rows else ())}
+    for partition in sorted(partitions):
+        mine = rows if len(partitions) == 1 else rows.filter(pc.equal(rows["partition"], partition))
+        if kept.windows is not None:
+            times = before.get(partition), after.get(partition)
+            mine = _close(out, kept, kept.windows, partition, mine, times, scan)
+        if mine.num_rows:
+            out.changelogs[kept.store, kept.changelog, partition] = _to_send(mine, partitioned=False)
+
+
+def _close(
+    out: EpochWrites,
+    kept: StoreOutput,
+    windows: Windows,
+    partition: int,
+    rows: pa.Table,
+    times: tuple[int | None, int | None],
+    scan: Scan,
+) -> pa.Table:
+    """Publish the groups of windows that close; the rows to keep, with deletions of those that are forgotten."""
+    if kept.on_close and kept.outputs and (closing := windows.closing(*times)) is not None:
+        final = _as_of_now(scan(kept.store, partition, *closing), _within(rows, closing), windows.size)
+        if final.num_rows:
+            _publish(out, kept, final)
+    if (expiring := windows.expiring(*times)) is not None:
+        stored = scan(kept.store, partition, *expiring)["key"]
+        rows = rows.filter(pc.invert(_is_within(rows, expiring)))
+        gone = pa.table(
+            {
+                "key": pc.cast(stored, pa.binary()),
+                "value": pa.nulls(len(stored), pa.binary()),
+                "partition": pa.array([partition] * len(stored), pa.int32()),
+                "route": pa.nulls(len(stored), pa.binary()),
+                "timestamp": pa.nulls(len(stored), pa.int64()),
+            },
+            schema=ROWS_SCHEMA,
+        )
+        rows = pa.concat_tables([rows.cast(ROWS_SCHEMA), gone])
+    return rows
+
+
+def _as_of_now(stored: pa.Table, fresh: pa.Table, size: int) -> pa.Table:
+    """Rows of windows: those that the store has, and over them those that the epoch has made, in order."""
+    old = stored.filter(pc.invert(pc.is_in(stored["key"], value_set=_one(fresh["key"]))))
+    if not old.num_rows and not fresh.num_rows:
+        return ROWS_SCHEMA.empty_table()
+    keys = pa.concat_arrays([*old["key"].chunks, *fresh["key"].chunks])
+    values = pa.concat_arrays([*old["value"].chunks, *fresh["value"].chunks])
+    starts = pc.binary_slice(keys, 11, 34)
+    times = pc.cast(
+        pc.strptime(pc.cast(pc.binary_slice(starts, 0, 19), pa.string()), "%Y-%m-%dT%H:%M:%S", "s"), pa.int64()
+    )
+    millis = pc.cast(pc.cast(pc.binary_slice(starts, 20, 23), pa.string()), pa.int64())
+    # A time within the window, as Kafka's clients expect of what is in it.
+    stamps = pc.add(pc.add(pc.multiply(times, 1000), millis), size - 1)
+    table = pa.table({"key": keys, "value": values, "timestamp": stamps})
+    return table.take(pc.sort_indices(keys))
+
+
+def _within(rows: pa.Table, bounds: tuple[bytes, bytes]) -> pa.Table:
+    return rows.filter(_is_within(rows, bounds))
+
+
+def _is_within(rows: pa.Table, bounds: tuple[bytes, bytes]) -> Any:
+    keys = rows["key"]
+    first, last = (pa.scalar(bound, pa.binary()) for bound in bounds)
+    return pc.and_(pc.greater_equal(keys, first), pc.less(keys, last))
+
+
+def _publish(out: EpochWrites, kept: StoreOutput, rows: pa.Table) -> None:
+    values = output_values(rows["key"], rows["value"])
+    table = _stamped(pa.table({"key": rows["key"], "value": values, "timestamp": rows["timestamp"]}))
+    out.sent += [(topic, table) for topic in kept.outputs]
+
+
+def _bury(out: EpochWrites, duties: SubtopologyPlan, dead: pa.Table) -> None:
+    """Dead letters: the records as they were, with the reason and the place in headers more, by Kafka Streams' names.
+
+    Source: KIP-1034.
+    """
+    for topic in pc.unique(dead["topic"]).to_pylist() if dead.num_rows else ():
+        unreadable = duties.unreadable.get(topic)
+        if unreadable is None or unreadable.dead_letters is None:
+            continue
+        rows = dead.filter(pc.equal(dead["topic"], topic))
+        headers = pa.array(
+            [
+                [
+                    *(row["headers"] or ()),
+                    {"key": "__streams.errors.message", "value": (row["error"] or "").encode()},
+                    {"key": "__streams.errors.topic", "value": row["topic"].encode()},
+                    {"key": "__streams.errors.partition", "value": str(row["partition"]).encode()},
+                    {"key": "__streams.errors.offset", "value": str(row["offset"]).encode()},
+                ]
+                for row in rows.select(["topic", "partition", "offset", "headers", "error"]).to_pylist()
+            ],
+            DEAD_SCHEMA.field("headers").type,
+        )
+        table = rows.select(["key", "value", "timestamp"]).append_column("headers", headers)
+        out.sent.append((unreadable.dead_letters, table))
+
+
+def _to_send(rows: pa.Table, *, partitioned: bool) -> pa.Table:
+    return _stamped(rows.select(["key", "value", "timestamp", *(["partition"] if partitioned else [])]))
+
+
+def _stamped(table: pa.Table) -> pa.Table:
+    """Without the times if there are none: the producer's clock counts then."""
+    if table["timestamp"].null_count == table.num_rows:
+        return table.drop_columns(["timestamp"])
+    return table
+
+
+def _one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def first_unreadable(duties: SubtopologyPlan, dead: pa.Table) -> str | None:
+    """Where the first record is that the application is to stop at, and why it can't be read."""
+    fatal = [topic for topic in _topics(dead) if duties.unreadable.get(topic, _STRICT).stop]
+    strict = pc.is_in(dead["topic"], value_set=pa.array(fatal, pa.string()))
+    return first_dead(dead.filter(strict))
+
+
+def first_dead(dead: pa.Table) -> str | None:
+    """Where the first of unreadable records (`DEAD_SCHEMA`) is, and why it can't be read; None if there are none."""
+    rows: list[dict[str, Any]] = dead.select(["topic", "partition", "offset", "error"]).to_pylist()
+    if not rows:
+        return None
+    row = min(rows, key=lambda each: (each["topic"], each["partition"], each["offset"]))
+    return f"{row['topic']}-{row['partition']}, offset {row['offset']}: {row['error']}"
+
+
+def _topics(dead: pa.Table) -> Iterable[str]:
+    return pc.unique(dead["topic"]).to_pylist() if dead.num_rows else ()

@@ -1,0 +1,22 @@
+"""What stops a lane, an instance, or the application."""
+
+from __future__ import annotations
+
+
+class ApplicationError(Exception):
+    """The application can't go on: bad input where it is to stop at that, a job that always fails, or the like.
+
+    Says which record or which part it was, and what can be done.
+    """
+
+
+def unreadable(record: object) -> ApplicationError:
+    """What is raised at a bad record, where the application is to stop: `record` says which, and what is wrong."""
+    return ApplicationError(
+        f"a record can't be taken: {record}. To go past such records say on_error=Drop() or DeadLetter(…); or mend what"
+        " the program says of the topic"
+    )
+
+
+class RestartFromCommittedError(Exception):
+    """What was written may count or not, or the producer can't go on: the lane has to begin from what is committed."""

@@ -1,0 +1,212 @@
+"""Keeps global tables: all partitions of their topics, in a store of this instance alone."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import pyarrow.compute as pc
+
+from kohort.client.cluster import Cluster
+from kohort.client.errors import ClientError
+from kohort.client.types import TopicInfo, TopicPartition
+from kohort.protocol.errors import KafkaError
+from kohort.spark.jobs.epoch import EpochInput, EpochStatistics, OffsetRange
+from kohort.spark.monitoring.events import EpochDone, Listener, Restoring
+from kohort.spark.runtime.application_plan import GlobalTable
+from kohort.spark.runtime.end_offsets import EndOffsets
+from kohort.spark.runtime.epoch_limit import share
+from kohort.spark.runtime.epoch_planning import lag
+from kohort.spark.runtime.epoch_writes import first_dead
+from kohort.spark.runtime.errors import ApplicationError, unreadable
+from kohort.spark.runtime.job_thread import JobThread
+from kohort.spark.runtime.open_stores import OpenStores
+from kohort.spark.runtime.subtopology_runner import Jobs
+from kohort.spark.runtime.wait_reasons import plain
+from kohort.spark.state import Store
+from kohort.spark.state.following import unfit
+
+log = logging.getLogger(__name__)
+
+GLOBALS: Final = "globals"
+"""What global tables are told of as, and their jobs asked for, in place of a part's id: they belong to none."""
+
+_RECORDS: Final = 100_000  # at a time
+_ATTEMPTS: Final = 3
+_PAUSE_S: Final = 0.5
+
+
+class GlobalTables:
+    """Loads global tables to their end, then follows them.
+
+    There is no transaction: the topic is the table's changelog, and the store knows how far it has it.
+    What can't be read stops the application, or is left out and counted: dead letters there are none, since every
+    instance would write its own.
+
+    Args:
+        tables: which.
+        make_jobs: makes the Spark jobs that read them, in their own thread.
+        stores, cluster, ends: of the instance.
+        listener: told how far loading is, and of what is read as of epochs.
+        waiting: told why it waits.
+    """
+
+    def __init__(
+        self,
+        tables: tuple[GlobalTable, ...],
+        make_jobs: Callable[[], Jobs],
+        stores: OpenStores,
+        cluster: Cluster,
+        ends: EndOffsets,
+        listener: Listener,
+        waiting: Callable[[str | None], None],
+    ) -> None:
+        self._tables, self._make_jobs, self._stores = tables, make_jobs, stores
+        self._cluster, self._ends, self._listener, self._waiting = cluster, ends, listener, waiting
+        self._worker = JobThread("kohort-globals")
+        self._jobs: Jobs | None = None
+        self._loaded = asyncio.Event()
+        self._number = 0
+        self._left: dict[str, int] = {}  # records, by table
+        self._beginnings: dict[str, Mapping[TopicPartition, int]] = {}
+
+    async def loaded(self) -> None:
+        """Wait until all tables were loaded to their end, once or since one had to be cleared."""
+        await self._loaded.wait()
+
+    @property
+    def ready(self) -> bool:
+        """Whether they were."""
+        return self._loaded.is_set()
+
+    async def close(self) -> None:
+        """End the thread; `run` must have ended."""
+        await self._worker.stopped(lambda: self._jobs.cancel() if self._jobs is not None else None)
+        await self._worker.closed()
+
+    async def run(self) -> None:
+        """Keep the tables.
+
+        Raises:
+            ApplicationError: a record can't be read, or reading always fails.
+        """
+        failures = 0
+        stores = {table.name: await self._stores.open_global(table.name) for table in self._tables}
+        while True:
+            try:
+                read = False
+                for table in self._tables:
+                    read |= await self._follow(table, stores[table.name])
+                failures = 0
+                self._waiting(None)
+                self._loaded.set()
+                if not read:
+                    await self._ends.pause()
+            except ApplicationError:
+                raise
+            except (KafkaError, ClientError) as error:
+                self._beginnings.clear()
+                self._waiting(f"global tables can't be read: {error}")
+                await asyncio.sleep(_PAUSE_S)
+            except Exception as error:
+                failures += 1
+                self._beginnings.clear()  # perhaps records were gone before they were read
+                log.warning("reading a global table failed", exc_info=error)
+                self._listener.failed(f"global tables: {plain(error)}")
+                if failures >= _ATTEMPTS:
+                    raise ApplicationError(f"global tables can't be read: {plain(error)}") from error
+                await asyncio.sleep(_PAUSE_S)
+
+    async def _follow(self, table: GlobalTable, store: Store) -> bool:
+        """Read a table up to where it ends now; whether there was anything."""
+        info = await self._cluster.topic(table.topic)
+        ends = await self._ends.of([TopicPartition(table.topic, number) for number in info.partitions])
+        if table.name not in self._beginnings:
+            self._beginnings[table.name] = await self._ends.beginnings(ends)
+        await self._compare(table, store, info, ends)
+        read = False
+        while True:
+            places = self._places(table, store, ends)
+            shares = share(_RECORDS, {each: ends[each] - at for each, at in places.items()})
+            if not shares:
+                if read and not self._loaded.is_set():
+                    self._tell(table, ends, places)
+                return read
+            read = True
+            ranges = tuple(
+                OffsetRange(each.topic, each.partition, places[each], places[each] + count)
+                for each, count in shares.items()
+            )
+            self._number += 1
+            await self._epoch(table, store, EpochInput(self._number, ranges), ends)
+            if not self._loaded.is_set():
+                self._tell(table, ends, places)
+
+    def _places(
+        self, table: GlobalTable, store: Store, ends: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """Where to read on."""
+        beginnings = self._beginnings[table.name]
+        return {each: store.positions.get(each.partition, beginnings.get(each, 0)) for each in ends}
+
+    async def _compare(
+        self, table: GlobalTable, store: Store, topic: TopicInfo, ends: Mapping[TopicPartition, int]
+    ) -> None:
+        """Clear the store if it can't be read on from where it is: its topic was made anew, or has lost records."""
+        origin = str(topic.topic_id) if topic.topic_id.int else store.origin
+        beginnings = self._beginnings[table.name]
+        for each, end in ends.items():
+            at = store.positions.get(each.partition)
+            if why := unfit(at, store.origin, origin, beginnings.get(each, 0), end, rebuild=None):
+                log.warning("global table %s is cleared, and loaded anew from %s: %s", table.name, each, why)
+                self._loaded.clear()  # nothing is joined with what is half there
+                await self._worker.run(store.clear, origin)
+                return
+        if store.origin != origin:
+            await self._worker.run(store.begin, origin)
+
+    async def _epoch(
+        self, table: GlobalTable, store: Store, work: EpochInput, ends: Mapping[TopicPartition, int]
+    ) -> None:
+        """Read some more of a table, and tell of it as a lane does of an epoch: so what is left out is counted."""
+        started = time.monotonic()
+        read, job_ms = await self._worker.run(self._load, table, store, work)
+        self._left[table.name] = lag(self._places(table, store, ends), ends)
+        self._listener.epoch(
+            EpochDone(
+                at=time.time(), part=GLOBALS, number=work.epoch, input=table.name,
+                records=read.records, bytes=read.bytes, out_records=0,
+                dropped=read.dropped, reasons=read.reasons, late=0, lag=sum(self._left.values()),
+                tasks=(), took_ms=(time.monotonic() - started) * 1000, job_ms=job_ms, commit_ms=0.0,
+                positions={f"{each.topic}-{each.partition}": each.end for each in work.ranges},
+            )
+        )  # fmt: skip
+
+    def _load(self, table: GlobalTable, store: Store, work: EpochInput) -> tuple[EpochStatistics, float]:
+        """Read some more of a table into its store; what was read, and the milliseconds of the job."""
+        if self._jobs is None:
+            self._jobs = self._make_jobs()
+        started = time.monotonic()
+        emitted = self._jobs.run_table(table.name, work)
+        job_ms = (time.monotonic() - started) * 1000
+        if table.unreadable.stop and (record := first_dead(emitted.read.dead)) is not None:
+            raise unreadable(record)
+        (rows,) = emitted.rows.values()
+        for each in work.ranges:
+            mine = rows.filter(pc.equal(rows["partition"], each.partition))
+            store.write(mine["key"].combine_chunks(), mine["value"].combine_chunks(), each.end, each.partition)
+        return emitted.read, job_ms
+
+    def _tell(
+        self, table: GlobalTable, ends: Mapping[TopicPartition, int], places: Mapping[TopicPartition, int]
+    ) -> None:
+        position, end = sum(places.values()), sum(ends.values())
+        self._listener.restoring(
+            Restoring(
+                at=time.time(), task="global", store=table.name, position=position, end=end,
+                remaining=end - position, done=end <= position,
+            )
+        )  # fmt: skip

@@ -1,0 +1,140 @@
+"""What goes on beside the epochs: telling the group how far copies are, and purging repartition topics."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from kohort.client.errors import ClientError, PartialFailureError
+from kohort.client.types import TopicPartition
+from kohort.protocol.errors import KafkaError
+from kohort.spark.program.settings import AppSettings
+from kohort.spark.runtime.end_offsets import EndOffsets
+from kohort.spark.runtime.local_task import Phase
+from kohort.streams.tasks import TaskId
+
+if TYPE_CHECKING:
+    from kohort.spark.runtime.instance import Instance
+
+log = logging.getLogger(__name__)
+
+_REPORT_S: Final = 0.5
+_LOOK_S: Final = 5.0
+
+
+def settings_of_group(settings: AppSettings) -> dict[str, str]:
+    """The group's configuration that an application asks for."""
+    wanted = {
+        "streams.num.standby.replicas": settings.num_standby_replicas,
+        "streams.num.warmup.replicas": settings.max_warmup_replicas,
+        "streams.acceptable.recovery.lag": settings.acceptable_recovery_lag,
+        "streams.session.timeout.ms": settings.session_timeout_ms,
+        "streams.heartbeat.interval.ms": settings.heartbeat_interval_ms,
+    }
+    return {key: str(value) for key, value in wanted.items() if value is not None}
+
+
+class Reporting:
+    """Tells the group how far the state here is: copies, what is being restored, and what lies on the disk unused."""
+
+    def __init__(self, instance: Instance, ends: EndOffsets) -> None:
+        self._instance, self._ends = instance, ends
+        self._disk: dict[TaskId, tuple[int, int]] = {}
+        self._purged: dict[TopicPartition, int] = {}
+        self._unused: dict[TaskId, float] = {}
+
+    async def look_at_disk(self) -> None:
+        """Report what is there before the instance joins: the group gives tasks to whom has their state."""
+        instance = self._instance
+        known = await asyncio.to_thread(instance.directory.tasks_on_disk)
+        self._unused = dict.fromkeys(known, asyncio.get_running_loop().time())
+        for task, stores in known.items():
+            if task.subtopology not in instance.blueprint.parts:
+                continue
+            changelogs = instance.blueprint.changelogs(task)
+            places = {changelogs[name]: at for name, at in stores.items() if at is not None and name in changelogs}
+            if not places or len(places) < len(changelogs):
+                continue
+            try:
+                ends = await self._ends.of(places)
+            except (KafkaError, ClientError) as error:
+                log.info("the changelogs of task %s can't be seen: %s", task, error)
+                continue
+            self._disk[task] = sum(places.values()), sum(ends.values())
+        self._report()
+
+    async def run(self) -> None:
+        """Report for ever, and purge."""
+        due = look = asyncio.get_running_loop().time()
+        while True:
+            await asyncio.sleep(_REPORT_S)
+            if (now := asyncio.get_running_loop().time()) >= look:
+                look = now + _LOOK_S
+                await self._clean(now)
+                await self._look_at_ends()
+            self._report()
+            if now >= due:
+                due = now + self._instance.settings.repartition_purge_interval_ms / 1000
+                await self._purge()
+
+    async def _clean(self, now: float) -> None:
+        """Delete the state of tasks that this instance hasn't had for a while: others have them, or nobody any more."""
+        instance = self._instance
+        there = {*self._unused, *instance.tasks.left} - instance.held.keys()
+        self._unused = {task: self._unused.get(task, now) for task in there}
+        for task, since in list(self._unused.items()):
+            if now - since < instance.settings.state_cleanup_delay_ms / 1000 or task in instance.held:
+                continue
+            if await asyncio.to_thread(instance.directory.remove, task):
+                log.info("the state of task %s is deleted: this instance hasn't got it any more", task)
+                del self._unused[task]
+                self._disk.pop(task, None)
+                instance.tasks.left.pop(task, None)
+
+    async def _look_at_ends(self) -> None:
+        """See how far others have gone on with tasks whose state was left here."""
+        instance = self._instance
+        places = {task: offset for task, (offset, _) in self._disk.items()} | instance.tasks.left
+        unused = [task for task in places if task not in instance.held]
+        changelogs = {task: set(instance.blueprint.changelogs(task).values()) for task in unused}
+        try:
+            ends = await self._ends.of(set().union(*changelogs.values()))
+        except (KafkaError, ClientError) as error:
+            log.debug("changelogs of tasks that others have can't be seen: %s", error)
+            return
+        for task in unused:
+            self._disk[task] = places[task], sum(ends[changelog] for changelog in changelogs[task] if changelog in ends)
+
+    def _report(self) -> None:
+        instance = self._instance
+        now = instance.tailer.positions()
+        offsets: dict[TaskId, int] = {}
+        ends: dict[TaskId, int] = {}
+        for task, (offset, end) in self._disk.items():
+            if task not in instance.held:
+                offsets[task], ends[task] = offset, end
+        for task, held in instance.held.items():
+            if held.phase in (Phase.OPENING, Phase.COPY):
+                changelogs = instance.blueprint.changelogs(task).values()
+                if changelogs and all(changelog in now for changelog in changelogs):
+                    offsets[task] = sum(now[changelog][0] for changelog in changelogs)
+                    ends[task] = sum(now[changelog][1] for changelog in changelogs)
+                    self._disk[task] = offsets[task], ends[task]
+        instance.member.report_offsets(offsets, ends)
+
+    async def _purge(self) -> None:
+        """Delete what was read from repartition topics: committed, so nobody reads it again."""
+        topics = self._instance.blueprint.repartition_topics
+        places = {
+            partition: at
+            for partition, at in self._instance.positions().items()
+            if partition.topic in topics and at > self._purged.get(partition, 0)
+        }
+        if not places:
+            return
+        try:
+            await self._instance.admin.topics.delete_records(places)
+            self._purged |= places
+        except (KafkaError, ClientError, PartialFailureError) as error:
+            log.info("repartition topics can't be purged: %s", error)

@@ -1,0 +1,24 @@
+"""Dealing ranges to splits."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kohort.spark.executor_rpc.splits import ranges_of_split
+from kohort.spark.jobs.epoch import OffsetRange
+
+
+@given(st.lists(st.integers(0, 50), max_size=8), st.integers(1, 9), st.booleans())
+def test_every_offset_is_read_once(lengths: list[int], splits: int, whole: bool) -> None:
+    ranges = [OffsetRange("t", number, 100, 100 + length) for number, length in enumerate(lengths)]
+    dealt = [ranges_of_split(ranges, split, splits, whole=whole) for split in range(splits)]
+    read = [(each.partition, offset) for mine in dealt for each in mine for offset in range(each.start, each.end)]
+    assert len(read) == len(set(read)) == sum(lengths)
+    assert set(read) == {(each.partition, offset) for each in ranges for offset in range(each.start, each.end)}
+    if whole:
+        owners = [(each.partition, split) for split, mine in enumerate(dealt) for each in mine]
+        assert len({partition for partition, _ in owners}) == len(owners)
+    else:
+        sizes = [sum(each.length for each in mine) for mine in dealt]
+        assert max(sizes) - min(sizes) <= 1

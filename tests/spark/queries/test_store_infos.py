@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql.types import IntegerType, StringType, StructType
+
+from kohort.client.streams.topology import Subtopology, Topology
+from kohort.spark.program.compiled import (
+    Aggregate,
+    AggregateSpec,
+    Branch,
+    CompiledSubtopology,
+    Input,
+    PartialsInput,
+    Program,
+    Route,
+    SourceSpec,
+    TableStore,
+    TopicInput,
+)
+from kohort.spark.program.policies import Fail
+from kohort.spark.program.windows import WindowSpec
+from kohort.spark.queries.queryable import StoreInfo
+from kohort.spark.queries.store_infos import store_infos
+
+
+def source(topic: str, *key: str) -> SourceSpec:
+    schema = StructType().add("carrier", StringType()).add("number", IntegerType()).add("name", StringType())
+    return SourceSpec(topic, schema, "json", key, None, "earliest", Fail(), partitioner="crc32")
+
+
+def aggregate(name: str, window: WindowSpec | None, route: Route, *routed_by: str) -> AggregateSpec:
+    fields: dict[str, Any] = {
+        "aggregations": (), "emit": "update", "changelog": f"app-{name}-changelog", "event_time": None, "arrow": None,
+        "state_columns": (), "output_columns": (),
+    }  # fmt: skip
+    group = (("carrier", StringType()), ("number", IntegerType()))
+    return AggregateSpec(name=name, group=group, window=window, route=route, routed_by=routed_by, **fields)
+
+
+def part(part_id: str, reads: Input, spec: AggregateSpec, *tables: TableStore) -> CompiledSubtopology:
+    return CompiledSubtopology(part_id, reads, tables, (Branch((), Aggregate(spec, ())),))
+
+
+def test_the_stores_of_a_program() -> None:
+    hour = WindowSpec("time_hour", 3_600_000, 3_600_000, None, None)
+    direct = aggregate("direct", None, Route.TEXT, "carrier")
+    hourly = aggregate("hourly", hour, Route.JSON, "carrier", "number")
+    airlines = TableStore("airlines", source("a", "carrier"), "c")
+    program = Program(
+        "app",
+        (
+            part("0", TopicInput(source("flights", "carrier")), direct, airlines),
+            part("1", PartialsInput("app-hourly-repartition", hourly), hourly),
+        ),
+        (TableStore("planes", source("planes", "carrier", "number"), None),),
+        Topology({"0": Subtopology(source_topics=["flights"])}),
+        "",
+    )
+    columns = (("carrier", "string"), ("number", "int"))
+    assert store_infos(program) == {
+        "airlines": StoreInfo(
+            "airlines", columns[:1], False, False, "0", Route.TEXT, ("carrier",), False, True, "crc32"
+        ),
+        "direct": StoreInfo("direct", columns, False, True, "0", Route.TEXT, ("carrier",), False, partitioner="crc32"),
+        "hourly": StoreInfo("hourly", columns, True, True, "1", Route.JSON, ("carrier", "number"), True),
+        "planes": StoreInfo(
+            "planes", columns, False, True, None, Route.TEXT, ("carrier", "number"), False, True, "crc32"
+        ),
+    }

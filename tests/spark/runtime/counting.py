@@ -1,0 +1,133 @@
+"""An application without Spark: counts records by key, over a repartition topic, and copies each of them.
+
+in --(0)--> copies: the value of each record
+    \\-----> {app}-counts-repartition: how many of each key
+{app}-counts-repartition --(1)--> {app}-counts-changelog, counts
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+
+from kohort.client.config import client_config
+from kohort.client.streams_member import InternalTopic, Subtopology, Topology
+from kohort.spark.jobs.epoch import ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics
+from kohort.spark.program.settings import AppSettings
+from kohort.spark.reading.reader import RangeReader
+from kohort.spark.runtime.application_plan import ApplicationPlan
+from kohort.spark.runtime.epoch_planning import SubtopologyInputs
+from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput
+
+Lookup = Callable[[str, int | None, pa.Array], pa.Array]
+
+
+def blueprint(app: str) -> ApplicationPlan:
+    """The application, as `compile` would make it."""
+    repartition, changelog = f"{app}-counts-repartition", f"{app}-counts-changelog"
+    topology = Topology(
+        {
+            "0": Subtopology(source_topics=[f"{app}-in"], repartition_sinks=[repartition]),
+            "1": Subtopology(
+                repartition_sources=[InternalTopic(name=repartition, partitions=2)],
+                changelogs=[InternalTopic(name=changelog, configs={"cleanup.policy": "compact"})],
+            ),
+        }
+    )
+    return ApplicationPlan(
+        application_id=app,
+        topology=topology,
+        fingerprint="counting-1",
+        parts={
+            "0": SubtopologyPlan(
+                "0",
+                SubtopologyInputs(f"{app}-in", {}),
+                {0: TopicOutput(f"{app}-copies"), 1: TopicOutput(repartition, routed=True)},
+            ),
+            "1": SubtopologyPlan(
+                "1",
+                SubtopologyInputs(repartition, {}),
+                {0: StoreOutput("counts", changelog, outputs=(f"{app}-counts",))},
+            ),
+        },
+    )
+
+
+def settings(app: str, servers: str, state_dir: Path, **more: object) -> AppSettings:
+    """Settings that don't make tests wait."""
+    return AppSettings.of(app, servers, state_dir=state_dir, poll_ms=20, **more)
+
+
+class Counting:
+    """The jobs of both parts, in plain Python."""
+
+    def __init__(self, part: str, servers: str, lookup: Lookup) -> None:
+        self.part, self._lookup = part, lookup
+        self.failure: Exception | None = None
+        """What each epoch fails with."""
+        self.every = 0
+        """Which one of so many epochs fails."""
+        self._epochs = 0
+        self._reader = RangeReader(client_config(servers))
+
+    def run(self, work: EpochInput) -> EpochOutput:
+        """Copies and partial counts, or merged counts."""
+        self._epochs += 1
+        if self.failure is not None:
+            raise self.failure
+        if self.every and self._epochs % self.every == 0:
+            raise RuntimeError("an executor is gone")
+        read = EpochStatistics()
+        by_partition: dict[int, list[tuple[bytes, bytes]]] = {}
+        for each in work.ranges:
+            for batch in self._reader.read(each.topic, each.partition, each.start, each.end):
+                keys, values = batch["key"].to_pylist(), batch["value"].to_pylist()
+                by_partition.setdefault(each.partition, []).extend(zip(keys, values, strict=True))
+                read.records += batch.num_rows
+                read.bytes += sum(map(len, values))
+        if self.part == "0":
+            rows = [pair for pairs in by_partition.values() for pair in pairs]
+            counts = Counter(key for key, _ in rows)
+            partials = [(key, json.dumps({"n": n}).encode()) for key, n in counts.items()]
+            return EpochOutput({0: _rows(rows, None), 1: _rows(partials, None, routed=True)}, read)
+        out = []
+        for partition, pairs in by_partition.items():
+            touched: Counter[bytes] = Counter()
+            for key, value in pairs:
+                touched[key] += json.loads(value)["n"]
+            prior = self._lookup("counts", partition, pa.array(list(touched), pa.binary())).to_pylist()
+            merged = []
+            for (key, n), before in zip(touched.items(), prior, strict=True):
+                total = n + (json.loads(before)["state"]["n"] if before is not None else 0)
+                merged.append((key, json.dumps({"n": total, "state": {"n": total}}, separators=(",", ":")).encode()))
+            out.append(_rows(merged, partition))
+        return EpochOutput({0: pa.concat_tables(out) if out else ROWS_SCHEMA.empty_table()}, read)
+
+    def run_table(self, table: str, work: EpochInput) -> EpochOutput:
+        """There are no tables."""
+        raise AssertionError("there are no tables")
+
+    def cancel(self) -> None:
+        """It is quick."""
+
+    def close(self) -> None:
+        """Close the reader."""
+        self._reader.close()
+
+
+def _rows(pairs: list[tuple[bytes, bytes]], partition: int | None, *, routed: bool = False) -> pa.Table:
+    keys = pa.array([key for key, _ in pairs], pa.binary())
+    return pa.table(
+        {
+            "key": keys,
+            "value": pa.array([value for _, value in pairs], pa.binary()),
+            "partition": pa.array([partition] * len(pairs), pa.int32()),
+            "route": keys if routed else pa.nulls(len(pairs), pa.binary()),
+            "timestamp": pa.array([1_000] * len(pairs), pa.int64()),
+        },
+        schema=ROWS_SCHEMA,
+    )

@@ -1,0 +1,191 @@
+"""What becomes of a transaction when something goes wrong, with a producer that does as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+
+from kohort.client.errors import (
+    CommitFailedError,
+    ConnectionLostError,
+    FencedError,
+    RequestTimeoutError,
+    TransactionAbortableError,
+)
+from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.spark.runtime.epoch_committer import EpochCommitter
+from kohort.spark.runtime.epoch_writes import EpochWrites
+from kohort.spark.runtime.errors import ApplicationError, RestartFromCommittedError
+
+OFFSETS = {TopicPartition("s", 0): OffsetAndMetadata(7)}
+ROWS = pa.table({"key": pa.array([b"a", b"b"]), "value": pa.array([b"1", b"2"])})
+
+
+class _Part(NamedTuple):
+    first_offset: int
+    records: int
+
+
+class _Delivery:
+    def __init__(self, first: int) -> None:
+        self._first = first
+
+    def result(self) -> dict[int, _Part]:
+        return {0: _Part(self._first, 2)}
+
+
+class _Producer:
+    """Fails as `failures` says: for each method, what it raises the first, second, … time."""
+
+    def __init__(self, failures: dict[str, list[Exception | None]], calls: list[str], first: int) -> None:
+        self._failures, self._calls, self._first = failures, calls, first
+
+    def _call(self, name: str) -> None:
+        self._calls.append(name)
+        left = self._failures.get(name)
+        if left and (error := left.pop(0)) is not None:
+            raise error
+
+    async def start(self) -> None:
+        self._call("start")
+
+    async def close(self, *, timeout_ms: float = 0) -> None:
+        self._call("close")
+
+    async def begin_transaction(self) -> None:
+        self._call("begin")
+
+    async def send_table(self, topic: str, table: pa.Table, partition: int | None = None) -> _Delivery:
+        self._call("send")
+        return _Delivery(self._first)
+
+    async def send_offsets_to_transaction(self, offsets: Any, group: GroupMetadata) -> None:
+        self._call(f"offsets@{group.generation}" if "offsets" not in self._failures else "offsets")
+
+    async def commit_transaction(self) -> None:
+        self._call("commit")
+
+    async def abort_transaction(self) -> None:
+        self._call("abort")
+
+
+class _Member:
+    def __init__(self) -> None:
+        self.epoch = 0
+
+    def group_metadata(self) -> GroupMetadata:
+        self.epoch += 1
+        return GroupMetadata("g", self.epoch, "m")
+
+
+async def _nap(seconds: float) -> None:
+    """No time."""
+
+
+def _commit(
+    failures: dict[str, list[Exception | None]], first: int = 10
+) -> tuple[list[str], list[str | None], Callable[[], Awaitable[dict[tuple[str, int], int]]]]:
+    calls: list[str] = []
+    reasons: list[str | None] = []
+    made: Callable[[], Any] = lambda: _Producer(failures, calls, first)  # noqa: E731
+    committer = EpochCommitter(made, None, _Member(), reasons.append)  # type: ignore[arg-type]
+    outgoing = EpochWrites(sent=[("out", ROWS)], changelogs={("store", "changelog", 0): ROWS})
+    return calls, reasons, lambda: committer.commit(outgoing, OFFSETS)
+
+
+def _run(commit: Callable[[], Awaitable[Any]]) -> Any:
+    async def run() -> Any:
+        return await commit()
+
+    return asyncio.run(run())
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kohort.spark.runtime.epoch_committer.asyncio.sleep", _nap)
+
+
+def test_once() -> None:
+    calls, reasons, commit = _commit({})
+    assert _run(commit) == {("store", 0): 12}
+    assert calls == ["start", "begin", "send", "send", "offsets@1", "commit"]
+    assert reasons == [None]
+
+
+def test_the_epoch_has_changed() -> None:
+    calls, reasons, commit = _commit({"offsets": [CommitFailedError("stale"), None]})
+    assert _run(commit) == {("store", 0): 12}
+    assert calls == [
+        "start", "begin", "send", "send", "offsets", "abort", "begin", "send", "send", "offsets", "commit",
+    ]  # fmt: skip
+    assert reasons[0] is not None and reasons[-1] is None
+
+
+@pytest.mark.parametrize(
+    "failures",
+    [
+        {"start": [ConnectionLostError("no broker")]},
+        {"begin": [TransactionAbortableError("aborted")]},
+        {"send": [RequestTimeoutError("no memory")]},
+        {"send": [None, KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "out")]},
+        {"offsets": [RequestTimeoutError("no answer")]},
+        {"commit": [TransactionAbortableError("a record wasn't delivered")]},
+        {"offsets": [CommitFailedError("moved on")], "abort": [RequestTimeoutError("no answer")]},
+    ],
+    ids=str,
+)
+def test_what_is_sent_again(failures: dict[str, list[Exception | None]]) -> None:
+    calls, _, commit = _commit(failures)
+    assert _run(commit) == {("store", 0): 12}
+    assert calls[-1] == "commit" and calls.count("commit") <= 2
+
+
+def test_no_answer_to_the_commit_is_asked_for_again_and_nothing_sent_again() -> None:
+    calls, _, commit = _commit({"commit": [RequestTimeoutError("no answer"), ConnectionLostError("gone"), None]})
+    assert _run(commit) == {("store", 0): 12}
+    assert calls[-3:] == ["commit"] * 3 and calls.count("send") == 2
+
+
+@pytest.mark.parametrize(
+    "failures",
+    [
+        {"start": [FencedError("another one is starting")]},
+        {"send": [FencedError("fenced")]},
+        {"offsets": [FencedError("fenced")]},
+        {"commit": [FencedError("fenced")]},
+        {"commit": [RequestTimeoutError("no answer"), KafkaError(ErrorCode.INVALID_TXN_STATE)]},
+        {"commit": [KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)]},
+    ],
+    ids=str,
+)
+def test_what_nobody_knows_the_end_of(failures: dict[str, list[Exception | None]]) -> None:
+    calls, _, commit = _commit(failures)
+    with pytest.raises(RestartFromCommittedError):
+        _run(commit)
+    assert "abort" not in calls
+
+
+def test_a_broker_that_has_forgotten_where_records_are() -> None:
+    _, _, commit = _commit({}, first=-1)
+    with pytest.raises(RestartFromCommittedError, match="doesn't say where"):
+        _run(commit)
+
+
+@pytest.mark.parametrize(
+    "failures",
+    [
+        {"send": [KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "out")]},
+        {"send": [KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "out")]},
+        {"send": [ValueError("a row takes too many bytes")]},
+    ],
+    ids=str,
+)
+def test_what_will_never_be_taken(failures: dict[str, list[Exception | None]]) -> None:
+    _, _, commit = _commit(failures)
+    with pytest.raises(ApplicationError, match="can't be written"):
+        _run(commit)

@@ -1,0 +1,55 @@
+from kohort.client.types import TopicPartition as At
+from kohort.spark.jobs.epoch import OffsetRange
+from kohort.spark.monitoring.events import STREAM
+from kohort.spark.runtime.epoch_planning import EpochPlan, PollRound, SubtopologyInputs, lag
+from kohort.streams.tasks import TaskId
+
+T0, T1 = TaskId("0", 0), TaskId("0", 1)
+INPUTS = SubtopologyInputs("s", {"table": "t"})
+
+
+def _moved(positions: dict[At, int], plan: EpochPlan) -> None:
+    for each in plan.ranges:
+        positions[At(each.topic, each.partition)] = each.end
+
+
+def test_tables_come_first_and_to_their_end() -> None:
+    ends = {At("t", 0): 25, At("t", 1): 3, At("s", 0): 100, At("s", 1): 0}
+    positions = dict.fromkeys(ends, 0)
+    this, seen = PollRound(INPUTS, ends), []
+    while (plan := this.next(positions, [T0, T1], 10)) is not None:
+        seen.append((plan.input, plan.ranges))
+        _moved(positions, plan)
+    assert seen == [
+        ("table", (OffsetRange("t", 0, 0, 7), OffsetRange("t", 1, 0, 3))),
+        ("table", (OffsetRange("t", 0, 7, 17),)),
+        ("table", (OffsetRange("t", 0, 17, 25),)),
+        (STREAM, (OffsetRange("s", 0, 0, 10),)),
+    ]
+    assert lag(positions, ends) == 90
+
+
+def test_a_table_that_grows_does_not_keep_the_stream_waiting() -> None:
+    positions = {At("t", 0): 5, At("s", 0): 0}
+    this = PollRound(INPUTS, {At("t", 0): 5, At("s", 0): 1})
+    plan = this.next(positions, [T0], 10)
+    assert plan is not None and plan.input == STREAM
+    _moved(positions, plan)
+    assert this.next(positions, [T0], 10) is None
+
+
+def test_tasks_that_came_later_wait_for_the_next_round() -> None:
+    this = PollRound(SubtopologyInputs("s", {}), {At("s", 0): 5})
+    plan = this.next({At("s", 0): 0, At("s", 1): 0}, [T0, T1], 10)
+    assert plan is not None and plan.tasks == (T0,)
+
+
+def test_each_gets_on_however_small_the_limit() -> None:
+    this = PollRound(SubtopologyInputs("s", {}), {At("s", 0): 5, At("s", 1): 5})
+    plan = this.next({At("s", 0): 0, At("s", 1): 0}, [T0, T1], 1)
+    assert plan is not None and [each.length for each in plan.ranges] == [1, 1]
+
+
+def test_tables_alone() -> None:
+    this = PollRound(SubtopologyInputs(None, {"table": "t"}), {At("t", 0): 0})
+    assert this.next({At("t", 0): 0}, [T0], 10) is None

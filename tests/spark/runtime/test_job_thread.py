@@ -1,0 +1,39 @@
+"""The thread of a lane."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from kohort.spark.runtime import job_thread as workers
+from kohort.spark.runtime.job_thread import JobThread
+
+
+def test_what_does_not_hear_that_it_is_cancelled_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_CANCEL_EVERY_S", 0.01)
+
+    async def scenario() -> None:
+        over, told = threading.Event(), 0
+
+        def cancel() -> None:
+            nonlocal told
+            told += 1
+            if told == 1:
+                raise ConnectionError("Spark has no ear for this yet")
+            if told == 3:
+                over.set()
+
+        worker = JobThread("test")
+        running = asyncio.create_task(worker.run(over.wait, 10))
+        await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await worker.stopped(cancel)
+        assert await running and not worker.busy
+        before = told
+        await worker.stopped(cancel)
+        assert told == before >= 3
+        await worker.closed()
+
+    asyncio.run(scenario())
