@@ -65,8 +65,8 @@ def with_crowd(with_server: Callable[..., None], monkeypatch: pytest.MonkeyPatch
     def run(
         test: Callable[[Crowd], Coroutine[Any, Any, None]], *settings: str, solver: Solver | None = None, **options: Any
     ) -> None:
-        monkeypatch.setattr(placer, "PATIENCE_SECONDS", 30.0)
-        monkeypatch.setattr(placer, "TURN_SECONDS", 30.0)
+        monkeypatch.setattr(placer, "WAIT_SECONDS", 30.0)
+        monkeypatch.setattr(placer, "WAIT_SECONDS_PER_TURN", 30.0)
 
         async def with_clients(server: Server) -> None:
             server.broker.groups.placer._solver = solver or InProcess()

@@ -63,7 +63,7 @@ def test_keys_of_coordinators_are_noted_within_bounds(with_server: Run) -> None:
         groups.start()
         assert groups.entry("g" * 1_000_000) is groups.entry("g" * 1_000_000)
         assert groups.entry("g") is groups.entry("g")
-        assert list(groups._places) == ["g"]
+        assert list(groups._partition_of) == ["g"]
 
     with_server(test)
 

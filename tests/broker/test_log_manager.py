@@ -124,7 +124,7 @@ def test_strays_are_put_aside_and_none_is_lost(tmp_path: Path) -> None:
     for content in ("first", "second"):
         (tmp_path / f"{name}-0").mkdir()
         (tmp_path / f"{name}-0" / "data").write_text(content)
-        kept.put_strays_aside([])
+        kept.set_aside_strays([])
     strays = list(tmp_path.glob("*-stray"))
     assert sorted((stray / "data").read_text() for stray in strays) == ["first", "second"]
     assert not (tmp_path / f"{name}-0").exists()

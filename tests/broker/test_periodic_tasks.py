@@ -67,7 +67,7 @@ def test_a_topic_deleted_while_it_is_compacted(
             return done
 
         monkeypatch.setattr(CompactionPlan, "run", run)
-        await server.broker._periodic_tasks.compact()
+        await server.broker._periodic_tasks.clean_logs()
         assert made
         assert not left_behind(tmp_path)
         server.broker.topics._by_name["one"].deleted = False
@@ -90,11 +90,11 @@ def test_a_stopping_server_waits_for_no_compaction(
 
     async def test(server: Server) -> None:
         compactable(server, "one")
-        maintenance = server.broker._periodic_tasks
-        maintenance._tasks.append(asyncio.get_running_loop().create_task(maintenance.compact()))
+        tasks = server.broker._periodic_tasks
+        tasks._tasks.append(asyncio.get_running_loop().create_task(tasks.clean_logs()))
         await reached(begun)
         go.set()
-        await maintenance.stop()
+        await tasks.stop()
         assert not left_behind(tmp_path)
 
     with_server(test)
@@ -115,7 +115,7 @@ def test_one_compaction_that_fails_leaves_the_others(
             return real(plan)
 
         monkeypatch.setattr(CompactionPlan, "run", run)
-        await server.broker._periodic_tasks.compact()
+        await server.broker._periodic_tasks.clean_logs()
         assert fine.log.cleaned_offset > 0
 
     with_server(test)

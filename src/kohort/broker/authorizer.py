@@ -1,4 +1,4 @@
-"""Who may do what: the hook that is asked wherever Kafka asks its authorizer.
+"""The authorizer hook: called wherever Kafka calls its authorizer.
 
 Operations and resource types have Kafka's numbers.
 """
@@ -12,7 +12,7 @@ __all__ = ["CLUSTER_NAME", "OPERATIONS", "Authorizer", "Operation", "ResourceTyp
 
 
 class Operation(enum.IntEnum):
-    """What one may be allowed to do."""
+    """Kafka's AclOperation."""
 
     READ = 3
     WRITE = 4
@@ -28,7 +28,7 @@ class Operation(enum.IntEnum):
 
 
 class ResourceType(enum.IntEnum):
-    """What it may be done to."""
+    """Kafka's ResourceType of ACLs."""
 
     TOPIC = 2
     GROUP = 3
@@ -54,15 +54,15 @@ _GROUP: Final = (
 )  # fmt: skip
 
 OPERATIONS: Final = {ResourceType.TOPIC: _TOPIC, ResourceType.CLUSTER: _CLUSTER, ResourceType.GROUP: _GROUP}
-"""The operations that make sense on a type of resource, where clients may ask which of them they are allowed."""
+"""The operations on each type of resource, for clients that ask which of them they are allowed (KIP-430)."""
 
 
 class Authorizer(Protocol):
-    """Decides on requests; a broker without one allows everything, as Kafka does.
+    """Decides which operations are allowed; a broker without an authorizer allows all, as in Kafka.
 
     It is called for every resource of every request, so it must be quick.
     """
 
     def allowed(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> bool:
-        """Whether `principal` ("User:alice"), coming from `host`, may do it."""
+        """Whether `principal` ("User:alice") from `host` is allowed `operation` on the resource."""
         ...

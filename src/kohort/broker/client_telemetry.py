@@ -1,8 +1,8 @@
-"""Client metrics subscriptions (KIP-714): which clients are to send which of their metrics, and how often.
+"""Client metrics subscriptions (KIP-714): which clients push which metrics, and how often.
 
 Subscriptions are configured as resources of type CLIENT_METRICS: `metrics` (name prefixes, or `*`), `interval.ms`, and
-`match` (a list of `selector=regular expression`, all of which a client must fit). A client fits any number of them; it
-is asked for all of their metrics, at the shortest of their intervals.
+`match` (a list of `parameter=regular expression`, all of which must match). A client may match several subscriptions;
+it pushes the metrics of all, at the shortest of their intervals.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ __all__ = ["ALL_METRICS", "ClientTelemetry", "Subscription"]
 ALL_METRICS: Final = "*"
 DEFAULT_INTERVAL_MS: Final = 300_000
 MAX_CLIENTS: Final = 16_384
-"""Clients that are remembered; the one that was heard least recently goes first."""
+"""Clients in the cache; the least recently used is evicted."""
 
 COMPRESSION_CODECS: Final = range(5)
-_FREE_OF_THROTTLE: Final = frozenset({ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE})
+_NOT_THROTTLED_AFTER: Final = frozenset({ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE})
 _NEVER: Final = -1
 
 
 class Subscription(NamedTuple):
-    """What one client is to send.
+    """What a client pushes.
 
     Attributes:
-        subscription_id: differs when anything of it does.
-        metrics: prefixes of names; just `*` for all; nothing for none.
+        subscription_id: differs whenever a part of the subscription does.
+        metrics: prefixes of names; `*` alone for all; empty for none.
         interval_ms: time between pushes.
     """
 
@@ -46,7 +46,7 @@ class Subscription(NamedTuple):
 
 @dataclass(slots=True)
 class _Instance:
-    """What is remembered of a client, from its first request under a subscription on."""
+    """A client's state since its first request under a subscription."""
 
     subscription_id: int
     last_get: int = _NEVER
@@ -56,14 +56,12 @@ class _Instance:
 
 
 class ClientTelemetry:
-    """Answers clients that offer their metrics, and counts what they send.
-
-    What arrives is dropped: nobody on this broker receives it.
+    """Serves client metrics subscriptions, and counts pushes. The metrics are dropped: this broker has no receiver.
 
     Args:
-        subscriptions: gives the configurations of all subscriptions, as they are now; they have been checked.
-        max_bytes: the largest push that is taken, in bytes as they travel.
-        new_id: gives ids for clients that have none.
+        subscriptions: returns the current, validated configurations of all subscriptions.
+        max_bytes: the largest push, in bytes as sent.
+        new_id: returns ids for clients without one.
     """
 
     def __init__(
@@ -77,13 +75,13 @@ class ClientTelemetry:
         self._instances: OrderedDict[uuid.UUID, _Instance] = OrderedDict()
 
     def new_id(self) -> uuid.UUID:
-        """An id for a client that asks for the first time."""
+        """Returns an unused id for a new client."""
         while (made := self._new_id()) in self._instances:
             pass
         return made
 
     def subscribe(self, client: uuid.UUID, match_parameters: Mapping[str, str], now: int) -> Subscription:
-        """What the client is to send.
+        """Returns the client's subscription.
 
         Args:
             client: its instance id.
@@ -91,13 +89,13 @@ class ClientTelemetry:
             now: ms since 1970.
 
         Raises:
-            KafkaError: THROTTLING_QUOTA_EXCEEDED, when it asks again before its interval is over and nothing changed.
+            KafkaError: THROTTLING_QUOTA_EXCEEDED if nothing has changed and its interval isn't over.
         """
         found = self._matching(client, match_parameters)
         instance = self._instance(client, found)
         last = max(instance.last_get, instance.last_push)
         early = last != _NEVER and now - last < found.interval_ms
-        if early and instance.last_error not in _FREE_OF_THROTTLE:
+        if early and instance.last_error not in _NOT_THROTTLED_AFTER:
             raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The push interval isn't over yet.")
         instance.last_get = now
         instance.last_error = ErrorCode.NONE
@@ -114,7 +112,7 @@ class ClientTelemetry:
         compression: int,
         size: int,
     ) -> None:
-        """Take in `size` bytes of metrics.
+        """Accepts a push of `size` bytes.
 
         Raises:
             KafkaError: INVALID_REQUEST after the client's last push, THROTTLING_QUOTA_EXCEEDED,
@@ -145,7 +143,7 @@ class ClientTelemetry:
     ) -> None:
         if instance.terminating:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "The client has pushed for the last time.")
-        # The first push after a subscription may come early: clients spread it at random over the interval.
+        # The first push after a subscription may be early: clients spread it at random over the interval.
         in_time = (
             instance.last_push == _NEVER
             or instance.last_get > instance.last_push
@@ -163,14 +161,14 @@ class ClientTelemetry:
             raise KafkaError(ErrorCode.TELEMETRY_TOO_LARGE)
 
     def _instance(self, client: uuid.UUID, found: Subscription) -> _Instance:
-        known = self._instances.get(client)
-        if known is None or known.subscription_id != found.subscription_id:
-            # A client that has something new to hear isn't throttled.
-            known = self._instances[client] = _Instance(found.subscription_id)
+        instance = self._instances.get(client)
+        if instance is None or instance.subscription_id != found.subscription_id:
+            # A client whose subscription has changed isn't throttled.
+            instance = self._instances[client] = _Instance(found.subscription_id)
         self._instances.move_to_end(client)
         if len(self._instances) > MAX_CLIENTS:
             self._instances.popitem(last=False)
-        return known
+        return instance
 
     def _matching(self, client: uuid.UUID, match_parameters: Mapping[str, str]) -> Subscription:
         metrics: set[str] = set()
@@ -185,18 +183,18 @@ class ClientTelemetry:
 
 
 def _items(value: str) -> list[str]:
-    """The items of a configured list."""
+    """The items of a list."""
     return [item for part in value.split(",") if (item := part.strip())]
 
 
 def _patterns(match: str) -> dict[str, re.Pattern[str]]:
-    """The regular expressions of a subscription, by what of a client they have to match."""
+    """The regular expressions of a subscription by match parameter."""
     pairs = (item.partition("=") for item in _items(match))
     return {name.strip(): re.compile(expression.strip()) for name, _, expression in pairs}
 
 
 def _subscription_id(client: uuid.UUID, metrics: tuple[str, ...], interval_ms: int) -> int:
-    """A number of 32 bits that differs between subscriptions, and between clients, as KIP-714 describes it."""
+    """A 32-bit hash of client and subscription, as KIP-714 describes it."""
     of_subscription: int = crc32c(f"{','.join(metrics)};{interval_ms}".encode())
     folded = client.int ^ client.int >> 64
     number = (of_subscription ^ folded ^ folded >> 32) & 0xFFFFFFFF

@@ -1,8 +1,8 @@
-"""Drives the coordinators: appends what they decide, replays it, and then gives their answers.
+"""The runtime of the coordinators: appends a step's records to the log, replays them, and sends its responses.
 
-A coordinator has a shard for each partition of its internal topic. What a shard decides is appended to that partition
-as one batch, atomically, before anybody hears of it; and at start-up the partition is read back into the shard, while
-requests are told to come again.
+A coordinator has a shard for each partition of its internal topic. The records of a step are appended to that
+partition as one batch, atomically, before its responses are sent. At start-up the partition is replayed into the
+shard, and requests are refused with COORDINATOR_LOAD_IN_PROGRESS until then.
 """
 
 from __future__ import annotations
@@ -32,27 +32,27 @@ __all__ = ["CoordinatorRuntime", "Shard", "ShardState", "partition_for"]
 
 log = logging.getLogger("kohort.broker.coordinator_runtime")
 
-LOAD_AT_ONCE: Final = 1024 * 1024
-"""Bytes of a coordinator's log that are replayed before other work gets its turn."""
+LOAD_BYTES_PER_TURN: Final = 1024 * 1024
+"""Bytes of a coordinator's log replayed before other work gets its turn."""
 
 COMMIT_MARKER: Final = 1
 
-PLACES: Final = 100_000
-LONG_KEY: Final = 256
-"""Where keys live is noted for so many, none longer than that: a client may send any number of any length."""
+CACHED_KEYS: Final = 100_000
+LONGEST_CACHED_KEY: Final = 256
+"""Limits of the cache of keys' partitions: clients may send any number of keys of any length."""
 
 
 class Shard(Protocol):
-    """What the runtime wants of a coordinator's shard."""
+    """A coordinator's shard, as the runtime uses it."""
 
     pending_steps: list[Step]
 
     def replay(self, key: Data, value: Data | None, producer: tuple[int, int] | None) -> None:
-        """Take in a record of the log; `producer` is the id and epoch of the transaction that it belongs to."""
+        """Applies a record; `producer` is the producer id and epoch of its transaction."""
         ...
 
     def loaded(self, now: int) -> None:
-        """All of the log was replayed."""
+        """Called when the log has been replayed."""
         ...
 
 
@@ -61,15 +61,13 @@ R = TypeVar("R")
 
 
 class ShardState(enum.Enum):
-    """How far a shard is."""
-
     LOADING = "loading"
     ACTIVE = "active"
     FAILED = "failed"
 
 
 class Entry(Generic[S]):
-    """A shard, and the partition that it lives in."""
+    """A shard with its partition."""
 
     __slots__ = ("partition", "shard", "state")
 
@@ -80,22 +78,22 @@ class Entry(Generic[S]):
 
 
 def partition_for(key: str, partitions: int) -> int:
-    """The partition of an internal topic that keeps a group's or a transactional id's state: by Java's hash."""
+    """The partition of an internal topic for a group id or transactional id, by Java's hash of strings."""
     code = 0
     for char in key.encode("utf-16-be").hex(" ", 2).split():
         code = (31 * code + int(char, 16)) & 0xFFFFFFFF
-    # Java takes the absolute value of a signed number, and 0 for the one that has none.
+    # Kafka takes the absolute value of the signed hash, and 0 for the one without.
     signed = code - (1 << 32) if code >= 1 << 31 else code
     return (0 if signed == -(1 << 31) else abs(signed)) % partitions
 
 
 class CoordinatorRuntime(ABC, Generic[S]):
-    """The shards of a coordinator.
+    """Runs the shards of a coordinator.
 
     Args:
         broker: the broker.
-        topic: the internal topic that keeps its state.
-        partitions: how many partitions that topic gets.
+        topic: the internal topic of its state.
+        partitions: the number of partitions if the topic has to be created.
         configs: the topic's configuration.
     """
 
@@ -105,27 +103,27 @@ class CoordinatorRuntime(ABC, Generic[S]):
         self.partitions = partitions
         self._configs = configs
         self._entries: list[Entry[S]] = []
-        self._places: dict[str, int] = {}
+        self._partition_of: dict[str, int] = {}
         self._loading: asyncio.Task[None] | None = None
 
     @abstractmethod
     def make(self, partition: int) -> S:
-        """A new, empty shard."""
+        """Returns a new, empty shard."""
 
     def value_version(self, value: Data) -> int:
-        """The version to write a record's value in."""
+        """The version that a record's value is encoded in."""
         return value.__message__.versions[-1]
 
     def replay_marker(self, shard: S, producer_id: int, producer_epoch: int, commit: bool) -> None:
-        """Take in the end of a transaction that wrote to the shard's partition. Only groups have such."""
+        """Applies a marker: a transaction that wrote to the shard's partition has ended. Only for groups."""
 
     def after(self, entry: Entry[S], step: Step) -> None:
-        """What a step wants besides records and answers; called when these are done. Only transactions have such."""
+        """Called when a step's records are written and its responses sent. Only for transactions."""
 
-    # Life
+    # Loading
 
     def start(self) -> None:
-        """Create the topic if there is none, and load it. Without data, that is done when this returns.
+        """Creates the topic if it doesn't exist, and loads it. An empty one is loaded when this returns.
 
         Raises:
             KafkaError: the topic can't be created.
@@ -138,7 +136,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
             topic = self.broker.topics.create(self.topic, self.partitions, self._configs)
         self._entries = [Entry(partition, self.make(partition.index)) for partition in topic.partitions]
         self.partitions = len(self._entries)
-        self._places.clear()
+        self._partition_of.clear()
         if new or all(partition.log.log_end_offset == 0 for partition in topic.partitions):
             for entry in self._entries:
                 self._activate(entry)
@@ -146,12 +144,11 @@ class CoordinatorRuntime(ABC, Generic[S]):
             self._loading = asyncio.get_running_loop().create_task(self._load(topic))
 
     def resume(self) -> None:
-        """Load the topic if there is one: what a server does when it starts."""
+        """Loads the topic at start-up, if it exists."""
         if self.broker.topics.get(self.topic) is not None:
             self.start()
 
     async def stop(self) -> None:
-        """Stop loading."""
         if self._loading is not None:
             self._loading.cancel()
             await asyncio.gather(self._loading, return_exceptions=True)
@@ -165,7 +162,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
                     count += self._replay_all(entry.shard, batches)
                 self._activate(entry)
             except Exception:
-                # One partition that can't be read leaves the groups of the others alone.
+                # A partition that can't be read doesn't affect the shards of the others.
                 entry.state = ShardState.FAILED
                 log.exception("could not load the coordinator's state from %s", entry.partition)
         took = self.broker.now() - began
@@ -192,14 +189,14 @@ class CoordinatorRuntime(ABC, Generic[S]):
 
     def _replay_one(self, shard: S, record: PlainRecord, producer: tuple[int, int] | None) -> int:
         if record.key is None:
-            log.warning("a record without a key in %s at offset %d is passed over", self.topic, record.offset)
+            log.warning("a record without a key in %s at offset %d is skipped", self.topic, record.offset)
             return 0
         try:
             kind, key = decode_key(self.topic, record.key)
             value = None if record.value is None else kind.decode_value(record.value)[0]
         except ProtocolError as error:
-            # As Kafka does: a newer server may have written what this one doesn't know.
-            log.warning("a record in %s at offset %d is passed over: %s", self.topic, record.offset, error)
+            # As Kafka does: a newer broker may have written it.
+            log.warning("a record in %s at offset %d is skipped: %s", self.topic, record.offset, error)
             return 0
         shard.replay(key, value, producer)
         return 1
@@ -207,21 +204,21 @@ class CoordinatorRuntime(ABC, Generic[S]):
     # Requests
 
     def entry(self, key: str) -> Entry[S]:
-        """Where a key lives.
+        """Returns the shard of a key, with its partition.
 
         Raises:
             KafkaError: COORDINATOR_LOAD_IN_PROGRESS or COORDINATOR_NOT_AVAILABLE, and what `start` raises.
         """
         if not self._entries:
             self.start()
-        place = self._places.get(key)
-        if place is None:
-            place = partition_for(key, len(self._entries))
-            if len(self._places) >= PLACES:
-                self._places.clear()
-            if len(key) <= LONG_KEY:
-                self._places[key] = place
-        entry = self._entries[place]
+        partition = self._partition_of.get(key)
+        if partition is None:
+            partition = partition_for(key, len(self._entries))
+            if len(self._partition_of) >= CACHED_KEYS:
+                self._partition_of.clear()
+            if len(key) <= LONGEST_CACHED_KEY:
+                self._partition_of[key] = partition
+        entry = self._entries[partition]
         if entry.state is not ShardState.ACTIVE:
             raise KafkaError(
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -233,15 +230,15 @@ class CoordinatorRuntime(ABC, Generic[S]):
     def submit(
         self, key: str, operation: Callable[[S, int, Callable[[R], None]], Step], refuse: Callable[[ErrorCode], R]
     ) -> R | Reply[R]:
-        """Let the shard of a key do something.
+        """Runs an operation on the shard of a key.
 
         Args:
-            key: group or transactional id.
-            operation: takes the shard, the time and whom to answer, and gives a step.
+            key: group id or transactional id.
+            operation: takes the shard, the time and the reply to set, and returns a step.
             refuse: makes the response for an error.
 
         Returns:
-            The response, if it is there at once.
+            The response, or a reply if it comes later.
         """
         try:
             entry = self.entry(key)
@@ -262,13 +259,13 @@ class CoordinatorRuntime(ABC, Generic[S]):
         return any(entry.state is ShardState.LOADING for entry in self._entries)
 
     def drain(self) -> None:
-        """Do what timers have decided."""
+        """Performs the steps that timers have left in the shards."""
         for entry in self._entries:
             if entry.shard.pending_steps:
                 self._drain(entry)
 
     def each(self, operation: Callable[[S], Step]) -> None:
-        """Let every loaded shard do something, such as expire what is old."""
+        """Runs an operation on every loaded shard."""
         for entry in self._entries:
             if entry.state is ShardState.ACTIVE:
                 self.perform(entry, operation(entry.shard))
@@ -280,7 +277,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
     # Steps
 
     def perform(self, entry: Entry[S], step: Step) -> None:
-        """Append a step's records, replay them, and give its answers when they are safe."""
+        """Appends a step's records, replays them, and sends its responses once they are safe."""
         records = step.records
         if not records:
             self._finish(entry, step)
@@ -311,7 +308,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
             self._drain(entry)
 
     def _finish(self, entry: Entry[S], step: Step) -> None:
-        _answer(step)
+        _respond(step)
         self.after(entry, step)
 
     def _fail(self, entry: Entry[S], step: Step, error: KafkaError) -> None:
@@ -319,7 +316,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
         if step.failed is not None:
             self.perform(entry, step.failed(append_error(error.code)))
         else:
-            _answer(step)
+            _respond(step)
 
     def _encode(self, records: list[Record], producer: tuple[int, int] | None) -> bytearray:
         pairs = []
@@ -335,20 +332,20 @@ class CoordinatorRuntime(ABC, Generic[S]):
         )
 
 
-def _answer(step: Step) -> None:
+def _respond(step: Step) -> None:
     for reply, response in step.answers:
         try:
             reply(response)
-        except Exception:  # of one client's connection: the others get their answers all the same
-            log.exception("an answer could not be given")
+        except Exception:  # of one client's connection; the others must get their responses
+            log.exception("a response could not be sent")
 
 
 async def _batches(partition: Partition) -> Any:
-    """The batches of a coordinator's partition with their records, some at a time; others get their turn in between."""
+    """Yields the batches of a coordinator's partition with their records; other work gets its turn in between."""
     logged = partition.log
     offset = logged.log_start_offset
     while offset < logged.log_end_offset:
-        data = logged.read(offset, LOAD_AT_ONCE, up_to=logged.log_end_offset)
+        data = logged.read(offset, LOAD_BYTES_PER_TURN, up_to=logged.log_end_offset)
         out = []
         for header in scan_batches(data):
             if header.next_offset > offset:

@@ -1,4 +1,4 @@
-"""Group coordination as the broker sees it: shards in `__consumer_offsets`, and what spans several of them."""
+"""The group coordinator: its shards in `__consumer_offsets`, and what spans several of them."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 __all__ = ["GroupCoordinator"]
 
 LARGEST_STEP: Final = 8 * 1024 * 1024
-"""Bytes that the records of one step may have together."""
+"""Bytes of the records of one step: they are one batch."""
 
 log = logging.getLogger("kohort.broker.group_coordinator")
 
 
 class GroupCoordinator(CoordinatorRuntime[GroupShard]):
-    """The shards of the group coordinator.
+    """Runs the shards of the group coordinator.
 
     Attributes:
         placer: places the tasks of streams groups.
-        cluster: the topics, as they see them.
-        internal_topics: creates the topics that they need.
-        streams_offered: whether there may be streams groups.
+        cluster: the topics as streams groups see them.
+        internal_topics: creates the internal topics of streams groups.
+        streams_offered: whether streams groups are enabled (group.coordinator.rebalance.protocols).
     """
 
     def __init__(self, broker: Broker) -> None:
@@ -65,7 +65,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         self._changed_topics: dict[str, None] = {}
 
     def make(self, partition: int) -> GroupShard:
-        """A new, empty shard."""
+        """Returns a new, empty shard."""
         return GroupShard(partition, self._settings, self.broker.wheel, self.broker.new_member_id, self._environment)
 
     def value_version(self, value: Data) -> int:
@@ -73,13 +73,11 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         return value_version(value)
 
     async def stop(self) -> None:
-        """Stop loading, placing tasks and creating topics."""
         await super().stop()
         self.internal_topics.stop()
         self.placer.stop()
 
-    def configured(self, kind: ConfigResource, name: str) -> None:
-        """A configuration has changed."""
+    def config_changed(self, kind: ConfigResource, name: str) -> None:
         if kind is ConfigResource.BROKER:
             self._streams_configs.configure(self.broker.config)
         elif kind is ConfigResource.GROUP:
@@ -88,47 +86,46 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
     # Transactions
 
     def replay_marker(self, shard: GroupShard, producer_id: int, producer_epoch: int, commit: bool) -> None:
-        """The offsets of a transaction count from now on, or never."""
         shard.replay_marker(producer_id, producer_epoch, commit)
 
     def transaction_ended(self, partition: int, producer_id: int, producer_epoch: int, commit: bool) -> None:
-        """A marker was written to a partition of the topic. (A shard that is being loaded will come to it.)"""
+        """Replays a marker that was written to the topic. A shard that is loading reads it from the log."""
         if partition < len(self._entries) and self._entries[partition].state is ShardState.ACTIVE:
             self.replay_marker(self._entries[partition].shard, producer_id, producer_epoch, commit)
 
     # Topics
 
     def topic_deleted(self, name: str) -> None:
-        """Forget the offsets that were committed for a topic."""
+        """Deletes the offsets that were committed for a topic."""
         self.each(lambda shard: shard.offsets.delete_topic(name))
         self.topic_changed(name)
 
     def topic_changed(self, name: str) -> None:
-        """Tell streams groups, once for all topics that are created, grown or deleted in this turn of the loop."""
+        """Notifies streams groups, once for all topics that are created, grown or deleted in this turn of the loop."""
         if not any(shard.streams.group_ids() for shard in self.active()):
             return
         if not self._changed_topics:
-            asyncio.get_running_loop().call_soon(self._tell_of_topics)
+            asyncio.get_running_loop().call_soon(self._notify_of_topics)
         self._changed_topics[name] = None
 
-    def _tell_of_topics(self) -> None:
+    def _notify_of_topics(self) -> None:
         names, self._changed_topics = self._changed_topics, {}
         now = self.broker.now()
         self.each(lambda shard: shard.streams.topics_changed(names, now))
 
-    # Tasks
+    # Placement of tasks
 
     def _placed(self, job: PlacementJob, placement: Placement | None) -> None:
         try:
             entry = self.entry(job.group_id)
         except KafkaError as error:
-            log.warning("a placement comes to nothing group=%s error=%s", shown(job.group_id), error)
+            log.warning("a placement is dropped group=%s error=%s", shown(job.group_id), error)
             return
         self.perform(entry, entry.shard.streams.placed(job, placement, self.broker.now()))
 
-    # Time
+    # Expiry
 
     def expire_offsets(self) -> None:
-        """Let the offsets go that nobody has needed for `offsets.retention.minutes`."""
+        """Expires offsets by `offsets.retention.minutes`."""
         now = self.broker.now()
         self.each(lambda shard: shard.offsets.expire(now))

@@ -1,8 +1,8 @@
-"""When what was appended counts as safe: at once, or when it is on the disk.
+"""Syncs logs to the disk, and decides when an append is safe: acknowledged at once, or after a sync.
 
-It has to be on the disk with `--durable`, and where `flush.messages` is reached. Syncs run in a thread, one at a time.
-All that was appended to a log while a sync ran is covered by the next, so the more producers wait, the more
-acknowledgements a sync brings (group commit).
+An append waits for a sync with `--durable`, and where it reaches `flush.messages`. Syncs run in a thread, one at a
+time. The next sync covers everything that was appended to a log during the last, so more waiting producers mean more
+acknowledgements a sync (group commit).
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ log = logging.getLogger("kohort.broker.log_flusher")
 
 
 def _nothing() -> None:
-    """What happens when records are safe that nobody waits for."""
+    """The default `safe`: nobody waits."""
 
 
 def _ignored(error: KafkaError) -> None:
-    """What happens when they aren't: the log has told of it, and is offline."""
+    """The default `failed`: the log has reported the error, and is offline."""
 
 
 class _Waiting(NamedTuple):
-    """Whom to tell when a sync is over."""
+    """The callbacks of an append that waits for a sync."""
 
     safe: Callable[[], None]
     failed: Callable[[KafkaError], None]
 
 
 class LogFlusher:
-    """Tells when appends are safe.
+    """Syncs logs, and calls back when appends are safe.
 
     Args:
-        durable: whether safe means on the disk.
-        advanced: called with a log whose high watermark has risen.
+        durable: whether an append is safe only once it is on the disk.
+        advanced: called with a log whose high watermark has advanced.
     """
 
     def __init__(self, durable: bool, advanced: Callable[[Log], None]) -> None:
@@ -57,7 +57,7 @@ class LogFlusher:
     def when_safe(
         self, logged: Log, safe: Callable[[], None] = _nothing, failed: Callable[[KafkaError], None] = _ignored
     ) -> None:
-        """Call `safe` when all that was appended to a log until now is safe, or `failed` if that can't be."""
+        """Calls `safe` once everything appended to the log so far is safe, or `failed` if the sync fails."""
         unsynced = logged.log_end_offset - logged.flushed_offset
         if not unsynced or not (self.durable or unsynced >= logged.config.flush_messages):
             self._advanced(logged)
@@ -70,7 +70,7 @@ class LogFlusher:
             self._syncing = asyncio.get_running_loop().create_task(self._sync())
 
     async def flush(self, logged: Log) -> None:
-        """Sync a log that nobody waits for; in a thread, until all is closed.
+        """Syncs a log: in the thread, or in place once `close` was called.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR; the log is offline.
@@ -81,7 +81,7 @@ class LogFlusher:
             await asyncio.get_running_loop().run_in_executor(self._thread, logged.flush)
 
     async def close(self) -> None:
-        """Wait until everything that somebody waits for is safe; what comes later is synced on the spot."""
+        """Waits for the syncs that appends wait for. Later appends are synced in place."""
         while self._syncing is not None:
             await self._syncing
         self._closed = True
@@ -97,19 +97,19 @@ class LogFlusher:
                         await self.flush(logged)
                     except KafkaError as caught:
                         error = caught
-                    _tell(self._advanced, logged)
+                    _call(self._advanced, logged)
                     for call in calls:
                         if error is None:
-                            _tell(call.safe)
+                            _call(call.safe)
                         else:
-                            _tell(call.failed, error)
+                            _call(call.failed, error)
         finally:
             self._syncing = None
 
 
-def _tell(function: Callable[[*Args], None], *args: *Args) -> None:
-    """Call somebody who waited for a sync; whatever comes of it, the others have to be told, too."""
+def _call(function: Callable[[*Args], None], *args: *Args) -> None:
+    """Calls a callback and logs its exception: the other callbacks must be called as well."""
     try:
         function(*args)
     except Exception:
-        log.exception("an answer could not be given after a sync")
+        log.exception("a callback failed after a sync")

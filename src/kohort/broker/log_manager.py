@@ -1,4 +1,4 @@
-"""The broker's data directory: whose it is, the metadata log, and a log for each partition."""
+"""The log manager: the broker's data directory, the metadata log, and a log for each partition."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class LogManager:
 
     Args:
         directory: the data directory.
-        node_id: the node's id, which the directory belongs to from now on.
-        durable: whether records may be read only when they are on the disk.
-        settings: gives the configuration that is in force.
+        node_id: the node that the directory belongs to from now on.
+        durable: whether the high watermark waits for a sync.
+        settings: returns the current configuration.
         clock: ms since 1970.
 
     Attributes:
-        cluster_id: made when the directory was.
+        cluster_id: created with the directory.
 
     Raises:
         OSError: the directory can't be used, or another server uses it.
@@ -58,34 +58,34 @@ class LogManager:
         self._clock = clock
         self._data = DataDirectory(directory)
         try:
-            self.cluster_id = self._identify(node_id)
+            self.cluster_id = self._load_or_create_cluster_id(node_id)
         except BaseException:
             self._data.close({})
             raise
         self._metadata: Log | None = None
 
-    def _identify(self, node_id: int) -> str:
-        known = self._data.properties()
-        if known is None:
-            known = {
+    def _load_or_create_cluster_id(self, node_id: int) -> str:
+        properties = self._data.properties()
+        if properties is None:
+            properties = {
                 "version": "1",
                 "cluster.id": uuid_text(uuid.uuid4()),
                 "node.id": str(node_id),
                 "directory.id": uuid_text(uuid.uuid4()),
             }
-            self._data.write_properties(known)
-        if known.get("node.id") != str(node_id):
+            self._data.write_properties(properties)
+        if properties.get("node.id") != str(node_id):
             raise ConfigError(
-                f"{self.directory / 'meta.properties'} says that this data is of node.id={known.get('node.id')}, "
+                f"{self.directory / 'meta.properties'} says that this data is of node.id={properties.get('node.id')}, "
                 f"but the configuration says node.id={node_id}: set it so, or give another data directory"
             )
-        return known.get("cluster.id", "")
+        return properties.get("cluster.id", "")
 
     def open_metadata(self) -> Log:
         """The log of `__cluster_metadata`.
 
         Raises:
-            OSError: it can't be used, or isn't whole; says what to do. The directory isn't locked any more then.
+            OSError: it can't be used, or is incomplete; the message says what to do. The directory is unlocked then.
         """
         opened = self._data.open_log(_METADATA, _METADATA_CONFIG, now=self._clock(), durable=self._durable)
         reason = opened.offline
@@ -102,44 +102,43 @@ class LogManager:
         return opened
 
     def open(self, topic: Topic, indexes: range) -> list[Log]:
-        """The logs of a topic's partitions, new where there are none; a deleted topic's of that name go aside."""
+        """Opens or creates the logs of partitions; sets aside those of a deleted topic with the same name."""
         config = log_config(self._settings(), topic.configs)
         return [self._open(topic, index, config) for index in indexes]
 
     def _open(self, topic: Topic, index: int, config: LogConfig) -> Log:
         name = PartitionName(topic.name, index)
         directory = self.directory / str(name)
-        known = read_topic_id(directory)
-        if known is not None and known != topic.id:
-            _put_aside(directory, "belongs to another topic of that name")
-            known = None
+        topic_id = read_topic_id(directory)
+        if topic_id is not None and topic_id != topic.id:
+            _set_aside(directory, "belongs to another topic of that name")
+            topic_id = None
         opened = self._data.open_log(name, config, now=self._clock(), durable=self._durable)
-        if known is None and opened.offline is None:
+        if topic_id is None and opened.offline is None:
             try:
                 write_topic_id(directory, topic.id)
             except OSError as error:
-                log.warning("%s: can't be marked as the topic's: %s; the next start will do", directory, error)
+                log.warning("%s: the topic id can't be written: %s; the next start tries again", directory, error)
         return opened
 
-    def put_strays_aside(self, topics: Iterable[Topic]) -> None:
-        """Rename directories of partitions that no topic has, when all topics are known."""
+    def set_aside_strays(self, topics: Iterable[Topic]) -> None:
+        """Renames the directories of partitions that no topic has. All topics must be loaded."""
         known = {(topic.name, partition.index) for topic in topics for partition in topic.partitions}
         for name in self._data.partitions():
             if name != _METADATA and name not in known:
-                _put_aside(self.directory / str(name), "belongs to no topic")
+                _set_aside(self.directory / str(name), "belongs to no topic")
 
     def remove(self, partition: Partition) -> None:
-        """Delete a partition's log."""
         partition.log.delete()
 
     def configure(self, topic: Topic) -> None:
-        """Let the topic's partitions follow its configuration."""
+        """Applies the topic's configuration to its logs."""
         config = log_config(self._settings(), topic.configs)
         for partition in topic.partitions:
             partition.log.config = config
 
     def checkpoint(self, logs: dict[PartitionName, Log]) -> None:
-        """Note how far each log is flushed, deleted and compacted; in any thread.
+        """Writes the checkpoints: recovery point, log start offset, and cleaner offset of each log. Runs in any thread.
 
         Raises:
             OSError: it can't be written.
@@ -147,11 +146,11 @@ class LogManager:
         self._data.checkpoint(logs)
 
     def close(self, logs: dict[PartitionName, Log]) -> None:
-        """Flush and close all logs, and note that nothing has to be recovered."""
+        """Flushes and closes all logs, and marks a clean shutdown."""
         self._data.close(logs)
 
     def logs(self, topics: Iterable[Topic]) -> dict[PartitionName, Log]:
-        """All logs there are, that of the metadata included."""
+        """All logs, with the metadata log."""
         logs = {
             PartitionName(topic.name, partition.index): partition.log
             for topic in topics
@@ -162,7 +161,7 @@ class LogManager:
         return logs
 
 
-def _put_aside(directory: Path, reason: str) -> None:
+def _set_aside(directory: Path, reason: str) -> None:
     stray = directory.with_name(f"{directory.name[:200]}.{uuid.uuid4().hex}{_STRAY}")
-    log.warning("%s %s and is put aside as a stray: %s", directory, reason, stray.name)
+    log.warning("%s %s and is set aside as a stray: %s", directory, reason, stray.name)
     directory.rename(stray)

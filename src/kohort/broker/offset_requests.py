@@ -1,4 +1,4 @@
-"""What the APIs about committed offsets have in common: which partitions may be asked for, and answers put together."""
+"""Shared by the handlers of committed offsets: sorts a request's partitions, and merges responses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T", bound=_Topic)
 
 
 def sort_partitions(context: Context, topic: str, partitions: Iterable[P]) -> tuple[list[P], list[P], ErrorCode]:
-    """Those partitions of a topic that exist and may be read, the others, and the error of the others."""
+    """Returns the partitions that exist and may be read, the others, and the error of the others."""
     allowed = context.allowed(Operation.READ, ResourceType.TOPIC, topic)
     known: list[P] = []
     unknown: list[P] = []
@@ -39,7 +39,7 @@ def sort_partitions(context: Context, topic: str, partitions: Iterable[P]) -> tu
 
 
 def merge_topics(topics: list[T], more: Iterable[T]) -> None:
-    """Put answers about more partitions into `topics`, each topic once."""
+    """Merges responses for more partitions into `topics`, so that each topic is in it once."""
     by_name = {topic.name: topic for topic in topics}
     for topic in more:
         if topic.name in by_name:

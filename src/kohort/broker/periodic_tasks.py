@@ -1,4 +1,4 @@
-"""What the broker does by itself every now and then: flush, checkpoint, drop what is old, compact."""
+"""The broker's periodic tasks: retention, log cleaning, flushing, checkpoints, and expiry."""
 
 from __future__ import annotations
 
@@ -19,29 +19,28 @@ __all__ = ["PeriodicTasks"]
 log = logging.getLogger("kohort.broker.periodic_tasks")
 
 FLUSH_MS: Final = 1000
-"""How often to look whether something is to be flushed. Kafka looks every log.flush.scheduler.interval.ms alone, which
-is never by default, so that `flush.ms` has no effect there unless that is set, too."""
+"""The longest interval of checks for a due flush. Kafka checks every log.flush.scheduler.interval.ms alone, which is
+never by default, so `flush.ms` has no effect there unless that is set as well."""
 
-AT_ONCE: Final = 100
-"""Partitions looked after before requests get their turn."""
+PARTITIONS_PER_TURN: Final = 100
+"""Partitions handled before requests get their turn."""
 
 
 class PeriodicTasks:
-    """The chores of a broker, each in its own rhythm."""
+    """Runs each periodic task at its interval."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._tasks: list[asyncio.Task[None]] = []
         self._plan: CompactionPlan | None = None
-        self._thread = ThreadPoolExecutor(1, "kohort-chores")
+        self._thread = ThreadPoolExecutor(1, "kohort-periodic")
 
     def start(self) -> None:
-        """Begin."""
         config = self._broker.config
-        every = [
-            (self.retain, config.int("log.retention.check.interval.ms")),
-            (self.compact, config.int("log.cleaner.backoff.ms")),
-            (self.flush, min(config.int("log.flush.scheduler.interval.ms"), FLUSH_MS)),
+        tasks = [
+            (self.enforce_retention, config.int("log.retention.check.interval.ms")),
+            (self.clean_logs, config.int("log.cleaner.backoff.ms")),
+            (self.flush_logs, min(config.int("log.flush.scheduler.interval.ms"), FLUSH_MS)),
             (self.checkpoint, config.int("log.flush.offset.checkpoint.interval.ms")),
             (self.expire_offsets, config.int("offsets.retention.check.interval.ms")),
             (
@@ -52,13 +51,13 @@ class PeriodicTasks:
                 self.expire_transactional_ids,
                 config.int("transaction.remove.expired.transaction.cleanup.interval.ms"),
             ),
-            (self.expire_producers, config.int("producer.id.expiration.check.interval.ms")),
+            (self.expire_producer_states, config.int("producer.id.expiration.check.interval.ms")),
         ]
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(_repeat(chore, interval / 1000)) for chore, interval in every]
+        self._tasks = [loop.create_task(_repeat(task, interval / 1000)) for task, interval in tasks]
 
     async def stop(self) -> None:
-        """Stop; a compaction that is under way is given up."""
+        """Stops all tasks, and cancels a compaction that is running."""
         plan = self._plan
         if plan is not None:
             plan.cancelled = True
@@ -69,8 +68,8 @@ class PeriodicTasks:
         if plan is not None:
             plan.discard()
 
-    async def retain(self) -> None:
-        """Delete segments by age and size, and roll those that are old."""
+    async def enforce_retention(self) -> None:
+        """Rolls old active segments, and deletes segments by retention.ms and retention.bytes."""
         now = self._broker.now()
         for count, partition in enumerate(list(self._broker.topics.partitions())):
             if partition.offline is None and not partition.topic.deleted:
@@ -79,11 +78,11 @@ class PeriodicTasks:
                     partition.log.enforce_retention(now)
                 except KafkaError as error:
                     log.error("retention of %s failed: %s", partition, error)
-            if count % AT_ONCE == AT_ONCE - 1:
+            if count % PARTITIONS_PER_TURN == PARTITIONS_PER_TURN - 1:
                 await asyncio.sleep(0)
 
-    async def compact(self) -> None:
-        """Compact the partitions that are dirty enough, one after another, in a thread."""
+    async def clean_logs(self) -> None:
+        """Compacts the partitions that are dirty enough, one after another, in a thread."""
         if not self._broker.config.flag("log.cleaner.enable"):
             return
         loop = asyncio.get_running_loop()
@@ -102,13 +101,13 @@ class PeriodicTasks:
                     log.debug("compacted %s", partition)
             except KafkaError as error:
                 log.error("compaction of %s failed: %s", partition, error)
-            except Exception:  # the others want to be compacted all the same
+            except Exception:  # the other logs must be compacted as well
                 log.exception("compaction of %s failed", partition)
             finally:
                 self._plan = None
 
-    async def flush(self) -> None:
-        """Sync logs whose `flush.ms` is over, and segments that are complete. With `--durable` all is synced anyway."""
+    async def flush_logs(self) -> None:
+        """Syncs logs by `flush.ms`, and sealed segments. With `--durable` every append is synced anyway."""
         broker = self._broker
         if broker.durable:
             return
@@ -121,39 +120,36 @@ class PeriodicTasks:
                     log.error("flush of %s failed: %s", name, error)
 
     async def checkpoint(self) -> None:
-        """Note from where each log has to be recovered after a crash."""
+        """Flushes, and writes the checkpoints that recovery starts from after a crash."""
         broker = self._broker
-        await self.flush()
+        await self.flush_logs()
         logs = broker.log_manager.logs(broker.topics)
         try:
             await asyncio.get_running_loop().run_in_executor(self._thread, broker.log_manager.checkpoint, logs)
         except OSError as error:
-            log.error("the checkpoints can't be written: %s; after a crash, recovery begins at the older ones", error)
+            log.error("the checkpoints can't be written: %s; after a crash, recovery starts at the older ones", error)
 
     async def expire_offsets(self) -> None:
-        """Forget offsets that nobody needs."""
         self._broker.groups.expire_offsets()
 
     async def abort_transactions(self) -> None:
-        """Abort transactions that take too long."""
         self._broker.transactions.abort_timed_out()
 
     async def expire_transactional_ids(self) -> None:
-        """Forget transactional ids that nobody uses."""
         self._broker.transactions.expire()
 
-    async def expire_producers(self) -> None:
-        """Forget producers that have been silent for long."""
+    async def expire_producer_states(self) -> None:
+        """Expires producer state by producer.id.expiration.ms."""
         now = self._broker.now()
         for partition in self._broker.topics.partitions():
             partition.log.expire_producers(now)
 
 
-async def _repeat(chore: Callable[[], Awaitable[None]], seconds: float) -> None:
+async def _repeat(task: Callable[[], Awaitable[None]], seconds: float) -> None:
     while True:
-        # At most a day: the event loop counts in C doubles, and Kafka's "never" is 2^63 - 1 ms.
+        # At most a day: Kafka's "never" is 2^63 - 1 ms, too long for the event loop.
         await asyncio.sleep(min(seconds, 86_400.0))
         try:
-            await chore()
+            await task()
         except Exception:
-            log.exception("%s failed", getattr(chore, "__name__", "a chore"))
+            log.exception("%s failed", getattr(task, "__name__", "a periodic task"))

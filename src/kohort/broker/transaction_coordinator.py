@@ -1,4 +1,4 @@
-"""Transactions as the broker sees them: shards in `__transaction_state`, and the markers that end transactions."""
+"""The transaction coordinator: its shards in `__transaction_state`, and the markers that end transactions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ log = logging.getLogger("kohort.broker.transaction_coordinator")
 
 
 class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
-    """The shards of the transaction coordinator."""
+    """Runs the shards of the transaction coordinator."""
 
     def __init__(self, broker: Broker) -> None:
         config = broker.config
@@ -47,42 +47,44 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
         self._settings = transaction_settings(config)
 
     def make(self, partition: int) -> TransactionShard:
-        """A new, empty shard."""
+        """Returns a new, empty shard."""
         return TransactionShard(partition, self._settings, self.broker.topics.next_producer_id)
 
     def after(self, entry: Entry[TransactionShard], step: Step) -> None:
-        """Write the markers of transactions whose outcome is settled, and close those transactions."""
+        """Writes the markers of transactions that are prepared to commit or abort, and completes them."""
         if not isinstance(step, TransactionStep):
             return
         for markers in step.markers:
-            self._end(entry, markers)
+            self._write_markers(entry, markers)
 
-    def _end(self, entry: Entry[TransactionShard], markers: Markers) -> None:
-        """Write a transaction's markers, and note those that are safe: one that was noted is never written again."""
-        due = entry.shard.unmarked(markers)
+    def _write_markers(self, entry: Entry[TransactionShard], markers: Markers) -> None:
+        """Writes a transaction's markers, and records those that are safe: a recorded one is never written again."""
+        unmarked = entry.shard.unmarked(markers)
         written: list[TopicPartition] = []
-        left = 1 + len(due)
+        pending = 1 + len(unmarked)
 
-        def done(place: TopicPartition | None = None) -> None:
-            nonlocal left
-            if place is not None:
-                written.append(place)
-            left -= 1
-            if not left:
-                # Meanwhile others may have noted the markers, and the next transaction may have begun.
-                still = set(entry.shard.unmarked(markers))
-                noted = [place for place in written if place in still]
-                self.perform(entry, entry.shard.markers_written(markers.transactional_id, noted, self.broker.now()))
+        def done(partition: TopicPartition | None = None) -> None:
+            nonlocal pending
+            if partition is not None:
+                written.append(partition)
+            pending -= 1
+            if not pending:
+                # In the meantime others may have recorded the markers, and the next transaction may have begun.
+                still_unmarked = set(entry.shard.unmarked(markers))
+                marked = [partition for partition in written if partition in still_unmarked]
+                self.perform(entry, entry.shard.markers_written(markers.transactional_id, marked, self.broker.now()))
 
-        for place in due:
-            self._write(markers, place, done)
+        for partition in unmarked:
+            self._write_marker(markers, partition, done)
         done()
 
-    def _write(self, markers: Markers, place: TopicPartition, done: Callable[[TopicPartition | None], None]) -> None:
-        """Write a marker; `done` gets its place, or None if it has to be written again."""
+    def _write_marker(
+        self, markers: Markers, place: TopicPartition, done: Callable[[TopicPartition | None], None]
+    ) -> None:
+        """Writes a marker; `done` gets its partition, or None if the marker has to be written again."""
         partition = self.broker.topics.partition(*place)
         if partition is None:
-            done(place)  # the topic is gone, and what was written to it
+            done(place)  # the topic was deleted, with its records
             return
         try:
             self.broker.end_transaction(
@@ -97,7 +99,9 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
                 failed=lambda error: done(None),
             )
         except KafkaError as error:
-            log.error("the end of %s's transaction can't be written to %s: %s", markers.transactional_id, place, error)
+            log.error(
+                "the marker of %s's transaction can't be written to %s: %s", markers.transactional_id, place, error
+            )
             done(None if error.code is ErrorCode.KAFKA_STORAGE_ERROR else place)
 
     def verify(
@@ -109,12 +113,12 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
         add: bool,
         then: Callable[[ErrorCode], None],
     ) -> None:
-        """See to it that a partition takes part in a producer's transaction before it is written to (KIP-890).
+        """Verifies that a partition takes part in a producer's transaction, before it is written to (KIP-890).
 
         Args:
-            transactional_id, producer: who writes.
-            partition: where.
-            add: whether writing makes the partition take part; else that has to be so already.
+            transactional_id, producer: the producer.
+            partition: the partition to be written to.
+            add: whether to add the partition to the transaction; otherwise it must have been added.
             then: gets the error, or NONE.
         """
         try:
@@ -133,11 +137,11 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
         )
 
     def abort_timed_out(self) -> None:
-        """Abort transactions that take longer than their producers said."""
+        """Aborts transactions by their transaction.timeout.ms."""
         now = self.broker.now()
         self.each(lambda shard: shard.check_timeouts(now))
 
     def expire(self) -> None:
-        """Forget transactional ids that nobody uses."""
+        """Expires transactional ids by transactional.id.expiration.ms."""
         now = self.broker.now()
         self.each(lambda shard: shard.expire(now))

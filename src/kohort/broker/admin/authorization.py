@@ -1,4 +1,4 @@
-"""A question to the authorizer that several handlers ask."""
+"""Authorization of operations on the cluster."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 __all__ = ["OPERATIONS_NOT_REQUESTED", "cluster_allowed"]
 
 OPERATIONS_NOT_REQUESTED: Final = -(2**31)
-"""What a response carries as authorized operations where they weren't asked for, or must not be told."""
+"""The authorized operations in a response if the request didn't ask for them, or the client may not describe the
+resource."""
 
 
 def cluster_allowed(context: Context, operation: Operation) -> bool:
-    """Whether the client may do `operation` to the cluster."""
+    """Whether the client is allowed `operation` on the cluster."""
     return context.allowed(operation, ResourceType.CLUSTER, CLUSTER_NAME)

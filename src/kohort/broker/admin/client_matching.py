@@ -1,4 +1,4 @@
-"""What a client's request tells of it, for metrics subscriptions to select it by."""
+"""A client's match parameters, by which metrics subscriptions select clients (KIP-714)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["RESERVED_IDS", "match_parameters"]
 
 RESERVED_IDS: Final = frozenset({NO_UUID, UUID(int=1)})
-"""Ids that Kafka never gives to anybody."""
+"""Client instance ids that Kafka never assigns."""
 
 
 def match_parameters(client: UUID, context: Context) -> dict[str, str]:
-    """What is known of a client, by the names that subscriptions use."""
+    """The client's value of each match parameter."""
     return {
         "client_instance_id": uuid_text(client),
         "client_id": context.client_id,

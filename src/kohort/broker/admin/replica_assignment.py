@@ -1,4 +1,4 @@
-"""Replicas: how many, and which a client chose by hand. With one node there is one choice."""
+"""Checks of replication factors and manual replica assignments: there is one node."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["check_replicas", "check_replication"]
 
 
 def check_replicas(replicas: Sequence[int], node_id: int) -> None:
-    """Raise INVALID_REPLICA_ASSIGNMENT unless `replicas` are the one node, once."""
+    """Raises INVALID_REPLICA_ASSIGNMENT unless `replicas` is this node, once."""
     if not replicas:
         raise _invalid("has no replicas")
     for replica in sorted(replicas):
@@ -21,7 +21,7 @@ def check_replicas(replicas: Sequence[int], node_id: int) -> None:
 
 
 def check_replication(factor: int) -> None:
-    """Raise INVALID_REPLICATION_FACTOR for more copies than there are nodes: one."""
+    """Raises INVALID_REPLICATION_FACTOR for more than one replica."""
     if factor > 1:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kohort.broker.admin.config_changes import Changes, alter_each, alter_resource, check_given, config_resource
+from kohort.broker.admin.config_changes import Changes, alter_each, alter_resource, check_keys, config_resource
 from kohort.broker.context import Context
 from kohort.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
@@ -21,7 +21,7 @@ def handle(request: AlterConfigsRequest, context: Context) -> AlterConfigsRespon
 
 
 def _replace(resource: Resource, validate_only: bool, context: Context) -> None:
-    check_given((config.name, config.value is None) for config in resource.configs)
+    check_keys((config.name, config.value is None) for config in resource.configs)
 
     def decide(current: Mapping[str, str]) -> Changes:
         return {**dict.fromkeys(current), **{config.name: config.value for config in resource.configs}}

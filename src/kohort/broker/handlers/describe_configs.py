@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Final
 
 from kohort.broker.admin.authorization import cluster_allowed
-from kohort.broker.admin.config_changes import own_id
+from kohort.broker.admin.config_changes import check_node_id
 from kohort.broker.admin.loggers import BROKER_LOGGER, logger_levels
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.config.describe import (
@@ -99,7 +99,7 @@ def _described(kind: ConfigResource, name: str, context: Context) -> list[Descri
         case ConfigResource.BROKER if not name:
             return describe_all_brokers(settings)
         case ConfigResource.BROKER:
-            own_id(context, name)
+            check_node_id(context, name)
             return describe_broker(settings)
         case ConfigResource.GROUP if name:
             return describe_group(settings, topics.configs(kind, name))
@@ -110,7 +110,7 @@ def _described(kind: ConfigResource, name: str, context: Context) -> list[Descri
 
 
 def _loggers(node: str, names: Collection[str] | None, context: Context) -> list[Config]:
-    own_id(context, node)
+    check_node_id(context, node)
     return [
         Config(name=name, value=level, config_source=LOGGER_SOURCE, documentation=None)
         for name, level in logger_levels().items()

@@ -11,11 +11,11 @@ from kohort.broker.admin.config_changes import (
     Changes,
     alter_each,
     alter_resource,
-    check_given,
+    check_keys,
+    check_node_id,
     config_resource,
-    own_id,
 )
-from kohort.broker.admin.loggers import BROKER_LOGGER, changes_for_loggers, set_levels
+from kohort.broker.admin.loggers import BROKER_LOGGER, levels_from_changes, set_levels
 from kohort.broker.authorizer import Operation
 from kohort.broker.config.broker_keys import BROKER_KEYS
 from kohort.broker.config.client_metrics_keys import CLIENT_METRICS_KEYS
@@ -60,7 +60,7 @@ def handle(request: IncrementalAlterConfigsRequest, context: Context) -> Increme
 
 
 def _change(resource: Resource, validate_only: bool, context: Context) -> None:
-    check_given(
+    check_keys(
         (config.name, config.value is None and config.config_operation != Edit.DELETE) for config in resource.configs
     )
     for config in resource.configs:
@@ -115,12 +115,12 @@ def _default(kind: ConfigResource, key: Key, context: Context) -> Value:
 def _change_loggers(resource: Resource, validate_only: bool, context: Context) -> None:
     if not cluster_allowed(context, Operation.ALTER_CONFIGS):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    own_id(context, resource.resource_name)
+    check_node_id(context, resource.resource_name)
     for config in resource.configs:
         if config.config_operation in (Edit.APPEND, Edit.SUBTRACT):
             operation = Edit(config.config_operation).name
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"{operation} is not allowed for a logger.")
-    levels = changes_for_loggers(
+    levels = levels_from_changes(
         {config.name: None if config.config_operation == Edit.DELETE else config.value for config in resource.configs}
     )
     if not validate_only:

@@ -40,7 +40,7 @@ def handle(request: StreamsGroupHeartbeatRequest, context: Context) -> Response 
         if not groups.placer.ready:
             # The first of all members waits a moment; it would have to come again for its tasks otherwise.
             reply: Reply[Response] = Reply()
-            groups.placer.get_ready(lambda: _ask_later(request, context, reply))
+            groups.placer.start(lambda: _ask_later(request, context, reply))
             return reply
     return _ask(request, context)
 

@@ -1,4 +1,4 @@
-"""What each streams group is configured with, ready for the next heartbeat."""
+"""The settings of each streams group, ready for the next heartbeat."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ __all__ = ["StreamsGroupConfigs"]
 
 
 class StreamsGroupConfigs:
-    """The settings of all streams groups. Most have the broker's; the others are made when they are changed."""
+    """The settings of streams groups: the broker's, or those of a group with a configuration of its own."""
 
     def __init__(self, settings: Settings, topics: Topics) -> None:
         self._topics = topics
         self.configure(settings)
 
     def of(self, group_id: str) -> StreamsSettings:
-        """The settings of a group; the same object as long as they don't change."""
+        """A group's settings; the same object until they change."""
         return self._own.get(group_id, self._default)
 
     def configure(self, settings: Settings) -> None:
-        """The broker's configuration is another, or all configurations of groups have just been read."""
+        """Applies a new broker configuration, and reads all group configurations."""
         self._settings = settings
         self._default = streams_settings(settings, {})
         self._own: dict[str, StreamsSettings] = {}
@@ -29,7 +29,7 @@ class StreamsGroupConfigs:
             self.configure_group(group_id)
 
     def configure_group(self, group_id: str) -> None:
-        """The configuration of a group is another."""
+        """Reads a group's configuration again."""
         configs = self._topics.configs(ConfigResource.GROUP, group_id)
         if configs:
             self._own[group_id] = streams_settings(self._settings, configs)
