@@ -37,12 +37,12 @@ class FetchPartition:
     last_log_start_offset: int = -1
     last_error: int = 0
 
-    def update(self, asked: FetchRequest.Topic.Partition) -> None:
+    def update(self, requested: FetchRequest.Topic.Partition) -> None:
         """Applies a newer request for the partition."""
-        self.offset = asked.fetch_offset
-        self.max_bytes = asked.partition_max_bytes
-        self.leader_epoch = asked.current_leader_epoch
-        self.last_epoch = asked.last_fetched_epoch
+        self.offset = requested.fetch_offset
+        self.max_bytes = requested.partition_max_bytes
+        self.leader_epoch = requested.current_leader_epoch
+        self.last_epoch = requested.last_fetched_epoch
 
 
 @dataclass(slots=True, eq=False)
@@ -143,18 +143,18 @@ def _apply(session: FetchSession, request: FetchRequest) -> None:
         for index in forgotten.partitions:
             session.partitions.pop((forgotten.topic, forgotten.topic_id, index), None)
     for topic in request.topics:
-        for asked in topic.partitions:
-            key = (topic.topic, topic.topic_id, asked.partition)
+        for requested in topic.partitions:
+            key = (topic.topic, topic.topic_id, requested.partition)
             partition = session.partitions.get(key)
             if partition is None:
                 session.partitions[key] = FetchPartition(
                     topic.topic,
                     topic.topic_id,
-                    asked.partition,
-                    asked.fetch_offset,
-                    asked.partition_max_bytes,
-                    asked.current_leader_epoch,
-                    asked.last_fetched_epoch,
+                    requested.partition,
+                    requested.fetch_offset,
+                    requested.partition_max_bytes,
+                    requested.current_leader_epoch,
+                    requested.last_fetched_epoch,
                 )
             else:
-                partition.update(asked)
+                partition.update(requested)

@@ -1,4 +1,4 @@
-"""AlterConfigs: replaces all that is set for resources. IncrementalAlterConfigs has taken its place."""
+"""AlterConfigs: replaces the configurations of resources; superseded by IncrementalAlterConfigs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Outcome = AlterConfigsResponse.ResourceResponse
 
 
 def handle(request: AlterConfigsRequest, context: Context) -> AlterConfigsResponse:
-    """Replace each resource's settings, or only check them; what isn't named goes back to its default."""
+    """Replaces each resource's configuration, or only validates it; keys left out get their defaults."""
     outcomes = alter_each(
         request.resources, Outcome, lambda resource: _replace(resource, request.validate_only, context)
     )

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs: there is one directory, in which everything is already."""
+"""AlterReplicaLogDirs: there is one log directory, and every log is in it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Result = AlterReplicaLogDirsResponse.Result
 
 
 def handle(request: AlterReplicaLogDirsRequest, context: Context) -> AlterReplicaLogDirsResponse:
-    """Accept what asks for the directory that there is, and tell that there is no other."""
+    """Accepts the one directory; LOG_DIR_NOT_FOUND for any other."""
     allowed = cluster_allowed(context, Operation.ALTER)
     outcomes: dict[str, dict[int, ErrorCode]] = {}
     for directory in request.dirs:

@@ -1,4 +1,4 @@
-"""DeleteGroups: groups without members go, with their offsets."""
+"""DeleteGroups: deletes empty groups with their offsets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Result = DeleteGroupsResponse.Result
 
 
 def handle(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse | Reply[DeleteGroupsResponse]:
-    """Ask each group's coordinator, and answer when all have answered."""
+    """Responds once all groups are done."""
     reply: Reply[DeleteGroupsResponse] = Reply()
     results: dict[str, _Result] = {}
     names = list(dict.fromkeys(request.groups_names))

@@ -1,4 +1,4 @@
-"""DescribeCluster: the one node, and what the caller may do."""
+"""DescribeCluster: the one node, and the operations that the client is allowed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONTROLLERS: Final = 2
 
 
 def handle(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
-    """Describe the cluster as a broker does; controllers, which there are none of to talk to, are refused (KIP-919)."""
+    """Describes the cluster as a broker does; a request for controllers is refused (KIP-919)."""
     if request.endpoint_type != BROKERS:
         return _refused(request.endpoint_type)
     broker = context.broker

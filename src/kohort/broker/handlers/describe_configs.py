@@ -1,4 +1,4 @@
-"""DescribeConfigs: what is configured for topics, the broker, its loggers, groups and metrics subscriptions."""
+"""DescribeConfigs: the configurations of topics, the broker, its loggers, groups and metrics subscriptions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kohort.protocol.messages.describe_configs import DescribeConfigsRequest, De
 KNOWN_TYPES: Final = frozenset({BROKER_LOGGER, *ConfigResource})
 
 LOGGER_SOURCE: Final = 6
-"""Kafka's number for "set for the logger"; loggers know no other source."""
+"""Kafka's DYNAMIC_BROKER_LOGGER_CONFIG, the only source of loggers."""
 
 Resource = DescribeConfigsRequest.Resource
 Result = DescribeConfigsResponse.Result
@@ -33,7 +33,7 @@ Config = Result.Config
 
 
 def handle(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
-    """Describe each resource, once. As in Kafka, one of an unknown type spoils the answers of all."""
+    """Describes each resource once. As in Kafka, a resource of an unknown type fails all."""
     unknown = [each.resource_type for each in request.resources if each.resource_type not in KNOWN_TYPES]
     results = []
     for resource in {(each.resource_type, each.resource_name): each for each in request.resources}.values():

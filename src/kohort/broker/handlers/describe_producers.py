@@ -1,4 +1,4 @@
-"""DescribeProducers: the idempotent and transactional producers that partitions remember (KIP-664)."""
+"""DescribeProducers: the producer state of partitions (KIP-664)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Topic = DescribeProducersResponse.Topic
 
 
 def handle(request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
-    """List the producers of each partition; once, or the answer could be many times as large as the request."""
+    """Describes each partition once: repeated ones could make the response many times as large as the request."""
     return DescribeProducersResponse(
         topics=[
             Topic(

@@ -1,4 +1,4 @@
-"""EndTxn: a producer commits or aborts."""
+"""EndTxn: commits or aborts a transaction."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from kohort.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 
 def handle(request: EndTxnRequest, context: Context) -> EndTxnResponse | Reply[EndTxnResponse]:
-    """Ask the transaction's coordinator."""
-
-    def shaped(response: EndTxnResponse) -> EndTxnResponse:
+    def by_version(response: EndTxnResponse) -> EndTxnResponse:
         if context.version < 5:
             response.producer_id = response.producer_epoch = -1
         return response
@@ -24,4 +22,4 @@ def handle(request: EndTxnRequest, context: Context) -> EndTxnResponse | Reply[E
         lambda shard, now, reply: shard.end_txn(request, context.client, now, reply),
         lambda code: EndTxnResponse(error_code=code),
     )
-    return map_reply(done, shaped)
+    return map_reply(done, by_version)

@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions: which of its metrics a client is to send (KIP-714)."""
+"""GetTelemetrySubscriptions: the metrics that a client pushes (KIP-714)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kohort.protocol.messages.get_telemetry_subscriptions import (
 from kohort.protocol.schema import NO_UUID
 
 ACCEPTED_CODECS: Final = (4, 3, 1, 2)
-"""zstd, lz4, gzip, snappy: as Kafka prefers them."""
+"""zstd, lz4, gzip, snappy, in Kafka's order of preference."""
 
 
 def handle(request: GetTelemetrySubscriptionsRequest, context: Context) -> GetTelemetrySubscriptionsResponse:
-    """Tell the client; one that comes without an id is given one."""
+    """Returns the client's subscription; a client without an id gets one."""
     telemetry = context.broker.client_telemetry
     client = request.client_instance_id
     if client == NO_UUID:

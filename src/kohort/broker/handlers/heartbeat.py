@@ -1,4 +1,4 @@
-"""Heartbeat: a member of a classic group is alive."""
+"""Heartbeat: keeps a member of a classic group alive."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespon
 
 
 def handle(request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
-    """Ask the group's coordinator. While that is loading, the member is told that all is well, as in Kafka."""
+    """While the coordinator is loading, heartbeats succeed, as in Kafka."""
     if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
         return HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     try:

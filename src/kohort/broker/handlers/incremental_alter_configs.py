@@ -43,7 +43,7 @@ KEYS: Final = {
 
 
 class Edit(enum.IntEnum):
-    """What to do to a setting, with Kafka's numbers."""
+    """Kafka's AlterConfigOp types."""
 
     SET = 0
     DELETE = 1
@@ -52,7 +52,7 @@ class Edit(enum.IntEnum):
 
 
 def handle(request: IncrementalAlterConfigsRequest, context: Context) -> IncrementalAlterConfigsResponse:
-    """Make each resource's changes, or only check them. A resource's changes are made all or none."""
+    """Applies the changes of each resource, all or none of them, or only validates them."""
     outcomes = alter_each(
         request.resources, Outcome, lambda resource: _change(resource, request.validate_only, context)
     )
@@ -78,7 +78,7 @@ def _change(resource: Resource, validate_only: bool, context: Context) -> None:
 
 
 def _edited(kind: ConfigResource, config: Resource.Config, current: Mapping[str, str], context: Context) -> str | None:
-    """The new value of a setting; None for the default."""
+    """The key's new value; None for the default."""
     if config.config_operation == Edit.DELETE:
         return None
     given = config.value or ""

@@ -1,4 +1,4 @@
-"""InitProducerId: a producer id and epoch for a producer that is idempotent or transactional."""
+"""InitProducerId: producer ids and epochs for idempotent and transactional producers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kohort.protocol.messages.init_producer_id import InitProducerIdRequest, Ini
 
 
 def handle(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse | Reply[InitProducerIdResponse]:
-    """Give an id at once to a producer without transactions; the others are the coordinator's."""
+    """Assigns an id to an idempotent producer; the transaction coordinator handles transactional ones."""
     broker = context.broker
     transactional_id = request.transactional_id
     if transactional_id is None:

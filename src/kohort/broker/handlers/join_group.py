@@ -1,4 +1,4 @@
-"""JoinGroup: a member comes into a classic group, and waits until the others have come, too."""
+"""JoinGroup: a member joins a classic group, and waits for the rebalance to complete."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupRespo
 
 
 def handle(request: JoinGroupRequest, context: Context) -> JoinGroupResponse | Reply[JoinGroupResponse]:
-    """Ask the group's coordinator."""
-
     def refuse(code: ErrorCode) -> JoinGroupResponse:
-        # Before v7, a null protocol name can't be said.
+        # Before v7, the protocol name can't be null.
         name = None if context.version >= 7 else ""
         return JoinGroupResponse(
             error_code=code, generation_id=-1, protocol_name=name, member_id=request.member_id, members=[]

@@ -1,4 +1,4 @@
-"""LeaveGroup: members go, by themselves or taken out by an administrator."""
+"""LeaveGroup: members leave a classic group, or are removed by an administrator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRe
 
 
 def handle(request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse | Reply[LeaveGroupResponse]:
-    """Ask the group's coordinator."""
     if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
         return _refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     return context.broker.groups.submit(

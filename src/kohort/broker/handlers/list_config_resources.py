@@ -1,4 +1,4 @@
-"""ListConfigResources: what can be configured, by type and name (KIP-1142)."""
+"""ListConfigResources: configuration resources by type and name (KIP-1142)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TYPES: Final = (
 
 
 def handle(request: ListConfigResourcesRequest, context: Context) -> ListConfigResourcesResponse:
-    """List topics, the broker, and those groups and metrics subscriptions for which something is set."""
+    """Lists topics, the broker, and the groups and metrics subscriptions that have keys set."""
     if not cluster_allowed(context, Operation.DESCRIBE_CONFIGS):
         return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if context.version == 0:

@@ -10,7 +10,7 @@ from kohort.protocol.messages.list_transactions import ListTransactionsRequest, 
 
 
 def handle(request: ListTransactionsRequest, context: Context) -> ListTransactionsResponse:
-    """Answer with what all shards have. While one is being loaded, the list would have holes."""
+    """Lists the transactions of all shards; refused while one is loading, as its transactions would be missing."""
     runtime = context.broker.transactions
     if runtime.loading():
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)

@@ -1,4 +1,4 @@
-"""PushTelemetry: takes a client's metrics (KIP-714)."""
+"""PushTelemetry: a client pushes its metrics (KIP-714)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kohort.protocol.messages.push_telemetry import PushTelemetryRequest, PushTe
 
 
 def handle(request: PushTelemetryRequest, context: Context) -> PushTelemetryResponse:
-    """Check and count the metrics. They go no further, as in a Kafka broker without a receiver for them."""
+    """Validates and counts the metrics, and drops them, as a Kafka broker without a receiver does."""
     client = request.client_instance_id
     if client in RESERVED_IDS:
         return PushTelemetryResponse(error_code=ErrorCode.INVALID_REQUEST)
