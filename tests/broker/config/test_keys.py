@@ -83,7 +83,7 @@ def test_no_key_is_in_two_tables() -> None:
 
 def test_defaults_of_topics_are_the_brokers_keys_that_kafka_has_for_them() -> None:
     synonyms = {
-        name: [broker_key, *(other for other, _ in BROKER_KEYS[broker_key].also)]
+        name: [broker_key, *(other for other, _ in BROKER_KEYS[broker_key].synonyms)]
         for name, broker_key in BROKER_KEY_OF.items()
     }
 

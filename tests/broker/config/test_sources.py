@@ -44,7 +44,7 @@ def test_the_command_line_wins_over_the_environment_which_wins_over_the_file(tmp
     settings = Settings.load(file, environ, ["num.partitions=4"])
 
     keys = ("num.partitions", "log.segment.bytes", "fetch.max.bytes", "auto.create.topics.enable")
-    assert [(settings.value(key), settings.provenance(key)) for key in keys] == [
+    assert [(settings.value(key), settings.source_of(key)) for key in keys] == [
         (4, "--set num.partitions"),
         (3_000_000, "KOHORT_LOG_SEGMENT_BYTES"),
         (2000, f"{file}:3"),

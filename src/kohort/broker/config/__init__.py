@@ -1,4 +1,4 @@
-"""The broker's configuration, by Kafka's keys: declared, read, checked, described."""
+"""The broker's configuration with Kafka's keys: declarations, sources, validation, DescribeConfigs."""
 
 from kohort.broker.config.component_settings import (
     group_settings,

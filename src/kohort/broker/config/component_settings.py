@@ -1,4 +1,4 @@
-"""What single parts of the broker are configured with, out of the whole configuration."""
+"""The settings of logs, topics, groups and coordinators, taken from the broker's configuration."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ __all__ = [
 
 T = TypeVar("T")
 
-_NOT_TOPICS: Final = frozenset({"compression_level", "producer_id_expiration_ms"})
-_LOG_FIELDS: Final = tuple(field.name for field in fields(LogConfig) if field.name not in _NOT_TOPICS)
+_NOT_TOPIC_KEYS: Final = frozenset({"compression_level", "producer_id_expiration_ms"})
+_LOG_FIELDS: Final = tuple(field.name for field in fields(LogConfig) if field.name not in _NOT_TOPIC_KEYS)
 
 
 def topic_value(settings: Settings, configs: Mapping[str, str], name: str) -> Value:
-    """The value of a topic's key: what was configured for the topic, or else the broker's default.
+    """Returns the value of a topic's key: the topic's own, or the broker's default.
 
     Raises:
-        KeyError: topics have no such key: a mistake in the program.
-        ValueError: the topic's text is no value of the key.
+        KeyError: topics have no such key (a programming error).
+        ValueError: the topic's value doesn't parse.
     """
     key = TOPIC_KEYS[name]
     if name in configs:
@@ -44,11 +44,11 @@ def topic_value(settings: Settings, configs: Mapping[str, str], name: str) -> Va
 
 
 def log_config(settings: Settings, configs: Mapping[str, str]) -> LogConfig:
-    """What a topic's logs are configured with.
+    """Returns the configuration of a topic's logs.
 
     Args:
         settings: the broker's configuration.
-        configs: what was configured for the topic, checked.
+        configs: the topic's own configuration, validated.
     """
     values: dict[str, Any] = {field: topic_value(settings, configs, field.replace("_", ".")) for field in _LOG_FIELDS}
     values["cleanup_policy"] = frozenset(values["cleanup_policy"])
@@ -62,27 +62,26 @@ def log_config(settings: Settings, configs: Mapping[str, str]) -> LogConfig:
 
 
 def settings_for(kind: type[T], settings: Settings) -> T:
-    """A part's settings: a dataclass whose fields are the broker's keys, with underscores for dots.
+    """Makes a dataclass whose fields are broker keys with underscores for dots.
 
     Raises:
-        KeyError: a field is no key: a mistake in the program.
+        KeyError: a field is no key (a programming error).
     """
     return kind(**{field.name: settings.value(field.name.replace("_", ".")) for field in fields(kind)})  # type: ignore[arg-type]
 
 
 def group_settings(settings: Settings) -> GroupSettings:
-    """What the group coordinator is configured with."""
     from kohort.coordinator.shard import GroupSettings
 
     return settings_for(GroupSettings, settings)
 
 
 def group_value(settings: Settings, configs: Mapping[str, str], name: str) -> Value:
-    """The value of a group's key: what was configured for the group, or else the broker's default.
+    """Returns the value of a group's key: the group's own, or the broker's default.
 
     Raises:
-        KeyError: groups have no such key: a mistake in the program.
-        ValueError: the group's text is no value of the key.
+        KeyError: groups have no such key (a programming error).
+        ValueError: the group's value doesn't parse.
     """
     key = GROUP_KEYS[name]
     if name in configs:
@@ -94,14 +93,14 @@ def group_value(settings: Settings, configs: Mapping[str, str], name: str) -> Va
 
 
 def streams_settings(settings: Settings, configs: Mapping[str, str]) -> StreamsSettings:
-    """What a streams group is configured with.
+    """Returns the settings of a streams group.
 
-    The broker's bounds may have changed since a value was set. Then the nearest that they allow counts, and instead of
-    an assignor that isn't offered any more the default.
+    The broker's bounds may have changed since a value was set: values are clamped to them, and an assignor that is no
+    longer offered is replaced by the default.
 
     Args:
         settings: the broker's configuration.
-        configs: what was configured for the group, checked.
+        configs: the group's own configuration, validated.
     """
     from kohort.coordinator.streams.settings import StreamsSettings
 
@@ -121,7 +120,6 @@ def streams_settings(settings: Settings, configs: Mapping[str, str]) -> StreamsS
 
 
 def transaction_settings(settings: Settings) -> TransactionSettings:
-    """What the transaction coordinator is configured with."""
     from kohort.coordinator.transactions.settings import TransactionSettings
 
     return settings_for(TransactionSettings, settings)

@@ -1,10 +1,23 @@
-"""Kafka's keys that mean nothing on a single node: known, so that a server.properties of Kafka's loads, and ignored."""
+"""Kafka's keys without effect here: accepted, so that a server.properties of Kafka's loads, and ignored."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from kohort.broker.config.keys import BOOLEAN, CLASS, DOUBLE, INT, LIST, LONG, PASSWORD, SHORT, STRING, Key, Type, table
+from kohort.broker.config.keys import (
+    BOOLEAN,
+    CLASS,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    PASSWORD,
+    SHORT,
+    STRING,
+    Key,
+    Type,
+    keys_by_name,
+)
 
 __all__ = ["IGNORED_KEYS", "IGNORED_PREFIXES", "IGNORED_REASONS", "REFUSED", "REMOVED"]
 
@@ -204,38 +217,38 @@ _NAMES: Final[dict[str, dict[Type, str]]] = {
             transaction.partition.verification.enable
         """,
     },
-    "what is unfinished is not offered": {
+    "unstable versions aren't offered": {
         BOOLEAN: """
             unstable.api.versions.enable unstable.feature.versions.enable
         """,
     },
 }
-"""The keys by the reason why they mean nothing, and by type."""
+"""The keys by reason and type."""
 
 IGNORED_REASONS: Final = {
     name: reason for reason, types in _NAMES.items() for names in types.values() for name in names.split()
 }
-"""Why each key means nothing, as the end of a sentence."""
+"""Why each key is ignored, as the end of a sentence."""
 
-IGNORED_KEYS: Final = table(
+IGNORED_KEYS: Final = keys_by_name(
     Key(name, kind, None, f"Without effect: {reason}.")
     for reason, types in _NAMES.items()
     for kind, names in types.items()
     for name in names.split()
 )
-"""The keys. They have no default here, and values need only be of the right type."""
+"""The keys, without defaults; values must be of the right type."""
 
 _NO_PLUGINS: Final = "it names a class of Java"
 REFUSED: Final = {
     "alter.config.policy.class.name": _NO_PLUGINS,
-    "authorizer.class.name": f"{_NO_PLUGINS}, and without it everybody would be allowed everything",
+    "authorizer.class.name": f"{_NO_PLUGINS}, and without it every client would be allowed everything",
     "client.quota.callback.class": _NO_PLUGINS,
-    "config.providers": f"{_NO_PLUGINS}; put the values themselves, or KOHORT_… variables",
+    "config.providers": f"{_NO_PLUGINS}; set the values themselves, or KOHORT_… variables",
     "create.topic.policy.class.name": _NO_PLUGINS,
     "remote.log.storage.system.enable": "there is no tiered storage",
     "transaction.two.phase.commit.enable": "two-phase commit isn't offered",
 }
-"""Keys that are refused when they are set, and why: without them the broker would do what they forbid."""
+"""Keys that are refused when they are set, and why: ignoring them would allow what they forbid."""
 
 _REMOVED: Final = """
     broker.id.generation.enable control.plane.listener.name
@@ -248,7 +261,7 @@ _REMOVED: Final = """
     zookeeper.session.timeout.ms zookeeper.set.acl zookeeper.ssl.client.enable
 """
 REMOVED: Final = frozenset(_REMOVED.split())
-"""Keys of older Kafkas, which the newest ignores too."""
+"""Keys of older versions of Kafka, which the newest ignores as well."""
 
 IGNORED_PREFIXES: Final = ("listener.name.", "rlmm.config.", "rsm.config.", "metrics.jmx.", "zookeeper.ssl.")
-"""Beginnings of keys that are for plugins or for single listeners."""
+"""Prefixes of keys for plugins and single listeners."""

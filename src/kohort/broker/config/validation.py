@@ -1,6 +1,6 @@
-"""Whether values may be set: at the start, and at run time for brokers, topics, groups and client metrics.
+"""Validation of values, at start-up and at run time: of the broker, topics, groups and client metrics.
 
-Those of run time raise the error that the client is answered with.
+Checks at run time raise the error for the client.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _MATCHABLE: Final = frozenset(
         "client_source_port",
     }
 )  # fmt: skip
-"""What a client-metrics subscription may choose clients by."""
+"""Match parameters of a client metrics subscription."""
 
 
 def check_at_start(name: str, text: str) -> tuple[str | None, str | None]:
-    """What is wrong with a broker's value given at the start, and what should be said about it; None for nothing."""
+    """Returns the problem with a broker's value at start-up, and a note for the operator; None for neither."""
     key = BROKER_KEYS.get(name)
     if key is not None:
         return _problem(key, text), None
     if name in REFUSED:
         unset = text.strip().lower() in ("", "false")
-        return (None if unset else f"it can't be taken: {REFUSED[name]}"), None
+        return (None if unset else f"it isn't supported: {REFUSED[name]}"), None
     ignored = IGNORED_KEYS.get(name)
     if ignored is not None:
         problem = _problem(ignored, text) if text.strip() else None
@@ -55,10 +55,10 @@ def check_at_start(name: str, text: str) -> tuple[str | None, str | None]:
 
 
 def check_broker_changes(changes: Mapping[str, str | None], *, all_brokers: bool) -> None:
-    """Check values that are to be set at run time, for all brokers or for one; None takes a value away.
+    """Checks changes of a broker's values at run time, for all brokers or one; None removes a value.
 
     Raises:
-        KafkaError: INVALID_REQUEST, as Kafka says it here.
+        KafkaError: INVALID_REQUEST, as in Kafka.
     """
     for name, text in changes.items():
         problem = _broker_problem(name, text, all_brokers)
@@ -82,7 +82,7 @@ def _broker_problem(name: str, text: str | None, all_brokers: bool) -> str | Non
 
 
 def check_topic_configs(configs: Mapping[str, str]) -> None:
-    """Check all that is configured for a topic.
+    """Checks a topic's configuration.
 
     Raises:
         KafkaError: INVALID_CONFIG.
@@ -94,7 +94,7 @@ def check_topic_configs(configs: Mapping[str, str]) -> None:
 
 
 def check_group_configs(configs: Mapping[str, str], settings: Settings) -> None:
-    """Check all that is configured for a group, within the bounds that the broker's configuration sets.
+    """Checks a group's configuration, with the bounds of the broker's configuration.
 
     Raises:
         KafkaError: INVALID_CONFIG.
@@ -120,7 +120,7 @@ def check_group_configs(configs: Mapping[str, str], settings: Settings) -> None:
 
 
 def group_bound_problems(settings: Settings) -> list[str]:
-    """What is wrong with the broker's own values for groups: they keep to the bounds that they set for each group."""
+    """Returns the problems of the broker's own group values with the bounds it sets."""
     problems = []
     for name, bounds in GROUP_LIMITS.items():
         key = f"group.{name}"
@@ -140,10 +140,10 @@ def group_bound_problems(settings: Settings) -> list[str]:
 
 
 def check_client_metrics(configs: Mapping[str, str]) -> None:
-    """Check all that is configured for a client-metrics subscription.
+    """Checks a client metrics subscription.
 
     Raises:
-        KafkaError: INVALID_CONFIG for a pattern to match clients by, INVALID_REQUEST for the rest, as Kafka has it.
+        KafkaError: INVALID_CONFIG for `match`, INVALID_REQUEST for the rest, as in Kafka.
     """
     for name, text in configs.items():
         if name not in CLIENT_METRICS_KEYS:
