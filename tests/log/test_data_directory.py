@@ -111,7 +111,7 @@ def test_only_one_server_has_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "1\n0\n", "0\n2\none 0 5\n", "0\n1\none 0\n", "0\n1\none x 5\n", "\xff"])
-def test_damaged_checkpoints_are_passed_over(tmp_path: Path, content: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_checkpoints_are_ignored(tmp_path: Path, content: str, caplog: pytest.LogCaptureFixture) -> None:
     data = DataDirectory(tmp_path)
     logs = opened(data, ONE)
     logs[ONE].append(batch(), now=NOW)
@@ -119,7 +119,7 @@ def test_damaged_checkpoints_are_passed_over(tmp_path: Path, content: str, caplo
     (tmp_path / "recovery-point-offset-checkpoint").write_bytes(content.encode("latin-1"))
     (tmp_path / ".kafka_cleanshutdown").unlink()
     data = DataDirectory(tmp_path)
-    assert "passed over" in caplog.text
+    assert "ignored" in caplog.text
     assert opened(data, ONE)[ONE].log_end_offset == 1
 
 

@@ -1,8 +1,8 @@
-"""A data directory: partitions' directories by name, and Kafka's files about all of them.
+"""A data directory: a directory for each partition, and Kafka's files about all of them.
 
-`recovery-point-offset-checkpoint`, `log-start-offset-checkpoint` and `cleaner-offset-checkpoint` say how far each log
-is flushed, deleted and compacted; `.kafka_cleanshutdown` that nothing needs to be recovered; `meta.properties` whose
-directory it is; `partition.metadata` in each partition's directory which topic id that belongs to.
+`recovery-point-offset-checkpoint`, `log-start-offset-checkpoint` and `cleaner-offset-checkpoint` have the offset that
+each log is flushed, deleted and compacted up to. `.kafka_cleanshutdown` marks a clean shutdown, so that nothing needs
+recovery. `meta.properties` has the cluster and node ids, and each partition's `partition.metadata` its topic id.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _DELETE: Final = "-delete"
 
 
 class DirectoryInUseError(OSError):
-    """Another server has the data directory."""
+    """Another server uses the data directory."""
 
 
-_held: Final[set[tuple[int, int]]] = set()
-"""The locks that this process has, by device and inode: Kafka's is the process's, so it doesn't keep ourselves out."""
+_locked: Final[set[tuple[int, int]]] = set()
+"""Locks held by this process, by device and inode: POSIX locks don't exclude the process that holds them."""
 
 
 class PartitionName(NamedTuple):
@@ -54,7 +54,7 @@ class PartitionName(NamedTuple):
 
     @classmethod
     def parse(cls, name: str) -> PartitionName | None:
-        """What a directory's name says; None if it isn't a partition's."""
+        """Parses a directory's name; None if it isn't a partition's."""
         topic, dash, number = name.rpartition("-")
         return cls(topic, int(number)) if dash and topic and number.isascii() and number.isdigit() else None
 
@@ -63,18 +63,18 @@ class PartitionName(NamedTuple):
 
 
 class DataDirectory:
-    """The directory that holds a server's logs. It is locked, with Kafka's own lock, until it is closed.
+    """The directory of a server's logs. It holds Kafka's lock file until it is closed.
 
     Attributes:
-        path: where it is.
-        clean: whether it was closed cleanly. The sign of that is gone once it is opened, so that a crash shows.
+        path: the directory.
+        clean: whether the last shutdown was clean. Opening removes the marker, so that a crash is detected.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a data directory, creating it if it isn't there, and remove what was being deleted.
+        """Opens or creates a data directory, and finishes deletions.
 
         Raises:
-            DirectoryInUseError: another server has it, in this process or another.
+            DirectoryInUseError: another server uses it, in this process or another.
             OSError: it can't be used.
         """
         self.path = path
@@ -93,19 +93,19 @@ class DataDirectory:
             shutil.rmtree(doomed, ignore_errors=True)
 
     def partitions(self) -> list[PartitionName]:
-        """The partitions that have a directory here."""
+        """The partitions that have a directory."""
         with os.scandir(self.path) as entries:
             named = [(PartitionName.parse(entry.name), entry) for entry in entries]
             return [name for name, entry in named if name is not None and entry.is_dir()]
 
     def open_log(self, name: PartitionName, config: LogConfig, *, now: int, durable: bool = False) -> Log:
-        """The log of a partition, opened with what the checkpoints say of it; created if it isn't there.
+        """Opens or creates the log of a partition, with its offsets in the checkpoints.
 
-        It may run in several threads at a time, for different partitions that are there.
+        May run in several threads at a time, for different partitions that exist.
         """
         directory = self.path / str(name)
         if not directory.exists() and any(name in offsets for offsets in self._checkpoints.values()):
-            self._forget_deleted()
+            self._drop_deleted()
         recovery_point, log_start, cleaned = (offsets.get(name, 0) for offsets in self._checkpoints.values())
         return Log.open(
             directory, config, now=now, clean=self.clean, recovery_point=recovery_point, log_start_offset=log_start,
@@ -113,13 +113,13 @@ class DataDirectory:
         )  # fmt: skip
 
     def recovery_point(self, name: PartitionName) -> int:
-        """Up to where a partition was on the disk for sure when that was noted last; 0 if it never was."""
+        """The offset up to which a partition was flushed at the last checkpoint; 0 without one."""
         return self._checkpoints[_RECOVERY_POINTS].get(name, 0)
 
     def checkpoint(self, logs: Mapping[PartitionName, Log]) -> None:
-        """Write down how far each log is flushed, deleted and compacted; offline ones keep what they had.
+        """Writes the checkpoints. Those of offline logs don't change.
 
-        It may run in any thread; `logs` must not change meanwhile.
+        Runs in any thread; `logs` must not change in the meantime.
 
         Raises:
             OSError: it can't be written.
@@ -127,28 +127,28 @@ class DataDirectory:
         with self._changes:
             for name, log in logs.items():
                 if log.offline is None:
-                    self._note(name, log)
+                    self._update_checkpoints(name, log)
             for offsets in self._checkpoints.values():
                 for gone in [name for name in offsets if name not in logs]:
                     del offsets[gone]
             self._write()
 
     def close(self, logs: Mapping[PartitionName, Log]) -> None:
-        """Close all logs and unlock the directory; if all went well, the next server needs to recover nothing."""
-        # A partition that nobody has opened since a crash still needs it.
+        """Closes all logs and unlocks the directory; marks a clean shutdown if all logs were closed cleanly."""
+        # A partition that wasn't opened since a crash still needs recovery.
         clean = self.clean or all(name in logs for name in self.partitions())
         for name, log in logs.items():
             if log.offline is not None:
-                clean = False  # and it keeps what was known of it
+                clean = False  # its checkpoints don't change
                 log.close()
                 continue
             try:
                 log.close()
-            except KafkaError as error:  # the log has told why
+            except KafkaError as error:  # the log has logged the reason
                 clean = False
                 _log.warning("%s: not closed cleanly: %s", name, error)
             else:
-                self._note(name, log)
+                self._update_checkpoints(name, log)
         try:
             self._write()
             if clean:
@@ -159,8 +159,8 @@ class DataDirectory:
     def _take_lock(self) -> None:
         file = self.path / _LOCK
         reason = "another server uses this data directory: stop it, or give this one a directory of its own"
-        # Looked at before it is opened: closing a second descriptor would unlock it.
-        if file.exists() and _identity(file.stat()) in _held:
+        # Checked before opening: closing a second descriptor would release the lock.
+        if file.exists() and _identity(file.stat()) in _locked:
             raise DirectoryInUseError(errno.EAGAIN, reason, str(self.path))
         self._lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -168,14 +168,14 @@ class DataDirectory:
         except OSError as error:
             os.close(self._lock)
             raise DirectoryInUseError(error.errno, reason, str(self.path)) from None
-        _held.add(_identity(os.fstat(self._lock)))
+        _locked.add(_identity(os.fstat(self._lock)))
 
     def _unlock(self) -> None:
-        _held.discard(_identity(os.fstat(self._lock)))
+        _locked.discard(_identity(os.fstat(self._lock)))
         os.close(self._lock)
 
     def properties(self) -> dict[str, str] | None:
-        """What `meta.properties` says: Kafka's "version", "cluster.id", "node.id", "directory.id"; None without it."""
+        """Reads `meta.properties`: "version", "cluster.id", "node.id", "directory.id"; None without the file."""
         try:
             lines = (self.path / _PROPERTIES).read_text(errors="replace").splitlines()
         except FileNotFoundError:
@@ -184,7 +184,7 @@ class DataDirectory:
         return {key.strip(): value.strip().replace("\\", "") for key, value in pairs}
 
     def write_properties(self, properties: Mapping[str, str]) -> None:
-        """Write `meta.properties`.
+        """Writes `meta.properties`.
 
         Raises:
             OSError: it can't be written.
@@ -192,8 +192,8 @@ class DataDirectory:
         lines = (f"{key}={value}\n" for key, value in properties.items())
         write_atomically(self.path / _PROPERTIES, "".join(lines).encode())
 
-    def _forget_deleted(self) -> None:
-        """Of partitions that were deleted nothing must be said that others of their names could take for theirs."""
+    def _drop_deleted(self) -> None:
+        """Drops deleted partitions from the checkpoints: new ones of the same name must not inherit their offsets."""
         with self._changes:
             for offsets in self._checkpoints.values():
                 for gone in [name for name in offsets if not (self.path / str(name)).exists()]:
@@ -201,9 +201,9 @@ class DataDirectory:
             try:
                 self._write()
             except OSError as error:
-                _log.warning("%s: the checkpoints can't be written: %s; the next time will do", self.path, error)
+                _log.warning("%s: the checkpoints can't be written: %s; they are written again later", self.path, error)
 
-    def _note(self, name: PartitionName, log: Log) -> None:
+    def _update_checkpoints(self, name: PartitionName, log: Log) -> None:
         offsets = log.flushed_offset, log.log_start_offset, log.cleaned_offset
         for checkpoint, offset in zip(self._checkpoints.values(), offsets, strict=True):
             checkpoint[name] = offset
@@ -218,13 +218,13 @@ class DataDirectory:
         except FileNotFoundError:
             return {}
         except ValueError as error:
-            _log.warning("%s: passed over, as it makes no sense: %s", self.path / file, error)
+            _log.warning("%s: ignored, as it is invalid: %s", self.path / file, error)
             return {}
         return {PartitionName(*name): offset for name, offset in offsets.items()}
 
 
 def write_topic_id(directory: Path, topic_id: uuid.UUID) -> None:
-    """Write a partition's `partition.metadata`.
+    """Writes a partition's `partition.metadata`.
 
     Raises:
         OSError: it can't be written.
@@ -234,7 +234,7 @@ def write_topic_id(directory: Path, topic_id: uuid.UUID) -> None:
 
 
 def read_topic_id(directory: Path) -> uuid.UUID | None:
-    """The topic id that a partition's directory was made for; None if nothing legible says so."""
+    """Reads the topic id of a partition's directory; None without a valid one."""
     try:
         text = (directory / METADATA).read_text()
         _, _, value = text.partition("topic_id:")
@@ -248,5 +248,5 @@ def _identity(stat: os.stat_result) -> tuple[int, int]:
 
 
 def uuid_text(value: uuid.UUID) -> str:
-    """As Kafka writes them: URL-safe base64 without padding."""
+    """A UUID as Kafka prints it: URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(value.bytes).decode().rstrip("=")

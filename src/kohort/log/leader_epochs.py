@@ -1,4 +1,4 @@
-"""Which leader epoch each part of a log was written in (KIP-101), kept in Kafka's `leader-epoch-checkpoint`."""
+"""The leader epochs of a log (KIP-101), in Kafka's `leader-epoch-checkpoint`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _log: Final = logging.getLogger("kohort.log")
 
 
 class LeaderEpochs:
-    """Leader epochs and the offsets where they began; both ascend."""
+    """Leader epochs and their start offsets; both ascend."""
 
     __slots__ = ("_path", "latest", "starts")
 
@@ -28,7 +28,7 @@ class LeaderEpochs:
         self.latest = NOT_FOUND
 
     def load(self) -> None:
-        """Read the file; one that makes no sense counts as none."""
+        """Reads the file; an invalid one counts as empty."""
         try:
             rows = parse_checkpoint(self._path.read_text("ascii", "replace"))
             starts = [(int(epoch), int(offset)) for epoch, offset in rows]
@@ -37,48 +37,48 @@ class LeaderEpochs:
         except FileNotFoundError:
             starts = []
         except ValueError as error:
-            _log.warning("%s: passed over, as it makes no sense: %s", self._path, error)
+            _log.warning("%s: ignored, as it is invalid: %s", self._path, error)
             starts = []
         self._set(starts)
 
     def assign(self, epoch: int, offset: int) -> None:
-        """Batches from `offset` on are of `epoch`; an epoch that isn't newer says nothing.
+        """Adds an epoch that starts at `offset`; ignored if it isn't newer.
 
         Raises:
             OSError: the file can't be written.
         """
         if epoch > self.latest:
-            self._set([*((known, start) for known, start in self.starts if start < offset), (epoch, offset)])
+            self._set([*((earlier, start) for earlier, start in self.starts if start < offset), (epoch, offset)])
             self.save()
 
     def end_of(self, epoch: int, log_end: int) -> EpochEnd:
-        """The epoch itself or the latest before it, and where it ended; as OffsetForLeaderEpoch wants it."""
+        """Returns the epoch, or the latest before it, with its end offset, for OffsetForLeaderEpoch."""
         if epoch < 0 or epoch > self.latest:
             return EpochEnd(NOT_FOUND, NOT_FOUND)
         if epoch == self.latest:
             return EpochEnd(epoch, log_end)
         following = bisect_right(self.starts, (epoch, log_end))
-        known = self.starts[following - 1][0] if following else epoch
-        return EpochEnd(known, self.starts[following][1])
+        earlier = self.starts[following - 1][0] if following else epoch
+        return EpochEnd(earlier, self.starts[following][1])
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch of a record, -1 if it isn't known."""
-        known = NOT_FOUND
+        """The epoch of a record, -1 if it is unknown."""
+        earlier = NOT_FOUND
         for epoch, start in self.starts:
             if start > offset:
                 break
-            known = epoch
-        return known
+            earlier = epoch
+        return earlier
 
     def truncate_end(self, offset: int) -> None:
-        """The log now ends at `offset`."""
+        """Removes epochs that start at `offset` or later."""
         kept = [(epoch, start) for epoch, start in self.starts if start < offset]
         if kept != self.starts:
             self._set(kept)
             self.save()
 
     def truncate_start(self, offset: int) -> None:
-        """The log now begins at `offset`: the epoch in which that was written begins there."""
+        """Makes the epochs start at `offset`, the new log start offset."""
         following = [(epoch, start) for epoch, start in self.starts if start > offset]
         before = self.starts[: len(self.starts) - len(following)]
         kept = [(epoch, max(start, offset)) for epoch, start in before[-1:]] + following
@@ -87,7 +87,6 @@ class LeaderEpochs:
             self.save()
 
     def save(self) -> None:
-        """Write the file."""
         write_atomically(self._path, render_checkpoint(map(str, row) for row in self.starts), sync=False)
 
     def _set(self, starts: list[tuple[int, int]]) -> None:

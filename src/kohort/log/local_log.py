@@ -1,4 +1,4 @@
-"""What a log is made of, what is known of it, getting it onto the disk, and what happens when the disk fails."""
+"""The state of a log, flushing, closing, and what happens on I/O errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _log: Final = logging.getLogger("kohort.log")
 
 
 class LocalLog:
-    """The parts of a log. `Log` says what they are for, and has the attributes described."""
+    """The base of `Log`, which describes the attributes."""
 
     _segments: Segments
     _epochs: LeaderEpochs
@@ -39,22 +39,22 @@ class LocalLog:
         self.durable = durable
         self.log_start_offset = self.log_end_offset = self.flushed_offset = self.cleaned_offset = 0
         self.offline: str | None = None
-        self._lock = threading.Lock()  # so that no descriptor is closed, and its number used again, while it is copied
+        self._lock = threading.Lock()  # while a descriptor is duplicated, it must not be closed and its number reused
         self._loaded = False
         self._producers = ProducerStates()
-        self._unsynced_names = self._sealed_dirty = False
-        self._dirty_since: int | None = None
+        self._unsynced_names = self._sealed_unflushed = False
+        self._unflushed_since: int | None = None
 
-    # What it knows.
+    # State
 
     @property
     def high_watermark(self) -> int:
-        """Where reading ends: after the last record, or the last that is on the disk where the log is `durable`."""
+        """The log end offset, or the flushed offset if the log is `durable`."""
         return self.flushed_offset if self.durable else self.log_end_offset
 
     @property
     def last_stable_offset(self) -> int:
-        """Where reading committed records ends: at the first that belongs to an ongoing transaction."""
+        """The first offset of the oldest ongoing transaction, or the high watermark without one."""
         watermark = self.high_watermark
         if self.offline is None:
             for first in self._producers.ongoing.values():
@@ -68,63 +68,63 @@ class LocalLog:
 
     @property
     def latest_epoch(self) -> int:
-        """The latest leader epoch that anything was written in, -1 before that."""
+        """The latest leader epoch of any batch, -1 without one."""
         return -1 if self.offline is not None else self._epochs.latest
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEnd:
-        """The leader epoch, or the latest before it, and where it ended (KIP-101); -1 and -1 if unknown."""
+        """Returns the leader epoch, or the latest before it, with its end offset (KIP-101); -1 and -1 if unknown."""
         self._check()
         return self._epochs.end_of(epoch, self.log_end_offset)
 
     def producers(self) -> list[ProducerSummary]:
-        """The producers that the log remembers."""
+        """The producer state, for DescribeProducers."""
         self._check()
         return list(self._producers.summaries())
 
     def expire_producers(self, now: int) -> int:
-        """Forget the producers that have been silent for `producer.id.expiration.ms`; returns how many."""
+        """Expires the state of producers idle for `producer.id.expiration.ms`; returns how many."""
         return self._producers.expire(now, self.config.producer_id_expiration_ms)
 
     def ongoing_since(self, producer_id: int) -> int | None:
-        """The offset where a producer's ongoing transaction began, None if it has none here."""
+        """The first offset of a producer's ongoing transaction, None if it has none here."""
         return self._producers.ongoing.get(producer_id)
 
     def has_ongoing(self, producer_id: int) -> bool:
         """Whether a producer has an ongoing transaction here."""
         return self.ongoing_since(producer_id) is not None
 
-    # Getting it onto the disk.
+    # Flushing and closing
 
     def flush_due(self, now: int) -> bool:
-        """Whether `flush.messages` or `flush.ms` want a flush, or a segment is complete and not flushed yet.
+        """Returns whether a flush is due by `flush.messages` or `flush.ms`, or for a sealed segment.
 
-        Kafka flushes a segment when it is complete, too, so that recovery needn't begin before it.
+        Kafka flushes sealed segments as well, so that recovery needn't start before them.
         """
-        since = self._dirty_since
+        since = self._unflushed_since
         return since is not None and (
-            self._sealed_dirty
+            self._sealed_unflushed
             or self.log_end_offset - self.flushed_offset >= self.config.flush_messages
             or now - since >= self.config.flush_ms
         )
 
     def flush(self) -> int:
-        """Put on the disk what was appended before the call, and return the offset up to which that is done.
+        """Flushes everything appended before the call to the disk, and returns the flushed offset.
 
-        It may run in any thread, one at a time, while the log's own thread goes on.
+        Runs in any thread, one call at a time, while the log's own thread goes on.
 
         Raises:
-            KafkaError: KAFKA_STORAGE_ERROR. The log is offline then: after a failed fsync nobody knows what is left.
+            KafkaError: KAFKA_STORAGE_ERROR. The log is offline then: the disk's state after a failed fsync is unknown.
         """
         self._check()
-        self._dirty_since = None
+        self._unflushed_since = None
         with self._storing("flushed"):
             with self._lock:
                 end = self.log_end_offset
                 active = self._segments.active
-                sealed = [segment for segment in self._segments if segment.dirty and segment is not active]
+                sealed = [segment for segment in self._segments if segment.unflushed and segment is not active]
                 fd = os.dup(active.fd)
                 names, self._unsynced_names = self._unsynced_names, False
-                self._sealed_dirty = False
+                self._sealed_unflushed = False
             try:
                 os.fsync(fd)
             finally:
@@ -138,9 +138,9 @@ class LocalLog:
         return self.flushed_offset
 
     def close(self, *, clean: bool = True) -> None:
-        """Close the files; with `clean`, flush everything first, so that the next `open` needs to check nothing.
+        """Closes the files; with `clean`, flushes everything first, so that the next `open` needs no recovery.
 
-        An offline log is only closed.
+        An offline log is closed without a flush.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR; the log needs recovery when it is opened.
@@ -148,12 +148,12 @@ class LocalLog:
         if not self._loaded:
             return
         try:
-            if clean and self.offline is None and self._has_unsynced():
+            if clean and self.offline is None and self._has_unflushed():
                 with self._storing("closed"):
                     self._snapshot()
                     active = self._segments.active
                     active.seal()
-                    if active.dirty:
+                    if active.unflushed:
                         active.sync()
                 self.flush()
         finally:
@@ -165,7 +165,7 @@ class LocalLog:
                 self.offline = "it is closed"
 
     def delete(self) -> None:
-        """Remove the log. The directory is renamed first, so that a crash doesn't leave half of it under its name."""
+        """Deletes the log. The directory is renamed first, so that a crash leaves no part of it under its name."""
         self.close(clean=False)
         doomed = self.directory.with_name(f"{self.directory.name[:200]}.{os.urandom(16).hex()}-delete")
         try:
@@ -176,11 +176,11 @@ class LocalLog:
         except OSError as error:
             _log.error("%s: can't be removed: %s; remove it by hand", self.directory, error)
 
-    # Inside.
+    # Internals
 
-    def _has_unsynced(self) -> bool:
-        """Whether anything was written that isn't on the disk, indexes included."""
-        return self.flushed_offset < self.log_end_offset or any(segment.dirty for segment in self._segments)
+    def _has_unflushed(self) -> bool:
+        """Returns whether anything isn't flushed, indexes included."""
+        return self.flushed_offset < self.log_end_offset or any(segment.unflushed for segment in self._segments)
 
     def _snapshot(self) -> None:
         if self._snapshot_offset != self.log_end_offset:
@@ -199,7 +199,7 @@ class LocalLog:
             raise self._fail(action, error) from error
 
     def _fail(self, action: str, error: OSError | CorruptRecordError) -> KafkaError:
-        """Go offline, and say what whoever runs the server can do about it."""
+        """Takes the log offline, and logs the reason with advice for the operator."""
         if self.offline is None:
             self.offline = f"it can't be {action}: {error}"
             _log.error("%s: %s. The partition is offline. %s", self.directory, self.offline, _advice(error))
@@ -220,6 +220,6 @@ def _advice(error: OSError | CorruptRecordError) -> str:
         case errno.EMFILE | errno.ENFILE:
             return "Raise the limit on open files (ulimit -n), then restart the server."
         case errno.ENOENT | errno.ENOTDIR:
-            return "Something has removed files in use: restart the server to go on with what is left."
+            return "Something has removed files in use: restart the server to go on with the remaining ones."
         case _:
-            return "Check the disk (dmesg, smartctl); restart the server when it is sound: what is whole is kept."
+            return "Check the disk (dmesg, smartctl); restart the server when it is sound: valid batches are kept."

@@ -1,4 +1,4 @@
-"""The producers of a log on disk, in Kafka's format: a file named by the offset up to which it counts."""
+"""Producer snapshots: a log's producer state on disk, in Kafka's format; the file's name is its offset."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAX_SEQUENCE: Final = 2**31 - 1
 
 
 def write_snapshot(directory: Path, offset: int, producers: ProducerStates, *, sync: bool = False) -> None:
-    """Write what is known at `offset`; of each producer's batches only the last, as the format wants it."""
+    """Writes the producer state at `offset`; the format has only the last batch of each producer."""
     body = bytearray()
     for producer in producers.by_id.values():
         last = producer.batches[-1] if producer.batches else BatchMetadata(-1, -1, -1, 0, -1)
@@ -38,10 +38,10 @@ def write_snapshot(directory: Path, offset: int, producers: ProducerStates, *, s
 
 
 def read_snapshot(data: bytes) -> list[ProducerState]:
-    """The producers in a snapshot.
+    """Decodes a snapshot.
 
     Raises:
-        ValueError: it is damaged or of another version.
+        ValueError: it is damaged, or has another version.
     """
     try:
         version, crc, count = _HEADER.unpack_from(data)
@@ -60,7 +60,7 @@ def read_snapshot(data: bytes) -> list[ProducerState]:
         producer.last_timestamp = timestamp
         producer.first_offset = first if first >= 0 else -1
         if last_offset >= 0:
-            # A sequence that wrapped has a first one above its last; without one (-1), neither has a meaning.
+            # After a wrap the first sequence is above the last; without a sequence both are -1.
             first_sequence = (last_sequence - delta) & _MAX_SEQUENCE if last_sequence >= 0 else last_sequence
             producer.batches.append(BatchMetadata(first_sequence, last_sequence, last_offset, delta, timestamp))
         producers.append(producer)
@@ -68,9 +68,9 @@ def read_snapshot(data: bytes) -> list[ProducerState]:
 
 
 def load_snapshot(directory: Path, offsets: list[int], producers: ProducerStates) -> int | None:
-    """Fill `producers` from the latest whole snapshot among `offsets`, ascending, and return its offset.
+    """Loads the latest valid snapshot among `offsets` (ascending) into `producers`, and returns its offset.
 
-    Damaged ones are removed.
+    Invalid snapshots are deleted.
     """
     for offset in reversed(offsets):
         path = directory / file_name(offset, SNAPSHOT)
@@ -79,7 +79,7 @@ def load_snapshot(directory: Path, offsets: list[int], producers: ProducerStates
         except FileNotFoundError:
             continue
         except ValueError as error:
-            _log.warning("%s: removed, as it is no use: %s; the log is read instead", path, error)
+            _log.warning("%s: deleted, as it is invalid: %s; the log is replayed instead", path, error)
             path.unlink(missing_ok=True)
             continue
         for producer in loaded:

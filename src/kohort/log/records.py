@@ -1,4 +1,4 @@
-"""Records inside a batch, as far as a log must look: keys, tombstones, timestamps, and where each lies."""
+"""Parses the records of a batch, as far as a log needs it: keys, tombstones, timestamps, positions."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _ZIGZAG: Final = [byte >> 1 ^ -(byte & 1) for byte in range(128)]
 
 
 class ParsedRecord(NamedTuple):
-    """A record that stays as it is.
+    """A parsed record, with its position in the payload.
 
     Attributes:
         offset_delta, timestamp_delta: from the batch's base offset and base timestamp.
         key: None for null.
         tombstone: whether its value is null.
-        start, body, end: where it lies in the payload, with its length; what follows its timestamp begins at `body`.
+        start, body, end: its position in the payload, from its length; `body` is after the timestamp.
     """
 
     offset_delta: int
@@ -41,20 +41,20 @@ class ParsedRecord(NamedTuple):
     end: int
 
 
-_new: Final = tuple.__new__  # makes a named tuple in a third of the time
+_new: Final = tuple.__new__  # a third of the time of ParsedRecord()
 
 
 def records_of(payload: bytes, header: BatchHeader) -> Iterator[ParsedRecord]:
-    """The records in a decompressed payload, one after another: all of them may take 30 times its bytes.
+    """Yields the records of a decompressed payload; a list of them could take 30 times its bytes.
 
     Raises:
-        CorruptRecordError: they don't add up to the payload.
+        CorruptRecordError: they don't fill the payload.
     """
     at, size = 0, len(payload)
     try:
         for _ in range(header.record_count):
             start = at
-            # Nearly every varint here is one byte; a call for each would take most of the time.
+            # Nearly every varint is one byte; function calls would take most of the time.
             if (length := payload[at]) > 127:
                 length, at = read_varint(payload, at)
             else:
@@ -62,7 +62,7 @@ def records_of(payload: bytes, header: BatchHeader) -> Iterator[ParsedRecord]:
             end = at + length
             if length < 0 or end > size:
                 raise IndexError
-            at += 1  # attributes, which mean nothing yet
+            at += 1  # attributes, unused
             if (timestamp_delta := payload[at]) > 127:
                 timestamp_delta, at = read_varint(payload, at)
             else:
@@ -85,7 +85,7 @@ def records_of(payload: bytes, header: BatchHeader) -> Iterator[ParsedRecord]:
             else:
                 value_size, at = _ZIGZAG[value_size], at + 1
             if at + (max(0, value_size)) >= end:
-                raise IndexError  # there is a count of headers behind it
+                raise IndexError  # the count of headers follows
             yield _new(ParsedRecord, (offset_delta, timestamp_delta, key, value_size < 0, start, body, end))
             at = end
         if at != size:
@@ -98,7 +98,7 @@ def records_of(payload: bytes, header: BatchHeader) -> Iterator[ParsedRecord]:
 def rebuilt(
     header: BatchHeader, payload: bytes | bytearray, count: int, codec: Compression, level: int | None
 ) -> bytes:
-    """A batch with the offsets, producer and times of `header`, but other records, compressed with `codec`."""
+    """Returns a batch with the fields of `header`, but other records, compressed with `codec`."""
     packed: Buffer = payload if count else _NO_RECORDS
     if codec and count:
         from kohort.protocol.records.compression import compress  # loads pyarrow

@@ -1,4 +1,4 @@
-"""The control batches that end transactions (KIP-98)."""
+"""Transaction markers: the control batches that end transactions (KIP-98)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMMIT: Final = 1
 
 
 def encode_marker(producer_id: int, producer_epoch: int, marker: EndTransactionMarker, timestamp: int) -> bytearray:
-    """The batch that ends a transaction; `timestamp` is in ms since 1970."""
+    """Encodes a marker's batch; `timestamp` is in ms since 1970."""
     key = _KEY.pack(_VERSION, _COMMIT if marker.commit else _ABORT)
     value = _VALUE.pack(_VERSION, marker.coordinator_epoch)
     return encode_records(
@@ -33,10 +33,10 @@ def encode_marker(producer_id: int, producer_epoch: int, marker: EndTransactionM
 
 
 def read_marker(data: bytes, header: BatchHeader) -> EndTransactionMarker | None:
-    """What a control batch says; None if compaction has emptied it, or it is of another kind.
+    """Reads a control batch; None if compaction has emptied it, or it has another type.
 
     Raises:
-        CorruptRecordError: its record doesn't add up.
+        CorruptRecordError: its record is malformed.
     """
     for record in read_records(data, header):
         if record.key is None or len(record.key) < _KEY.size or record.value is None or len(record.value) < _VALUE.size:
