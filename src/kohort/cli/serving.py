@@ -115,7 +115,7 @@ def _settings(options: ServeOptions) -> tuple[Settings, Endpoint, Endpoint | Non
     from kohort.broker.config.listeners import advertised_endpoint, listening_endpoint, split_endpoint
 
     settings = Settings.load(Path(options.config) if options.config else None, os.environ, options.set)
-    if options.listen is not None or settings.given("listeners") is None:
+    if options.listen is not None or settings.configured("listeners") is None:
         endpoint = split_endpoint(options.listen or DEFAULT_LISTEN)
         where = "--listen" if options.listen else "kohort serve's default"
         settings = settings.with_overrides({"listeners": f"PLAINTEXT://{endpoint}"}, where)
@@ -138,9 +138,9 @@ def _data_dir(options: ServeOptions, settings: Settings) -> tuple[Path, bool]:
         return Path(tempfile.mkdtemp(prefix="kohort-")), True
     if options.data_dir is not None:
         return Path(options.data_dir).absolute(), False
-    given = settings.names("log.dirs") or (settings.names("log.dir") if settings.given("log.dir") else ())
+    given = settings.names("log.dirs") or (settings.names("log.dir") if settings.configured("log.dir") else ())
     if len(given) > 1:
-        raise ValueError(f"log.dirs ({settings.provenance('log.dirs')}): one directory is possible, not {len(given)}")
+        raise ValueError(f"log.dirs ({settings.source_of('log.dirs')}): one directory is possible, not {len(given)}")
     if not given:
         raise ValueError("where shall data be kept? Give --data-dir DIR, or --ephemeral to throw it away in the end")
     return Path(given[0]).absolute(), False
