@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection
 
 from kohort.client.cluster import Cluster
-from kohort.client.consuming.offsets import Offsets
+from kohort.client.consuming.log_offsets import LogOffsets
 from kohort.client.errors import raise_for
 from kohort.client.types import TopicPartition
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -30,7 +30,7 @@ class EndOffsets:
 
     def __init__(self, cluster: Cluster, *, pause_ms: float = 50, timeout_ms: float = 10_000) -> None:
         self._cluster = cluster
-        self._offsets = Offsets(cluster, committed=True)
+        self._offsets = LogOffsets(cluster, committed=True)
         self._pause, self._timeout_ms = pause_ms / 1000, timeout_ms
         self._waiting: list[_Request] = []
         self._asking: asyncio.Task[None] | None = None
