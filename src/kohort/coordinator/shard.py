@@ -67,9 +67,12 @@ class GroupShard:
         self.partition = partition
         self.pending_steps: list[Step] = []
         self.streams = StreamsGroups(
-            streams or StreamsEnvironment(), wheel, self.pending_steps, lambda group_id: self.classic.give_way(group_id)
+            streams or StreamsEnvironment(),
+            wheel,
+            self.pending_steps,
+            lambda group_id: self.classic.maybe_delete_empty(group_id),
         )
-        self.classic = ClassicGroups(settings, wheel, self.pending_steps, new_id, self.streams.give_way)
+        self.classic = ClassicGroups(settings, wheel, self.pending_steps, new_id, self.streams.maybe_delete_empty)
         self.offsets = Offsets(settings, AllGroups(self.classic, self.streams))
 
     # Administrators ---------------------------------------------------------------------------------------------

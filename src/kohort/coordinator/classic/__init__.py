@@ -1,4 +1,4 @@
-"""Classic groups: members join and sync, one of them assigns, and all send heartbeats (seed 003; KIP-62, 345, 394)."""
+"""Classic groups: members join and sync, the leader assigns, and all send heartbeats (seed 003; KIP-62, 345, 394)."""
 
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.groups import CLASSIC, ClassicGroups

@@ -342,7 +342,7 @@ class StreamsGroups:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.NON_EMPTY_GROUP if group.members else ErrorCode.NONE
 
-    def give_way(self, group_id: str) -> list[Record] | None:
+    def maybe_delete_empty(self, group_id: str) -> list[Record] | None:
         """What removes a group if it is empty, so that one of another type can have its id; None if it isn't empty."""
         group = self._groups.get(group_id)
         if group is None:

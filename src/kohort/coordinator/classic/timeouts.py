@@ -1,4 +1,11 @@
-"""What waits in the purgatories of classic groups: for a sign of life, for members to join, and for them to sync."""
+"""The timeouts of classic groups, as delayed operations in a purgatory.
+
+DelayedHeartbeat      session timeout: a member that sends no heartbeat within it is removed
+DelayedPendingMember  session timeout of a client that was given a member id and has yet to join with it (KIP-394)
+InitialDelayedJoin    group.initial.rebalance.delay.ms: an empty group waits for more members after the first
+DelayedJoin           rebalance timeout: members that haven't rejoined within it are removed
+DelayedSync           rebalance timeout: members that haven't sent SyncGroup within it are removed
+"""
 
 from __future__ import annotations
 
@@ -11,11 +18,11 @@ from kohort.coordinator.purgatory import DelayedOperation
 if TYPE_CHECKING:
     from kohort.coordinator.classic.rebalancer import Rebalancer
 
-__all__ = ["DelayedHeartbeat", "DelayedJoin", "DelayedSync", "InitialJoin", "PendingMember"]
+__all__ = ["DelayedHeartbeat", "DelayedJoin", "DelayedPendingMember", "DelayedSync", "InitialDelayedJoin"]
 
 
 class DelayedHeartbeat(DelayedOperation):
-    """Waits for a sign of life of a member; at its deadline the member has failed."""
+    """Waits for the next heartbeat of a member; its deadline is the session timeout."""
 
     __slots__ = ("group", "member", "rebalancer")
 
@@ -26,16 +33,14 @@ class DelayedHeartbeat(DelayedOperation):
         self.member = member
 
     def try_complete(self) -> bool:
-        """Complete if the member is kept alive, or is leaving."""
-        return self.group.keeps_alive(self.member) and self.force_complete()
+        return self.group.should_keep_alive(self.member) and self.force_complete()
 
     def on_expiration(self) -> None:
-        """Remove the member, unless it waits for an answer just now."""
-        if not self.group.keeps_alive(self.member):
-            self.rebalancer.fail_member(self.group, self.member)
+        if not self.group.should_keep_alive(self.member):
+            self.rebalancer.expire_session(self.group, self.member)
 
 
-class PendingMember(DelayedOperation):
+class DelayedPendingMember(DelayedOperation):
     """Waits for a client to join with the member id it was given (KIP-394); at its deadline the id is void."""
 
     __slots__ = ("group", "member_id", "rebalancer")
@@ -47,12 +52,10 @@ class PendingMember(DelayedOperation):
         self.member_id = member_id
 
     def try_complete(self) -> bool:
-        """Complete if the id isn't pending any more."""
-        return self.member_id not in self.group.pending_ids and self.force_complete()
+        return self.member_id not in self.group.pending_members and self.force_complete()
 
     def on_expiration(self) -> None:
-        """Forget the id."""
-        self.rebalancer.forget_pending(self.group, self.member_id)
+        self.rebalancer.remove_pending_member(self.group, self.member_id)
 
 
 class DelayedJoin(DelayedOperation):
@@ -66,18 +69,16 @@ class DelayedJoin(DelayedOperation):
         self.group = group
 
     def try_complete(self) -> bool:
-        """Complete if all members have joined."""
         return self.group.all_joined and self.force_complete()
 
     def on_complete(self) -> None:
-        """Begin the next generation."""
         self.rebalancer.complete_join(self.group)
 
 
-class InitialJoin(DelayedJoin):
+class InitialDelayedJoin(DelayedJoin):
     """Gives the first members of a group some time to come together; more time while they come.
 
-    It waits `delay_ms` in any case, however many have joined, and as long as newcomers keep coming for up to
+    It always waits `delay_ms`, however many have joined. While new members keep coming it waits again, for up to
     `remaining_ms` more.
     """
 
@@ -89,11 +90,10 @@ class InitialJoin(DelayedJoin):
         self.remaining_ms = remaining_ms
 
     def try_complete(self) -> bool:
-        """Nothing but time completes it."""
+        """Only its deadline completes it."""
         return False
 
     def on_complete(self) -> None:
-        """Begin the first generation, or wait again."""
         self.rebalancer.complete_initial_join(self)
 
 
@@ -108,9 +108,7 @@ class DelayedSync(DelayedOperation):
         self.group = group
 
     def try_complete(self) -> bool:
-        """Complete if all have."""
-        return not self.group.unsynced and self.force_complete()
+        return not self.group.pending_sync and self.force_complete()
 
     def on_expiration(self) -> None:
-        """Remove the silent ones."""
-        self.rebalancer.fail_unsynced(self.group)
+        self.rebalancer.expire_pending_sync(self.group)
