@@ -1,4 +1,4 @@
-"""The classic groups of a shard: SyncGroup, Heartbeat, LeaveGroup and administrators' requests (see also `join_group`)."""
+"""The classic groups of a shard: SyncGroup, Heartbeat, LeaveGroup, administrators' requests. JoinGroup: `join_group`."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class ClassicGroups:
         return step
 
     def sync(self, request: SyncGroupRequest, client: Client, now: int, reply: Reply) -> Step:
-        """SyncGroup: a member asks for its assignment; the leader brings everyone's. The answer waits for the leader's."""
+        """SyncGroup: a member asks for its assignment, which the leader's request brings; the answer waits for that."""
         with self._effects.of_request(now) as step:
             group = self._groups.get(request.group_id)
             if group is None:

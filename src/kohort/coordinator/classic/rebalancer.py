@@ -1,8 +1,8 @@
 """Rebalances of classic groups, and the sessions of their members.
 
-    PREPARING_REBALANCE   `prepare_rebalance`: members have to rejoin, within the initial rebalance delay of a new group,
-                          or within the rebalance timeout
-    COMPLETING_REBALANCE  `complete_join`: the next generation; members have to send SyncGroup within the rebalance timeout
+    PREPARING_REBALANCE   `prepare_rebalance`: members have to rejoin within the rebalance timeout; an empty group waits
+                          for the initial rebalance delay
+    COMPLETING_REBALANCE  `complete_join`: the next generation; members have to sync within the rebalance timeout
     STABLE                the leader's assignments are in the log: see `sync` in `groups`
     EMPTY                 nobody has rejoined
 

@@ -24,7 +24,7 @@ VALUE_VERSION: Final = 3
 def group_record(
     group: ClassicGroup, members: Iterable[Member], leader: str | None, assignments: Mapping[str, bytes], now: int
 ) -> Record:
-    """The record of a group with these members and assignments, by member id; a member without one gets an empty one."""
+    """The record of a group with these members and assignments, by member id; an empty one where there is none."""
     protocol = group.protocol
     return Record(
         GroupMetadataKey(group=group.group_id),
