@@ -1,4 +1,4 @@
-"""The classic groups of a shard: SyncGroup, Heartbeat, LeaveGroup, administrators' requests. JoinGroup: `join_group`."""
+"""The classic groups of a shard: SyncGroup, Heartbeat, LeaveGroup, and administrators. See also `join_group`."""
 
 from __future__ import annotations
 

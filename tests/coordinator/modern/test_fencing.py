@@ -2,24 +2,25 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator.modern.epochs import JOINS, LEFT_FOR_A_WHILE, check_epoch
-from kohort.coordinator.modern.standing import Standing
+from kohort.coordinator.modern.current_assignment import CurrentAssignment
+from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from kohort.coordinator.modern.fencing import check_member_epoch
 from kohort.coordinator.modern.states import MemberState
 from kohort.coordinator.streams.roles import Role
 from kohort.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.modern.shapes import ACTIVE, STANDBY, WARMUP
 
-STANDING: Standing[str, Role] = Standing(
+CURRENT: CurrentAssignment[str, Role] = CurrentAssignment(
     5, 4, MemberState.UNREVOKED, {"a": ACTIVE, "s": STANDBY}, {"r": ACTIVE}, {"a": 2, "r": 3}
 )
 
 
-def fenced(received: int, owned: dict[str, Role] | None, standing: Standing[str, Role] = STANDING) -> bool:
+def fenced(received: int, owned: dict[str, Role] | None, current: CurrentAssignment[str, Role] = CURRENT) -> bool:
     try:
-        check_epoch(standing, received, owned, {ACTIVE})
+        check_member_epoch(current, received, owned, {ACTIVE})
     except KafkaError as error:
         assert error.code is ErrorCode.FENCED_MEMBER_EPOCH
-        assert str(received) in str(error) and str(standing.epoch) in str(error)
+        assert str(received) in str(error) and str(current.epoch) in str(error)
         return True
     return False
 
@@ -31,7 +32,7 @@ def test_a_member_on_its_epoch_may_say_anything(owned: dict[str, Role] | None) -
 
 @pytest.mark.parametrize("owned", [None, {}, {"x": ACTIVE}])
 def test_who_joins_may_say_anything(owned: dict[str, Role] | None) -> None:
-    assert not fenced(JOINS, owned)
+    assert not fenced(JOIN_GROUP_MEMBER_EPOCH, owned)
 
 
 def test_an_epoch_that_the_member_has_not_reached_is_fenced() -> None:
@@ -68,4 +69,4 @@ def test_on_the_previous_epoch_a_member_may_not_have_more(owned: dict[str, Role]
 
 
 def test_a_static_member_that_left_cannot_go_on() -> None:
-    assert fenced(5, {}, Standing(LEFT_FOR_A_WHILE, 4))
+    assert fenced(5, {}, CurrentAssignment(LEAVE_GROUP_STATIC_MEMBER_EPOCH, 4))

@@ -5,16 +5,18 @@ from typing import Any
 
 import pytest
 
-from kohort.coordinator.modern.commits import check_commit, check_fetch
+from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.group import Member
-from kohort.coordinator.modern.standing import Standing
+from kohort.coordinator.modern.offset_rules import validate_commit, validate_fetch
 from kohort.protocol.errors import ErrorCode
 from tests.coordinator.modern.shapes import ACTIVE
 
 NONE, STALE, UNKNOWN = ErrorCode.NONE, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID
 
-STANDING: Standing[int, Any] = Standing(7, 6, assigned={0: ACTIVE, 1: ACTIVE}, since={0: 3, 1: 6})
-MEMBERS: dict[str, Member[Any, Any, Any]] = {"m": Member("m", SimpleNamespace(instance_id=None), STANDING)}
+CURRENT: CurrentAssignment[int, Any] = CurrentAssignment(
+    7, 6, assigned={0: ACTIVE, 1: ACTIVE}, assignment_epochs={0: 3, 1: 6}
+)
+MEMBERS: dict[str, Member[Any, Any, Any]] = {"m": Member("m", SimpleNamespace(instance_id=None), CURRENT)}
 
 
 def commit(
@@ -25,13 +27,13 @@ def commit(
     transactional: bool = False,
     version: int = 9,
 ) -> ErrorCode:
-    return check_commit(
+    return validate_commit(
         members,
         member,
         epoch,
         None,
         [("topic", partition) for partition in partitions],
-        lambda standing, topic, partition: standing.since.get(partition),
+        lambda current, topic, partition: current.assignment_epochs.get(partition),
         transactional=transactional,
         version=version,
     )
@@ -85,4 +87,4 @@ def test_versions_without_member_epochs_are_of_no_use_to_members() -> None:
     [(None, -1, NONE), ("m", 7, NONE), ("m", 6, STALE), ("m", 8, STALE), ("x", 7, UNKNOWN), (None, 7, UNKNOWN)],
 )
 def test_members_fetch_on_their_epoch_and_others_as_they_like(member: str | None, epoch: int, code: ErrorCode) -> None:
-    assert check_fetch(MEMBERS, member, epoch) is code
+    assert validate_fetch(MEMBERS, member, epoch) is code

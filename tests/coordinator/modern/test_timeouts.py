@@ -1,22 +1,22 @@
 from __future__ import annotations
 
-from kohort.coordinator.modern.clocks import Clock, Clocks
+from kohort.coordinator.modern.timeouts import MemberTimer, MemberTimers
 from kohort.coordinator.timing_wheel import TimingWheel
 
 SESSION = 45_000
 
 
 class Watch:
-    """Clocks, and the members that were late."""
+    """MemberTimers, and the members that were late."""
 
     def __init__(self, *, of_consequence: bool = True) -> None:
         self.wheel = TimingWheel(0)
         self.late: list[tuple[int, str, str]] = []
         self.of_consequence = of_consequence
-        self.clocks = Clocks(self.wheel, self.expired)
+        self.timers = MemberTimers(self.wheel, self.expired)
 
-    def expired(self, clock: Clock, why: str) -> bool:
-        self.late.append((self.wheel.now, clock.member_id, why))
+    def expired(self, timer: MemberTimer, why: str) -> bool:
+        self.late.append((self.wheel.now, timer.member_id, why))
         return self.of_consequence
 
     def until(self, now: int) -> None:
@@ -27,19 +27,19 @@ class Watch:
 
 def test_silence_expires_a_session_and_not_before() -> None:
     watch = Watch()
-    watch.clocks.heard("g", "m", 0, SESSION)
+    watch.timers.reset_session_timeout("g", "m", 0, SESSION)
     watch.until(SESSION - 1)
     assert watch.late == []
     watch.until(SESSION)
     assert [entry[:2] for entry in watch.late] == [(SESSION, "m")]
-    assert len(watch.clocks) == 0
+    assert len(watch.timers) == 0
 
 
 def test_a_sign_of_life_begins_a_session_anew() -> None:
     watch = Watch()
-    watch.clocks.heard("g", "m", 0, SESSION)
+    watch.timers.reset_session_timeout("g", "m", 0, SESSION)
     watch.until(SESSION - 1)
-    watch.clocks.heard("g", "m", SESSION - 1, SESSION)
+    watch.timers.reset_session_timeout("g", "m", SESSION - 1, SESSION)
     watch.until(2 * SESSION - 2)
     assert watch.late == []
     watch.until(2 * SESSION - 1)
@@ -48,26 +48,26 @@ def test_a_sign_of_life_begins_a_session_anew() -> None:
 
 def test_a_sign_of_life_touches_no_timer() -> None:
     watch = Watch()
-    clock = watch.clocks.heard("g", "m", 0, SESSION)
-    deadline = clock.deadline
-    watch.clocks.heard("g", "m", 1_000, SESSION)
-    assert clock.deadline == deadline and len(watch.wheel) == 1
+    timer = watch.timers.reset_session_timeout("g", "m", 0, SESSION)
+    deadline = timer.deadline
+    watch.timers.reset_session_timeout("g", "m", 1_000, SESSION)
+    assert timer.deadline == deadline and len(watch.wheel) == 1
 
 
 def test_a_shorter_session_counts_at_once() -> None:
     watch = Watch()
-    watch.clocks.heard("g", "m", 0, SESSION)
-    watch.clocks.heard("g", "m", 1_000, 10_000)
+    watch.timers.reset_session_timeout("g", "m", 0, SESSION)
+    watch.timers.reset_session_timeout("g", "m", 1_000, 10_000)
     watch.until(11_000)
     assert [entry[:2] for entry in watch.late] == [(11_000, "m")]
 
 
 def test_a_revocation_that_is_not_confirmed_expires_though_the_member_is_heard() -> None:
     watch = Watch()
-    clock = watch.clocks.heard("g", "m", 0, SESSION)
-    watch.clocks.must_revoke(clock, 7, 20_000)
+    timer = watch.timers.reset_session_timeout("g", "m", 0, SESSION)
+    watch.timers.start_rebalance_timeout(timer, 7, 20_000)
     watch.until(10_000)
-    watch.clocks.heard("g", "m", 10_000, SESSION)
+    watch.timers.reset_session_timeout("g", "m", 10_000, SESSION)
     watch.until(19_999)
     assert watch.late == []
     watch.until(20_000)
@@ -77,9 +77,9 @@ def test_a_revocation_that_is_not_confirmed_expires_though_the_member_is_heard()
 
 def test_a_confirmed_revocation_is_waited_for_no_longer() -> None:
     watch = Watch()
-    clock = watch.clocks.heard("g", "m", 0, SESSION)
-    watch.clocks.must_revoke(clock, 7, 20_000)
-    clock.revoke_by = None
+    timer = watch.timers.reset_session_timeout("g", "m", 0, SESSION)
+    watch.timers.start_rebalance_timeout(timer, 7, 20_000)
+    timer.rebalance_deadline = None
     watch.until(SESSION - 1)
     assert watch.late == []
     watch.until(SESSION)
@@ -88,22 +88,22 @@ def test_a_confirmed_revocation_is_waited_for_no_longer() -> None:
 
 def test_an_expiry_without_consequence_leaves_the_session() -> None:
     watch = Watch(of_consequence=False)
-    clock = watch.clocks.heard("g", "m", 0, SESSION)
-    watch.clocks.must_revoke(clock, 7, 20_000)
+    timer = watch.timers.reset_session_timeout("g", "m", 0, SESSION)
+    watch.timers.start_rebalance_timeout(timer, 7, 20_000)
     watch.until(SESSION - 1)
-    assert len(watch.late) == 1 and len(watch.clocks) == 1
+    assert len(watch.late) == 1 and len(watch.timers) == 1
 
 
 def test_a_member_that_is_gone_is_watched_no_longer() -> None:
     watch = Watch()
-    watch.clocks.heard("g", "m", 0, SESSION)
-    watch.clocks.stop("g", "m")
-    assert len(watch.wheel) == 0 and watch.clocks.get("g", "m") is None
+    watch.timers.reset_session_timeout("g", "m", 0, SESSION)
+    watch.timers.stop("g", "m")
+    assert len(watch.wheel) == 0 and watch.timers.get("g", "m") is None
 
 
 def test_members_of_different_groups_are_different() -> None:
     watch = Watch()
-    watch.clocks.heard("g", "m", 0, SESSION)
-    watch.clocks.heard("h", "m", 5, SESSION)
+    watch.timers.reset_session_timeout("g", "m", 0, SESSION)
+    watch.timers.reset_session_timeout("h", "m", 5, SESSION)
     watch.until(SESSION)
     assert len(watch.late) == 1
