@@ -2,8 +2,8 @@
 
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.groups import CLASSIC, ClassicGroups
-from kohort.coordinator.classic.offset_rules import OffsetRules
+from kohort.coordinator.classic.offset_rules import ClassicOffsetRules
 from kohort.coordinator.classic.settings import ClassicSettings
 from kohort.coordinator.classic.states import GroupState
 
-__all__ = ["CLASSIC", "ClassicGroup", "ClassicGroups", "ClassicSettings", "GroupState", "OffsetRules"]
+__all__ = ["CLASSIC", "ClassicGroup", "ClassicGroups", "ClassicOffsetRules", "ClassicSettings", "GroupState"]

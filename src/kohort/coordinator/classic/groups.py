@@ -282,7 +282,7 @@ class ClassicGroups:
         for member in apply_record(group, value):
             self.rebalancer.cancel_session_timeout(member)
 
-    def ensure(self, group_id: str) -> None:
+    def ensure_simple_group(self, group_id: str) -> None:
         """Makes an unknown group a simple one, as an offset of it was replayed."""
         if group_id not in self._groups:
             self._groups[group_id] = ClassicGroup(group_id)

@@ -12,22 +12,20 @@ from kohort.coordinator.offsets import EACH_COMMIT
 from kohort.coordinator.step import Record
 from kohort.protocol.errors import ErrorCode
 
-__all__ = ["OffsetRules"]
+__all__ = ["ClassicOffsetRules"]
 
 _GROUP_ID_NOT_FOUND: Final = 9  # first version of OffsetCommit with this error
 
 
-class OffsetRules:
-    """Answers, for classic groups, what `Offsets` asks; it is such a `Groups`."""
-
+class ClassicOffsetRules:
     def __init__(self, groups: ClassicGroups) -> None:
         self._groups = groups
 
     def group_ids(self) -> Collection[str]:
         return self._groups.group_ids()
 
-    def ensure(self, group_id: str) -> None:
-        self._groups.ensure(group_id)
+    def ensure_simple_group(self, group_id: str) -> None:
+        self._groups.ensure_simple_group(group_id)
 
     def validate_commit(
         self,

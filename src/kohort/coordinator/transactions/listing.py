@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
-from kohort.coordinator.patterns import full_matches
+from kohort.coordinator.regex import full_matches
 from kohort.coordinator.transactions.states import TransactionState
 from kohort.coordinator.transactions.transaction import TopicPartition, Transaction
 from kohort.protocol.errors import ErrorCode

@@ -1,4 +1,4 @@
-"""What committed offsets need to know of the groups they belong to."""
+"""Which offsets of a group may be committed, fetched, deleted and expired: up to each group protocol."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Final, Protocol
 from kohort.coordinator.step import Record
 from kohort.protocol.errors import ErrorCode
 
-__all__ = ["EACH_COMMIT", "Groups"]
+__all__ = ["EACH_COMMIT", "OffsetRules"]
 
 EACH_COMMIT: Final = -1
 """The retention of each offset of a group begins with its own commit."""
 
 
-class Groups(Protocol):
-    """The groups of a shard, of whatever protocol, as their offsets see them."""
+class OffsetRules(Protocol):
+    """The rules for the groups of a shard."""
 
     def group_ids(self) -> Collection[str]:
-        """All groups that there are, "simple" ones (offsets, but no members and no protocol type) included."""
+        """All groups, with "simple" ones, which have offsets, but no members and no protocol type."""
         ...
 
-    def ensure(self, group_id: str) -> None:
-        """Make an unknown group a simple one: an offset of it was replayed."""
+    def ensure_simple_group(self, group_id: str) -> None:
+        """Makes an unknown group a simple one, as an offset of it was replayed."""
         ...
 
     def validate_commit(
@@ -37,32 +37,32 @@ class Groups(Protocol):
         version: int,
         now: int,
     ) -> ErrorCode:
-        """Whether offsets may be committed; where they may, the commit counts as the member's heartbeat.
+        """Whether offsets may be committed; if so, the commit counts as the member's heartbeat.
 
         An unknown group accepts a negative generation (its offsets will make it a simple group) and refuses others:
         with GROUP_ID_NOT_FOUND from version 9 of OffsetCommit on, else, and in transactions, with ILLEGAL_GENERATION.
-        `partitions` are the topics and numbers of what is committed. `version` is the version of OffsetCommit, or of
-        TxnOffsetCommit for a transactional commit, which doesn't care for the state of a rebalance.
+        `partitions` are topics and partition numbers. `version` is the version of OffsetCommit, or of TxnOffsetCommit
+        for a transactional commit, which is accepted in any state of a rebalance.
         """
         ...
 
     def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Whether the member may fetch offsets; GROUP_ID_NOT_FOUND for an unknown group, classic ones don't check."""
+        """Whether the member may fetch offsets; GROUP_ID_NOT_FOUND for an unknown group. Classic groups don't check."""
         ...
 
     def validate_delete(self, group_id: str) -> ErrorCode:
-        """Whether offsets may be deleted: GROUP_ID_NOT_FOUND; NON_EMPTY_GROUP where subscriptions can't be known."""
+        """Whether offsets may be deleted: GROUP_ID_NOT_FOUND; NON_EMPTY_GROUP if subscriptions can't be read."""
         ...
 
     def is_subscribed(self, group_id: str, topic: str) -> bool:
-        """Whether members read the topic, or may do so for all one knows; False for an unknown group."""
+        """Whether members read the topic, or may do so; False for an unknown group."""
         ...
 
     def retention_base(self, group_id: str) -> int | None:
-        """When the retention of the group's offsets began, in ms since 1970: when it became empty.
+        """When the retention of the group's offsets began, in ms since 1970: when the group became empty.
 
-        `EACH_COMMIT` for simple groups, for empty ones that don't know since when they are, and for stable ones whose
-        subscriptions are known; None where offsets are kept for the time being.
+        `EACH_COMMIT` for simple groups, for groups that became empty at an unknown time, and for stable ones whose
+        subscriptions are known. None if no offset expires now.
         """
         ...
 

@@ -1,37 +1,35 @@
-"""All groups of a shard, of whatever protocol, as their offsets see them."""
+"""The rules for committed offsets of all groups of a shard."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from kohort.coordinator.classic import ClassicGroups, OffsetRules
+from kohort.coordinator.classic import ClassicGroups, ClassicOffsetRules
 from kohort.coordinator.step import Record
 from kohort.coordinator.streams.groups import StreamsGroups
 from kohort.coordinator.streams.offset_rules import StreamsOffsetRules
 from kohort.protocol.errors import ErrorCode
 
-__all__ = ["AllGroups"]
+__all__ = ["OffsetRulesByType"]
 
 
-class AllGroups:
-    """Passes what `Offsets` asks on to the rules of the group's protocol; an unknown group is for the classic ones."""
+class OffsetRulesByType:
+    """Delegates to the rules of the group's protocol; unknown groups go to the classic ones."""
 
     def __init__(self, classic: ClassicGroups, streams: StreamsGroups) -> None:
         self._streams = streams
-        self._classic_rules = OffsetRules(classic)
+        self._classic_rules = ClassicOffsetRules(classic)
         self._streams_rules = StreamsOffsetRules(streams)
 
-    def _rules(self, group_id: str) -> OffsetRules | StreamsOffsetRules:
+    def _rules(self, group_id: str) -> ClassicOffsetRules | StreamsOffsetRules:
         return self._classic_rules if self._streams.get(group_id) is None else self._streams_rules
 
     def group_ids(self) -> Collection[str]:
-        """All groups."""
         return [*self._classic_rules.group_ids(), *self._streams_rules.group_ids()]
 
-    def ensure(self, group_id: str) -> None:
-        """Make an unknown group a simple one."""
+    def ensure_simple_group(self, group_id: str) -> None:
         if self._streams.get(group_id) is None:
-            self._classic_rules.ensure(group_id)
+            self._classic_rules.ensure_simple_group(group_id)
 
     def validate_commit(
         self,
@@ -45,7 +43,6 @@ class AllGroups:
         version: int,
         now: int,
     ) -> ErrorCode:
-        """Whether offsets may be committed."""
         return self._rules(group_id).validate_commit(
             group_id,
             member_id,
@@ -58,21 +55,16 @@ class AllGroups:
         )
 
     def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Whether offsets may be fetched."""
         return self._rules(group_id).validate_fetch(group_id, member_id, member_epoch)
 
     def validate_delete(self, group_id: str) -> ErrorCode:
-        """Whether offsets may be deleted."""
         return self._rules(group_id).validate_delete(group_id)
 
     def is_subscribed(self, group_id: str, topic: str) -> bool:
-        """Whether members read the topic."""
         return self._rules(group_id).is_subscribed(group_id, topic)
 
     def retention_base(self, group_id: str) -> int | None:
-        """When the retention of the group's offsets began."""
         return self._rules(group_id).retention_base(group_id)
 
     def delete_if_empty(self, group_id: str) -> list[Record]:
-        """What removes a group without members."""
         return self._rules(group_id).delete_if_empty(group_id)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator.patterns import full_matches
+from kohort.coordinator.regex import full_matches
 
 
 def test_names_are_matched_as_a_whole() -> None:
