@@ -78,7 +78,7 @@ class GroupShard:
     # Administrators ---------------------------------------------------------------------------------------------
 
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListGroupsResponse.Group]:
-        """The groups in one of these states and of one of these types, in upper or lower case; if none is given, all."""
+        """The groups in one of these states and of one of these types, in any case; all if none is given."""
         wanted = {name.strip().lower() for name in types}
         classic = self.classic.listed(states) if not wanted or CLASSIC in wanted else []
         streams = self.streams.listed(states) if not wanted or STREAMS in wanted else []

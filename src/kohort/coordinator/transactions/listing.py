@@ -20,7 +20,7 @@ _LABELS = {state.label: state for state in TransactionState}
 def list_transactions(
     transactions: Iterable[Transaction], request: ListTransactionsRequest, now: int
 ) -> ListTransactionsResponse:
-    """Those of `transactions` that pass the request's filters, or INVALID_REGULAR_EXPRESSION."""
+    """The transactions that pass the request's filters, or INVALID_REGULAR_EXPRESSION."""
     found = [
         transaction
         for transaction in transactions

@@ -1,6 +1,6 @@
-"""How the requests of a producer are judged: pure rules, from the state of its transactional id to the next.
+"""The transitions that a producer's requests cause: pure rules, from the state of a transactional id to the next.
 
-A refusal is a `KafkaError`.
+Here producers are fenced: PRODUCER_FENCED. A refusal is a `KafkaError`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from kohort.coordinator.transactions.transaction import (
 )
 from kohort.protocol.errors import ErrorCode, KafkaError
 
-__all__ = ["check_open", "decide_end", "decide_extension", "decide_start"]
+__all__ = ["check_producer", "prepare_add_partitions", "prepare_end_txn", "prepare_init_producer_id"]
 
 
-def decide_start(
+def prepare_init_producer_id(
     transaction: Transaction,
     held: ProducerIdAndEpoch | None,
     before: ProducerIdAndEpoch | None,
@@ -29,15 +29,15 @@ def decide_start(
     now: int,
     new_producer_id: Callable[[], int],
 ) -> Transaction:
-    """A producer starts, or starts over, and fences whoever used the transactional id before (InitProducerId).
+    """InitProducerId: a producer starts, or starts over, and fences earlier producers of the transactional id.
 
     Args:
         transaction: the id's state; a new one has no epoch.
-        held: what the producer says it has and wants bumped (KIP-360); None if it has nothing.
-        before: what the producer may have that was given the current id and epoch, and did not hear of it.
+        held: the id and epoch that the producer has and wants bumped (KIP-360); None if it has none.
+        before: the id and epoch that the producer may still have if it didn't get the answer with the current ones.
         timeout_ms: how long its transactions may stay open.
         now: ms since 1970.
-        new_producer_id: gives a producer id that nobody has.
+        new_producer_id: gives an unused producer id.
 
     Returns:
         The state Empty; or PrepareAbort if a transaction must be aborted first, for which the producer has to wait.
@@ -52,16 +52,16 @@ def decide_start(
     if transaction.state is TransactionState.ONGOING:
         return transaction.fenced(now)
     if held is not None and held == before and transaction.producer_epoch <= LAST_EPOCH:
-        return transaction.renewed(transaction.producer, timeout_ms, now)
+        return transaction.with_producer(transaction.producer, timeout_ms, now)
     if transaction.exhausted:
-        return transaction.renewed(ProducerIdAndEpoch(new_producer_id(), 0), timeout_ms, now)
-    return transaction.renewed(
+        return transaction.with_producer(ProducerIdAndEpoch(new_producer_id(), 0), timeout_ms, now)
+    return transaction.with_producer(
         ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch + 1), timeout_ms, now
     )
 
 
-def check_open(transaction: Transaction | None, producer: ProducerIdAndEpoch) -> Transaction:
-    """The transaction, if this producer may write in it.
+def check_producer(transaction: Transaction | None, producer: ProducerIdAndEpoch) -> Transaction:
+    """Returns the transaction, if this producer may write in it.
 
     Raises:
         KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, or CONCURRENT_TRANSACTIONS while one ends.
@@ -75,28 +75,28 @@ def check_open(transaction: Transaction | None, producer: ProducerIdAndEpoch) ->
     return transaction
 
 
-def decide_extension(
+def prepare_add_partitions(
     transaction: Transaction | None,
     producer: ProducerIdAndEpoch,
     partitions: Iterable[TopicPartition],
     client_version: int,
     now: int,
 ) -> Transaction:
-    """A producer writes to partitions; the first open a transaction.
+    """AddPartitionsToTxn, AddOffsetsToTxn: a producer writes to partitions; the first ones open a transaction.
 
     Returns:
-        The next state; the very same if it has all the partitions.
+        The next state; the same object if it has all the partitions.
 
     Raises:
-        KafkaError: what `check_open` raises.
+        KafkaError: what `check_producer` raises.
     """
-    transaction = check_open(transaction, producer)
+    transaction = check_producer(transaction, producer)
     if transaction.state is TransactionState.ONGOING and transaction.partitions.issuperset(partitions):
         return transaction
-    return transaction.extended(partitions, client_version, now)
+    return transaction.with_partitions(partitions, client_version, now)
 
 
-def decide_end(
+def prepare_end_txn(
     transaction: Transaction | None,
     producer: ProducerIdAndEpoch,
     *,
@@ -105,13 +105,13 @@ def decide_end(
     now: int,
     new_producer_id: Callable[[], int],
 ) -> Transaction:
-    """A producer commits or aborts (EndTxn).
+    """EndTxn: a producer commits or aborts.
 
-    In transactions V2 the end takes the next epoch, or the next producer id if there is none. So the epoch before it
-    tells that a request is sent again, and the current epoch that it is a new one: an abort that has nothing to abort.
+    In transactions V2 the end takes the next epoch, or the next producer id if there is none. So a request with the
+    epoch before it is a repeated one, and a request with the current epoch a new one: an abort with nothing to abort.
 
     Returns:
-        The next state; the very same if the request was carried out before.
+        The next state; the same object if the request was carried out before.
 
     Raises:
         KafkaError: INVALID_PRODUCER_ID_MAPPING; PRODUCER_FENCED; INVALID_TXN_STATE if nothing is open, or the outcome
@@ -142,4 +142,4 @@ def decide_end(
         if commit:
             raise KafkaError(ErrorCode.INVALID_TXN_STATE)
     next_id = new_producer_id() if bumps and transaction.exhausted else NONE
-    return transaction.decided(commit=commit, client_version=client_version, now=now, next_producer_id=next_id)
+    return transaction.prepared(commit=commit, client_version=client_version, now=now, next_producer_id=next_id)

@@ -25,14 +25,14 @@ def coordinator() -> Coordinator:
 def test_a_transaction_may_take_its_time(coordinator: Coordinator) -> None:
     coordinator.add((101, 0), P0)
     coordinator.now += 5000
-    assert not coordinator.run(coordinator.shard.check_timeouts(coordinator.now))
+    assert not coordinator.run(coordinator.shard.abort_timed_out(coordinator.now))
 
 
 @pytest.mark.parametrize("version", [V1, V2])
 def test_a_transaction_that_takes_longer_is_aborted(coordinator: Coordinator, version: int) -> None:
     coordinator.add((101, 0), P0)
     coordinator.now += 5001
-    coordinator.run(coordinator.shard.check_timeouts(coordinator.now))
+    coordinator.run(coordinator.shard.abort_timed_out(coordinator.now))
     (markers,) = coordinator.write_markers()
     assert (markers.producer_epoch, markers.commit, markers.partitions) == (1, False, (P0,))
     assert coordinator.add((101, 0), P1) == [ErrorCode.PRODUCER_FENCED]
@@ -43,7 +43,7 @@ def test_a_transaction_that_takes_longer_is_aborted(coordinator: Coordinator, ve
 def test_the_producer_of_an_aborted_transaction_recovers(coordinator: Coordinator) -> None:
     coordinator.add((101, 0), P0)
     coordinator.now += 5001
-    coordinator.run(coordinator.shard.check_timeouts(coordinator.now))
+    coordinator.run(coordinator.shard.abort_timed_out(coordinator.now))
     assert coordinator.init(held=(101, 0)).code == ErrorCode.CONCURRENT_TRANSACTIONS
     coordinator.write_markers()
     assert coordinator.init(held=(101, 0)) == (0, 101, 1)
@@ -54,9 +54,9 @@ def test_markers_that_lack_are_asked_for_again(coordinator: Coordinator) -> None
     coordinator.end((101, 0), commit=True)
     coordinator.due.clear()
     coordinator.run(coordinator.shard.markers_written("x", [P0], coordinator.now))
-    coordinator.run(coordinator.shard.check_timeouts(coordinator.now + 9_999))
+    coordinator.run(coordinator.shard.abort_timed_out(coordinator.now + 9_999))
     assert not coordinator.due
-    coordinator.run(coordinator.shard.check_timeouts(coordinator.now + 10_000))
+    coordinator.run(coordinator.shard.abort_timed_out(coordinator.now + 10_000))
     assert [again.partitions for again in coordinator.due] == [(P1,)]
     coordinator.write_markers()
     assert coordinator.state() == "CompleteCommit"
@@ -69,7 +69,7 @@ def test_a_completion_that_failed_is_repeated(coordinator: Coordinator) -> None:
     coordinator.write_markers()
     assert coordinator.state() == "PrepareCommit"
     coordinator.fails = None
-    coordinator.run(coordinator.shard.check_timeouts(coordinator.now + 10_000))
+    coordinator.run(coordinator.shard.abort_timed_out(coordinator.now + 10_000))
     coordinator.write_markers()
     assert coordinator.state() == "CompleteCommit"
 
@@ -109,9 +109,9 @@ def test_however_many_transactions_are_slow_a_batch_of_aborts_is_small(coordinat
         coordinator.init(name)
         coordinator.add((102 + number, 0), P0, name=name)
     coordinator.now += 5001
-    step = coordinator.shard.check_timeouts(coordinator.now)
+    step = coordinator.shard.abort_timed_out(coordinator.now)
     assert 1 < len(step.records) == len(step.markers) < 20
-    while coordinator.run(coordinator.shard.check_timeouts(coordinator.now)):
+    while coordinator.run(coordinator.shard.abort_timed_out(coordinator.now)):
         coordinator.write_markers()
     assert {coordinator.state(name) for name in names} == {"CompleteAbort"}
 
