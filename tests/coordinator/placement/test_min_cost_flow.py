@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator.placement.network import Network
+from kohort.coordinator.placement.min_cost_flow import MinCostFlow
 
 
 def two_ways(units: int, first: dict[str, int], second: dict[str, int], low: int = 0) -> list[int]:
     """How much flows each of two ways, each wide enough for all but one unit."""
-    network = Network(units)
+    network = MinCostFlow(units)
     source, one, two, sink = network.nodes(4)
     network.supply([source, sink], [units, -units])
     ways = network.arcs([source, source], [one, two], units - 1, [0, low])

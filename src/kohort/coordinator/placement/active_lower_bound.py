@@ -1,35 +1,35 @@
-"""How good a placement can be at most: what a greedy one is held against before a solver is asked."""
+"""Lower bounds for placements of active tasks: a greedy one that reaches them needs no solver."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kohort.coordinator.placement.fair_shares import FairShares
 from kohort.coordinator.placement.problem import Problem
 from kohort.coordinator.placement.score import Score
-from kohort.coordinator.placement.shares import Shares
-from kohort.coordinator.placement.spread import Spread
+from kohort.coordinator.placement.state_store_spread import StateStoreSpread
 
 if TYPE_CHECKING:
     from numpy import bool_, int64
     from numpy.typing import NDArray
 
-__all__ = ["is_certainly_best"]
+__all__ = ["is_provably_best"]
 
 
-def is_certainly_best(problem: Problem, shares: Shares, spread: Spread, reached: Score) -> bool:
-    """Whether counting is enough to see that no balanced placement has a better score.
+def is_provably_best(problem: Problem, shares: FairShares, spread: StateStoreSpread, reached: Score) -> bool:
+    """Whether counting proves that no balanced placement has a better score.
 
-    A task is best placed where it costs least. Where fewer tasks are at their best than the floors of shares, so many
-    have to come; where more than the ceilings, so many have to go. Mostly that is all that has to be, when nothing
-    changed, when members join or leave; and a greedy placement gets there. What this doesn't see may be the best
-    nevertheless.
+    A task is best placed where it costs least. Where fewer tasks are best placed than the floors of shares, the
+    difference has to come; where more than the ceilings, the difference has to go. Mostly no other moves are needed,
+    when nothing changed, or members join or leave; and a greedy placement gets there. False doesn't mean that there is a
+    better one.
     """
     if reached.spread > spread.least:
         return False
-    new = problem.owner.count(-1)
-    unowned = [task for task, owner in enumerate(problem.owner) if owner < 0 and problem.whole[task]]
-    least = sum(min(problem.homes(task).values(), default=problem.whole[task]) for task in unowned)
+    new = problem.previous_owner.count(-1)
+    unowned = [task for task, owner in enumerate(problem.previous_owner) if owner < 0 and problem.full_cost[task]]
+    least = sum(min(problem.costs_with_state(task).values(), default=problem.full_cost[task]) for task in unowned)
     if reached.moved > new:
         apart = _moves_without_restoring(problem, shares, spread) if reached.restore == least else 0
         if reached.moved > new + _moves(problem, shares, apart):
@@ -37,15 +37,15 @@ def is_certainly_best(problem: Problem, shares: Shares, spread: Spread, reached:
     return reached.restore == least or reached.restore <= least + _restored(problem, shares, spread)
 
 
-def _moves(problem: Problem, shares: Shares, stateful: int) -> int:
-    """How many tasks that have an owner have to move, at least, if so many stateful ones have to."""
+def _moves(problem: Problem, shares: FairShares, stateful: int) -> int:
+    """The least number of tasks with a previous owner that have to move, if so many stateful ones have to."""
     import numpy as np
 
-    owner = np.array(problem.owner, np.int64)
+    owner = np.array(problem.previous_owner, np.int64)
     owned = np.flatnonzero(owner >= 0)
-    twice = [task for task, rivals in problem.rivals.items() for _ in rivals]
-    rivals = [rival for rivals in problem.rivals.values() for rival in rivals]
-    bests = _Bests(problem, shares, [1] * len(problem.members), owned, owner[owned], twice, rivals)
+    duplicate = [task for task, others in problem.duplicate_owners.items() for _ in others]
+    others = [other for others in problem.duplicate_owners.values() for other in others]
+    bests = _BestPlaces(problem, shares, [1] * len(problem.members), owned, owner[owned], duplicate, others)
     stores = np.array(problem.stores)
     (low, high), (stateful_low, stateful_high) = bests.fair(stores >= 0), bests.fair(stores > 0)
     return max(
@@ -55,31 +55,33 @@ def _moves(problem: Problem, shares: Shares, stateful: int) -> int:
     )
 
 
-def _moves_without_restoring(problem: Problem, shares: Shares, spread: Spread) -> int:
-    """How many stateful tasks that have an owner have to move, at least, if each may only go where nothing is restored.
+def _moves_without_restoring(problem: Problem, shares: FairShares, spread: StateStoreSpread) -> int:
+    """The least number of stateful tasks with a previous owner that have to move, if nothing may be restored by it.
 
-    Processes with too many give up some to those with room. Beside that, members with too many give up what can't go
-    there, as there is no copy of it.
+    Processes with too many give some to those with room. Besides, members with too many give up tasks that can't go
+    there, as there is no copy of them.
     """
-    if problem.rivals or not spread.exact:
+    if problem.duplicate_owners or not spread.exact:
         return 0
     owned = [
-        task for task, owner in enumerate(problem.owner) if owner >= 0 and problem.stores[problem.subtopology[task]]
+        task
+        for task, owner in enumerate(problem.previous_owner)
+        if owner >= 0 and problem.stores[problem.subtopology[task]]
     ]
     had = [0] * len(problem.members)
     for task in owned:
-        had[problem.owner[task]] += 1
+        had[problem.previous_owner[task]] += 1
     floors = sum(floor for floor, stores in zip(shares.floor, problem.stores, strict=True) if stores)
     above = [
         sum([had[member] for member in members]) - floors * len(members) - high
-        for members, high in zip(problem.rows, spread.high, strict=True)
+        for members, high in zip(problem.members_of, spread.high, strict=True)
     ]
     ceiling = floors + shares.stateful_high
     able = [0] * len(problem.members)  # tasks that may go where there is room
     for task in owned:
-        if had[owner := problem.owner[task]] > ceiling:
-            homes = problem.homes(task)
-            able[owner] += not problem.whole[task] or any(not cost and above[at] < 0 for at, cost in homes.items())
+        if had[owner := problem.previous_owner[task]] > ceiling:
+            costs = problem.costs_with_state(task)
+            able[owner] += not problem.full_cost[task] or any(not cost and above[at] < 0 for at, cost in costs.items())
     unable = sum(
         max(0, count - ceiling - (able[member] if above[problem.process[member]] >= 0 else 0))
         for member, count in enumerate(had)
@@ -87,32 +89,34 @@ def _moves_without_restoring(problem: Problem, shares: Shares, spread: Spread) -
     return unable + sum(max(0, count) for count in above)
 
 
-def _restored(problem: Problem, shares: Shares, spread: Spread) -> int:
-    """What has to be restored, at least, beyond each task's least."""
+def _restored(problem: Problem, shares: FairShares, spread: StateStoreSpread) -> int:
+    """The least that has to be restored beyond the least of each task."""
     import numpy as np
 
     process, lags = problem.process, problem.lags
-    owner, whole = np.array(problem.owner, np.int64), np.array(problem.whole, np.int64)
-    whole[list(lags)] = 0  # see below; of the others, all copies that there are have caught up
-    owned = np.flatnonzero((owner >= 0) & (whole > 0))
+    owner, full_cost = np.array(problem.previous_owner, np.int64), np.array(problem.full_cost, np.int64)
+    full_cost[list(lags)] = 0  # see below; all copies of the others have caught up
+    owned = np.flatnonzero((owner >= 0) & (full_cost > 0))
     holders = [
         (task, members)
-        for known in (problem.rivals, problem.keepers)
+        for known in (problem.duplicate_owners, problem.previous_standbys)
         for task, members in known.items()
-        if problem.whole[task] and task not in lags
+        if problem.full_cost[task] and task not in lags
     ]
     other_tasks = [task for task, members in holders for _ in members]
     other_places = [process[member] for _, members in holders for member in members]
-    gaps = whole[whole > 0].tolist()  # what each task costs more where it isn't best placed
+    gaps = full_cost[full_cost > 0].tolist()  # the extra cost of each task where it isn't best placed
     for task in lags:
-        homes, owners = problem.homes(task), problem.owners(task)
-        least = 0 if owners else min(homes.values(), default=problem.whole[task])
-        best = {at for at, cost in homes.items() if cost == least} | {process[owner] for owner in owners}
+        costs, owners = problem.costs_with_state(task), problem.previous_owners(task)
+        least = 0 if owners else min(costs.values(), default=problem.full_cost[task])
+        best = {at for at, cost in costs.items() if cost == least} | {process[owner] for owner in owners}
         other_tasks += [task] * len(best)
         other_places += best
-        gaps.append(min((cost for at, cost in homes.items() if at not in best), default=problem.whole[task]) - least)
-    sizes = [len(rows) for rows in problem.rows]
-    bests = _Bests(problem, shares, sizes, owned, np.array(process)[owner[owned]], other_tasks, other_places)
+        gaps.append(
+            min((cost for at, cost in costs.items() if at not in best), default=problem.full_cost[task]) - least
+        )
+    sizes = [len(members) for members in problem.members_of]
+    bests = _BestPlaces(problem, shares, sizes, owned, np.array(process)[owner[owned]], other_tasks, other_places)
     floors = np.array(sizes, np.int64) * sum(
         floor for floor, stores in zip(shares.floor, problem.stores, strict=True) if stores
     )
@@ -122,7 +126,7 @@ def _restored(problem: Problem, shares: Shares, spread: Spread) -> int:
     return sum(sorted(gaps)[:misplaced])
 
 
-class _Bests:
+class _BestPlaces:
     """Where tasks are best placed, counted by place and subtopology.
 
     Args:
@@ -136,7 +140,7 @@ class _Bests:
     def __init__(
         self,
         problem: Problem,
-        shares: Shares,
+        shares: FairShares,
         sizes: Sequence[int],
         tasks: NDArray[int64],
         places: NDArray[int64],
@@ -156,8 +160,8 @@ class _Bests:
         self._floor = np.array(shares.floor, np.int64)
         self._rest = np.array(shares.rest, np.int64)
         self._anywhere = np.bincount(subtopology[choices == 0], minlength=len(self._floor))
-        # By subtopology and place, where any task is best placed: how many are, and how many are nowhere else; and the
-        # least and most that may be there.
+        # By subtopology and place where any task is best placed: the number of tasks that are, and that are nowhere
+        # else; and the least and most tasks that may be there.
         cells, cell = np.unique(subtopology[tasks] * self._count + places, return_inverse=True)
         self._subtopology, self._place = np.divmod(cells, self._count)
         self._every = np.bincount(cell, minlength=len(cells))
@@ -171,11 +175,11 @@ class _Bests:
         return tasks // self._count, -(-tasks // self._count)
 
     def misplaced(self, chosen: NDArray[bool_], low: NDArray[int64] | int, high: NDArray[int64] | int) -> int:
-        """How many tasks of some subtopologies can't be where they are best, at least.
+        """The least number of tasks of some subtopologies that can't be best placed.
 
         Args:
-            chosen: for each subtopology whether it is one of them.
-            low, high: least and most tasks of these in each place.
+            chosen: for each subtopology whether it counts.
+            low, high: least and most tasks of these subtopologies in each place.
         """
         import numpy as np
 

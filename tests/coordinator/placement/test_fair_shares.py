@@ -4,7 +4,7 @@ from fractions import Fraction
 from itertools import product
 from random import Random
 
-from kohort.coordinator.placement.shares import apportion
+from kohort.coordinator.placement.fair_shares import apportion
 
 
 def test_no_apportionment_spreads_less_and_all_that_spread_as_little_are_in_the_window() -> None:

@@ -1,4 +1,4 @@
-"""What counting can see of placements, and what it must not claim."""
+"""What lower bounds prove of placements, and what they must not claim."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from random import Random
 import pytest
 
 from kohort.coordinator.placement import Group, Member, Subtopology, Task, optimal, sticky
-from kohort.coordinator.placement.certificate import is_certainly_best
-from kohort.coordinator.placement.greedy import Greedy
-from kohort.coordinator.placement.network import Network
+from kohort.coordinator.placement.active_greedy import GreedyActives
+from kohort.coordinator.placement.active_lower_bound import is_provably_best
+from kohort.coordinator.placement.fair_shares import FairShares
+from kohort.coordinator.placement.min_cost_flow import MinCostFlow
 from kohort.coordinator.placement.problem import Problem
 from kohort.coordinator.placement.score import score
-from kohort.coordinator.placement.shares import Shares
-from kohort.coordinator.placement.spread import Spread
-from kohort.coordinator.placement.standby_certificate import are_certainly_best
+from kohort.coordinator.placement.standby_lower_bound import are_standbys_provably_best
+from kohort.coordinator.placement.state_store_spread import StateStoreSpread
 from tests.coordinator.placement.changes import group, joined, moved, placed
 from tests.coordinator.placement.oracle import best, copy_cost
 
 
 @pytest.fixture
 def no_solver(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(network: Network) -> None:
+    def fail(network: MinCostFlow) -> None:
         raise AssertionError("a flow is solved")
 
-    monkeypatch.setattr(Network, "solve", fail)
+    monkeypatch.setattr(MinCostFlow, "solve", fail)
 
 
 @pytest.mark.usefixtures("no_solver")
@@ -65,8 +65,8 @@ def test_two_processes_may_both_restore_the_task_that_is_cheapest() -> None:
         for each in (dear, cheap)
     ]
     assert costs == [101, 2]
-    assert not are_certainly_best(Problem(four), range(4), dear)
-    assert are_certainly_best(Problem(four), range(4), cheap)
+    assert not are_standbys_provably_best(Problem(four), range(4), dear)
+    assert are_standbys_provably_best(Problem(four), range(4), cheap)
 
 
 def few_large_processes(random: Random) -> Group:
@@ -88,15 +88,15 @@ def few_large_processes(random: Random) -> Group:
     return Group(parts, members)
 
 
-def test_what_counting_accepts_is_the_best() -> None:
+def test_what_a_lower_bound_proves_is_the_best() -> None:
     accepted = 0
     for seed in range(120):
         group = few_large_processes(Random(seed))
         problem = Problem(group)
-        shares = Shares(problem)
-        spread = Spread(problem, shares)
-        reached = score(problem, spread, Greedy(problem, shares, spread).active)
-        if is_certainly_best(problem, shares, spread, reached):
+        shares = FairShares(problem)
+        spread = StateStoreSpread(problem, shares)
+        reached = score(problem, spread, GreedyActives(problem, shares, spread).active)
+        if is_provably_best(problem, shares, spread, reached):
             accepted += 1
             assert reached[1:] == best(group)[1:], seed
     assert accepted > 80

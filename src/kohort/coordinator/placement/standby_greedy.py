@@ -1,4 +1,7 @@
-"""Where copies of stateful tasks are kept, beside the active one."""
+"""Greedy placement of standbys.
+
+Racks count first (`standby_racks`), then balance, then stickiness; ties are broken by `tie_breaking.standby_rank`.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,22 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
 
 from kohort.coordinator.placement.problem import Problem
-from kohort.coordinator.placement.racks import Racks
+from kohort.coordinator.placement.standby_racks import Racks
+from kohort.coordinator.placement.tie_breaking import cheapest_processes, standby_rank
 
 __all__ = ["GreedyStandbys"]
 
-_Entry = tuple[int, int, int, int]  # what a member is ranked by, and its number
+_Rank = tuple[int, int, int, int]
 
 
 class GreedyStandbys:
     """A greedy placement of standbys.
 
-    Each in a process that has no other copy of the task, and in racks as different as possible; that comes first. Then
-    members get equally many. Then copies stay where they are, and others go where the least is to be restored.
+    First, each is in a process that has no other copy of the task, and in racks as different as possible. Then members
+    get equally many. Then standbys stay where they are, and others go where the least is to be restored.
 
     Attributes:
-        copies: the members that keep a copy of each stateful task; empty if there are no standbys.
+        copies: the members with a standby of each stateful task; empty if there are no standbys.
     """
 
     def __init__(self, problem: Problem, active: Sequence[int], racks: Racks) -> None:
@@ -29,60 +33,55 @@ class GreedyStandbys:
         self._racks = racks
         self.copies: dict[int, list[int]] = {}
         self._load = [0] * len(problem.members)
-        self._runs = [0] * len(problem.members)
+        self._stateful = [0] * len(problem.members)
         if problem.standbys:
             for task, subtopology in enumerate(problem.subtopology):
                 if problem.stores[subtopology]:
                     self.copies[task] = []
-                    self._runs[active[task]] += 1
+                    self._stateful[active[task]] += 1
         if self.copies:
             self._floor, rest = divmod(len(self.copies) * problem.standbys, len(problem.members))
             self._ceiling = self._floor + (rest > 0)
             self._keep()
             self._fill()
-            self._level()
+            self._balance()
 
     def _taken(self, task: int) -> list[int]:
-        """Processes that have a copy of the task, the active one first."""
+        """Processes with a copy of the task, that of the active task first."""
         process = self._problem.process
         return [process[self._active[task]], *[process[member] for member in self.copies[task]]]
 
     def _keep(self) -> None:
-        """Leave copies where they are, and put others where there is state; who gets too many can choose later."""
+        """Leaves standbys where they are, and puts others where there is state; `_balance` corrects the numbers."""
         problem, racks, load = self._problem, self._racks, self._load
         process, kind = problem.process, racks.kind
         for task, members in self.copies.items():
             taken = [process[self._active[task]]]
-            keepers = problem.keepers.get(task, ())
-            if task not in problem.lags:  # all copies that there are have caught up
-                for keeper in keepers:
-                    at = process[keeper]
+            previous = problem.previous_standbys.get(task, ())
+            if task not in problem.lags:  # all copies have caught up
+                for holder in previous:
+                    at = process[holder]
                     if len(taken) <= problem.standbys and at not in taken and racks.fits(taken, kind[at]):
-                        members.append(keeper)
+                        members.append(holder)
                         taken.append(at)
-                        load[keeper] += 1
-            if len(taken) > problem.standbys or not problem.whole[task]:
+                        load[holder] += 1
+            if len(taken) > problem.standbys or not problem.full_cost[task]:
                 continue
-            for at, _ in sorted(problem.homes(task).items(), key=lambda home: (home[1], home[0])):
+            for at, _ in cheapest_processes(problem.costs_with_state(task)):
                 if len(taken) <= problem.standbys and at not in taken and racks.fits(taken, kind[at]):
-                    here = [keeper for keeper in keepers if process[keeper] == at]
-                    member = here[0] if here else min(problem.rows[at], key=self._rank)
+                    here = [holder for holder in previous if process[holder] == at]
+                    member = here[0] if here else min(problem.members_of[at], key=self._rank)
                     members.append(member)
                     taken.append(at)
                     load[member] += 1
 
-    def _rank(self, member: int) -> _Entry:
-        """The order in which members get copies: who has few; and then in a different order each time around.
-
-        So the tasks of one member have their copies on many others, and many can take over when it is gone.
-        """
-        load = self._load[member]
-        return load, self._runs[member], (member + 7919 * load) * 2654435761 % 2**32, member
+    def _rank(self, member: int) -> _Rank:
+        return standby_rank(member, self._load[member], self._stateful[member])
 
     def _fill(self) -> None:
-        """Put missing copies on whoever has the fewest."""
+        """Puts missing standbys on the members with the fewest."""
         problem, racks = self._problem, self._racks
-        heaps: list[list[_Entry]] = [[] for _ in range(racks.kinds)]
+        heaps: list[list[_Rank]] = [[] for _ in range(racks.kinds)]
         for member, process in enumerate(problem.process):
             heaps[racks.kind[process]].append(self._rank(member))
         for heap in heaps:
@@ -92,7 +91,7 @@ class GreedyStandbys:
         for task, members in self.copies.items():
             while len(members) < problem.standbys:
                 taken = self._taken(task)
-                passed: list[tuple[_Entry, int]] = []
+                passed: list[tuple[_Rank, int]] = []
                 found = None
                 while found is None:
                     top = heappop(order)
@@ -107,28 +106,28 @@ class GreedyStandbys:
                 for entry in passed:
                     heappush(order, entry)
 
-    def _level(self) -> None:
-        """Hand copies from members with many to members with few, the cheapest first, as far as they fit there."""
+    def _balance(self) -> None:
+        """Moves standbys from members with many to members with few, the cheapest first, as far as they fit there."""
         load = self._load
         short = [member for member, count in enumerate(load) if count < self._floor]
         long = [member for member, count in enumerate(load) if count > self._ceiling]
         if short:
-            self._hand_over(long, self._ceiling, short, self._floor)
+            self._move(long, self._ceiling, short, self._floor)
             able = [member for member, count in enumerate(load) if count > self._floor]
-            self._hand_over(able, self._floor, [member for member in short if load[member] < self._floor], self._floor)
+            self._move(able, self._floor, [member for member in short if load[member] < self._floor], self._floor)
         if long:
             room = [member for member, count in enumerate(load) if count < self._ceiling]
-            self._hand_over(long, self._ceiling, room, self._ceiling)
+            self._move(long, self._ceiling, room, self._ceiling)
 
-    def _hand_over(self, givers: Sequence[int], least: int, takers: Sequence[int], most: int) -> None:
-        """Givers go down to the least number of copies, takers up to the most, as far as there are both."""
+    def _move(self, givers: Sequence[int], least: int, takers: Sequence[int], most: int) -> None:
+        """Givers go down to the least number of standbys, takers up to the most, as far as there are both."""
         load, process, bound = self._load, self._problem.process, self._racks.bound
         giving = {member for member in givers if load[member] > least}
         offers = [
             (self._loss(task, at), task, at) for task, members in self.copies.items() for at in members if at in giving
         ]
         offers.sort()
-        hopeless: set[int] = set()  # kinds of processes that nothing fits in; trying them all would take long
+        hopeless: set[int] = set()  # kinds of processes that nothing fits in, so that not all are tried
         for taker in sorted(takers, key=self._rank):
             if self._racks.kind[process[taker]] in hopeless:
                 continue
@@ -152,17 +151,17 @@ class GreedyStandbys:
             offers = left + list(rest)
 
     def _loss(self, task: int, member: int) -> int:
-        """What moving a copy away loses: state that it needn't restore, and then its place."""
+        """What moving a standby away loses: state that it needn't restore, and then its place."""
         problem = self._problem
-        whole, keeps = problem.whole[task], member in problem.keepers.get(task, ())
+        full_cost, keeps = problem.full_cost[task], member in problem.previous_standbys.get(task, ())
         if keeps and task not in problem.lags:
-            return 2 * whole + 1
-        return 2 * (whole - problem.homes(task).get(problem.process[member], whole)) + keeps
+            return 2 * full_cost + 1
+        return 2 * (full_cost - problem.costs_with_state(task).get(problem.process[member], full_cost)) + keeps
 
 
-def _first_outside(heap: list[_Entry], taken: Sequence[int], process: Sequence[int]) -> int | None:
-    """Take the first member whose process isn't taken off a heap."""
-    passed: list[_Entry] = []
+def _first_outside(heap: list[_Rank], taken: Sequence[int], process: Sequence[int]) -> int | None:
+    """Removes the first member whose process isn't taken from a heap, and returns it."""
+    passed: list[_Rank] = []
     found = None
     while heap and found is None:
         entry = heappop(heap)

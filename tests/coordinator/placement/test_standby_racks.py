@@ -23,7 +23,7 @@ def racked(zones: str, standbys: int, partitions: int = 24, **tags: str) -> Grou
     return Group((Subtopology("s", partitions, 1),), tuple(members), standbys, ("zone", *tags))
 
 
-def homes(group: Group, placement: Placement, tag: str = "zone") -> list[list[str]]:
+def values_of(group: Group, placement: Placement, tag: str = "zone") -> list[list[str]]:
     """For each task, the values of a tag where its copies are."""
     tags = {member.id: member.tags[tag] for member in group.members}
     return [[tags[placement.active[task]], *map(tags.__getitem__, names)] for task, names in placement.standby.items()]
@@ -37,28 +37,28 @@ def test_copies_are_all_in_different_zones_if_there_are_enough(assign: Assignor,
     group = racked(zones, standbys)
     placement = assign(group)
     check_invariants(group, placement)
-    assert all(len(set(each)) == standbys + 1 for each in homes(group, placement))
+    assert all(len(set(each)) == standbys + 1 for each in values_of(group, placement))
 
 
 def test_copies_are_in_all_zones_if_there_are_too_few(assign: Assignor) -> None:
     group = racked("aaabbb", 3)
     placement = assign(group)
     check_invariants(group, placement)
-    assert all(sorted(each) == ["a", "a", "b", "b"] for each in homes(group, placement))
+    assert all(sorted(each) == ["a", "a", "b", "b"] for each in values_of(group, placement))
 
 
 def test_copies_differ_in_several_tags(assign: Assignor) -> None:
     group = racked("aabb", 1, cluster="xyxy")
     placement = assign(group)
     for tag in ("zone", "cluster"):
-        assert all(len(set(each)) == 2 for each in homes(group, placement, tag))
+        assert all(len(set(each)) == 2 for each in values_of(group, placement, tag))
 
 
 def test_a_tag_of_which_all_values_differ_costs_no_time(assign: Assignor) -> None:
     letters = "".join(chr(300 + n) for n in range(120))
     group = racked("abc" * 40, 2, 600, host=letters)
     placement = assign(group)
-    assert all(len(set(each)) == 3 for each in homes(group, placement))
+    assert all(len(set(each)) == 3 for each in values_of(group, placement))
 
 
 def test_a_member_without_the_tag_is_somewhere_else(assign: Assignor) -> None:
@@ -71,7 +71,7 @@ def test_standbys_leave_a_zone_that_the_active_one_came_to(assign: Assignor) -> 
     group = without(placed(racked("aabbcc", 1), assign), ["m00"])
     placement = assign(group)
     check_invariants(group, placement)
-    assert all(len(set(each)) == 2 for each in homes(group, placement))
+    assert all(len(set(each)) == 2 for each in values_of(group, placement))
 
 
 def test_standbys_are_even_where_zones_allow_it(assign: Assignor) -> None:

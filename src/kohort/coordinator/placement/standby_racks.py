@@ -1,4 +1,4 @@
-"""Keeping copies of a task apart: in different values of the rack tags."""
+"""Racks: standbys go to other values of the rack tags than the active task and each other."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["Racks"]
 
 
 class Racks:
-    """Which places for the copies of a task go well together.
+    """Which processes are apart enough for the copies of a task.
 
     Two copies agree in a tag if they are in equal values of it; processes without a value count as in one value. The
-    fewer agreements between any two copies of a task, summed over tags, the better. For copies of which only some have
-    their place there is a bound: for each tag on its own, the others go to the values with the fewest.
+    fewer agreements between any two copies of a task, summed over tags, the better. While only some of the copies are
+    placed there is a bound: for each tag on its own, the others go to the values with the fewest.
 
     A process fits if it keeps that bound as low as any process can. With one tag, copies that fit one after the other
-    agree as little as possible, as long as there are processes enough in each value.
+    agree as little as possible, as long as there are enough processes in each value.
 
-    Processes of equal values are of one kind, and all that matters of them.
+    Processes with equal values are of one kind; nothing else of them matters here.
 
     Attributes:
         kind: the kind of each process.
@@ -42,26 +42,26 @@ class Racks:
         self._bests: dict[tuple[int, ...], int] = {}
 
     def fits(self, taken: Sequence[int], kind: int) -> bool:
-        """Whether a process of a kind goes well with processes that have a copy already, of which it is none."""
+        """Whether a process of a kind fits the processes that have a copy already. It must be none of them."""
         if self.kinds == 1:
             return True
         kinds = sorted([self.kind[process] for process in taken])
         return self._bound(kinds, kind) == self._best(kinds)
 
     def bound(self, processes: Sequence[int]) -> int:
-        """The fewest agreements that all copies of a task can come to, if some are in these processes."""
+        """The fewest agreements of all copies of a task, if some are in these processes."""
         kinds = [self.kind[process] for process in processes]
         return self._bound(kinds[:-1], kinds[-1])
 
     def room(self, active: int, standbys: Sequence[int]) -> dict[int, tuple[int, int]]:
-        """Least and most standbys of a task in each kind of process, so that they agree as little as they do already.
+        """Least and most standbys of a task in each kind of process, with no more agreements than there are.
 
         Args:
-            active: the kind of the active one.
-            standbys: the kinds of standbys in a placement that is as good as can be.
+            active: the kind of the active task's process.
+            standbys: the kinds of the standbys' processes, in an optimal placement.
         """
         had = Counter(standbys)
-        if len(self._tags) == 1:  # then kinds don't agree in anything, and only how even it is matters
+        if len(self._tags) == 1:  # then kinds never agree, and only the evenness matters
             floor, rest = divmod(self._copies, self.kinds)
             room = {}
             for kind in range(self.kinds):
@@ -72,7 +72,7 @@ class Racks:
         return {kind: (count, count) for kind, count in had.items()}
 
     def _best(self, kinds: Sequence[int]) -> int:
-        """The bound after the best next process."""
+        """The bound with the best next process."""
         key = tuple(kinds)
         best = self._bests.get(key)
         if best is None:
@@ -101,7 +101,7 @@ class Racks:
 
 
 def _interleaved(kinds: Sequence[tuple[str | None, ...]]) -> Iterator[tuple[str | None, ...]]:
-    """Kinds in an order in which those that follow each other differ, so that a good one is found soon."""
+    """Kinds in an order in which neighbours differ, so that a good one is found soon."""
     rounds: Counter[str | None] = Counter()
     ranked = []
     for place, values in enumerate(kinds):
@@ -111,7 +111,7 @@ def _interleaved(kinds: Sequence[tuple[str | None, ...]]) -> Iterator[tuple[str 
 
 
 def _agreements(counts: Iterable[int], width: int, missing: int) -> int:
-    """Agreements in a tag with `width` values, after the missing copies went where fewest are."""
+    """Agreements in a tag with `width` values, if the missing copies go to the values with the fewest."""
     levels = sorted(counts)
     levels = [0] * min(width - len(levels), missing) + levels
     for _ in range(missing):

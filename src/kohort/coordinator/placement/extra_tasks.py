@@ -1,4 +1,4 @@
-"""Who gets the extras: what a placement comes down to where balance is concerned."""
+"""The extra tasks of each member: those beyond the floor of its fair share of a subtopology (`FairShares`)."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from collections.abc import Mapping
 
 from kohort.coordinator.placement.problem import Problem
 
-__all__ = ["Pattern"]
+__all__ = ["ExtraTasks"]
 
 
-class Pattern:
-    """The subtopologies that each member gets the ceiling of its share of, and what depends on it.
+class ExtraTasks:
+    """The subtopologies of which each member gets an extra task.
 
     Attributes:
-        stateful, stateless: each member's extras, and what giving up each of them would lose (`value`).
-        counts: stateful extras of each process.
-        stores: state stores in the stateful extras of each process.
+        stateful, stateless: by member: subtopologies, and what giving up the extra task would lose (`value`).
+        counts: stateful extra tasks of each process.
+        stores: state stores in the stateful extra tasks of each process.
     """
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
         self.stateful: list[dict[int, int]] = [{} for _ in problem.members]
         self.stateless: list[dict[int, int]] = [{} for _ in problem.members]
-        self.counts = [0] * len(problem.rows)
-        self.stores = [0] * len(problem.rows)
+        self.counts = [0] * len(problem.members_of)
+        self.stores = [0] * len(problem.members_of)
 
     @staticmethod
     def value(saved: int, owned: bool) -> int:
-        """The value of an extra, by the cost that it saves and whether a task stays with its owner by it."""
+        """The value of an extra task: what it saves to restore, then whether a task stays with its owner."""
         return 2 * saved + owned
 
     def add(self, subtopology: int, values: Mapping[int, int]) -> None:
-        """Give members an extra that they don't have; its value for each of them is given."""
+        """Gives members an extra task that they don't have; `values` has its value for each of them."""
         stores = self._problem.stores[subtopology]
         extras = self.stateful if stores else self.stateless
         for member, value in values.items():
@@ -42,7 +42,7 @@ class Pattern:
                 self.stores[process] += stores
 
     def move(self, source: int, target: int, subtopology: int, saved: int = 0) -> None:
-        """Give an extra of one member to another who doesn't have it, and saves that much of restoring by it.
+        """Moves an extra task to a member that doesn't have it, which saves it `saved` of restoring.
 
         Within a process state stays where it is, and all is saved.
         """
@@ -60,7 +60,7 @@ class Pattern:
         self.add(subtopology, {target: self.value(saved, False)})
 
     def holders(self) -> list[list[int]]:
-        """By subtopology: who has an extra, in ascending order."""
+        """By subtopology: the members with an extra task, in ascending order."""
         holders: list[list[int]] = [[] for _ in self._problem.names]
         for member, (stateful, stateless) in enumerate(zip(self.stateful, self.stateless, strict=True)):
             for subtopology in stateful:

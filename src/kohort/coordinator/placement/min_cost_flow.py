@@ -1,4 +1,4 @@
-"""Min-cost flows with lower bounds, on OR-Tools."""
+"""Min-cost flow with lower bounds, on OR-Tools."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ if TYPE_CHECKING:
     from numpy import int64
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Network"]
+__all__ = ["MinCostFlow"]
 
-_RANGE: Final = 2**58  # what costs times nodes stay below, so that the solver's numbers don't overflow
+_RANGE: Final = 2**58  # bound of costs times nodes, so that the solver's numbers don't overflow
 
 
-class Network:
-    """A network that is built in bulk: arrays of nodes, arrays of arcs, and what flows in.
+class MinCostFlow:
+    """A network that is built in bulk: arrays of nodes, arrays of arcs, and supplies.
 
-    Arcs have costs a unit of three sorts: unevenness counts most, then state to restore, then moves. These are weighted
-    so that no sum of a lesser sort outweighs a greater one. Where costs of restoring are too large for that, their last
-    bits are dropped, of all alike; but what is more than nothing stays so.
+    Arcs have costs a unit of three kinds: unevenness counts most, then state to restore, then moves. These are weighted
+    so that no sum of a lesser kind outweighs a greater one. If costs of restoring are too large for that, the last bits
+    of all of them are dropped; but a cost above 0 stays above 0.
 
     Args:
         units: units of flow; each has one arc at most with state to restore, and one at most with a move.
@@ -43,7 +43,7 @@ class Network:
         return self._np.arange(self._nodes - count, self._nodes)
 
     def supply(self, nodes: ArrayLike, amount: ArrayLike) -> None:
-        """Let flow enter at nodes, or leave where the amount is negative; it adds up."""
+        """Lets flow enter at nodes, or leave where the amount is negative; calls add up."""
         pair = (self._np.asarray(each, self._np.int64) for each in (nodes, amount))
         where, amounts = self._np.broadcast_arrays(*pair)
         self._supplies.append((where.ravel(), amounts.ravel()))
@@ -59,7 +59,7 @@ class Network:
         restore: ArrayLike = 0,
         moves: ArrayLike = 0,
     ) -> int:
-        """Add arcs between nodes, with bounds of their flow and costs a unit; numbers stand for arrays of them.
+        """Add arcs between nodes, with bounds of their flow and costs a unit; a number stands for an array of it.
 
         Returns:
             the number of this batch, for `solve`.
@@ -67,7 +67,7 @@ class Network:
         np = self._np
         columns = (np.asarray(each, np.int64) for each in (tail, head, low, high, uneven, restore, moves))
         tails, heads, lows, highs, *costs = (array.ravel() for array in np.broadcast_arrays(*columns))
-        self.supply(tails, -lows)  # what must flow is at its end from the beginning
+        self.supply(tails, -lows)  # a lower bound is a supply at the head, taken from the tail
         self.supply(heads, lows)
         self._arcs.append((tails, heads, lows, highs - lows, *costs))
         return len(self._arcs) - 1
@@ -97,7 +97,7 @@ class Network:
         return [lows[end - len(batch[0]) : end] for end, batch in zip(ends, self._arcs, strict=True)]
 
     def _weighted(self, uneven: NDArray[int64], restore: NDArray[int64], moves: NDArray[int64]) -> NDArray[int64]:
-        """One cost of three."""
+        """One cost of the three."""
         others = self._nodes * (self._units + 1) * max(1, int(uneven.max(initial=0)) * self._units)
         shift = (int(restore.max(initial=0)) // max(1, _RANGE // others)).bit_length()
         lesser = -(-restore >> shift) * (self._units + 1) + moves
