@@ -22,8 +22,8 @@ def is_provably_best(problem: Problem, shares: FairShares, spread: StateStoreSpr
 
     A task is best placed where it costs least. Where fewer tasks are best placed than the floors of shares, the
     difference has to come; where more than the ceilings, the difference has to go. Mostly no other moves are needed,
-    when nothing changed, or members join or leave; and a greedy placement gets there. False doesn't mean that there is a
-    better one.
+    when nothing changed, or members join or leave; and a greedy placement gets there. False doesn't mean that there is
+    a better one.
     """
     if reached.spread > spread.least:
         return False
