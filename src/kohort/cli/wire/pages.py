@@ -47,7 +47,7 @@ def markdown(description: Description) -> str:
 
 
 def html(description: Description) -> str:
-    """The description as a page that stands by itself."""
+    """The description as a self-contained page."""
     e = escaping.escape
     body = [f"<h1>{e(title(description))}</h1>", f"<p>{e(description.doc)}</p>"]
     if description.history:

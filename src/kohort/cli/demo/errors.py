@@ -1,4 +1,4 @@
-"""What keeps the demo from going on."""
+"""The demo's error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--watch`: the same again and again."""
+"""`--watch`: showing something repeatedly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.style import Style
 from rich.text import Text
 from typer.core import TyperCommand
 
-from kohort.cli.client.failures import explain
+from kohort.cli.client.errors import explain
 from kohort.cli.terminal import err, out, printable
 from kohort.client.errors import ClientError
 from kohort.protocol.errors import KafkaError
@@ -23,7 +23,7 @@ from kohort.protocol.errors import KafkaError
 __all__ = ["Shown", "WatchCommand", "WatchOption", "watch"]
 
 _EVERY: Final = 2.0
-"""Seconds between two looks, unless said otherwise."""
+"""Default interval in seconds."""
 
 WatchOption = Annotated[
     float | None,
@@ -32,19 +32,19 @@ WatchOption = Annotated[
         metavar="[SECONDS]",
         min=0.1,
         max=86_400,
-        help=f"Show it again and again, every {_EVERY:g} seconds or so often, until Ctrl-C.",
+        help=f"Show it every SECONDS (by default {_EVERY:g}), until Ctrl-C.",
     ),
 ]
 
 Shown = tuple[Sequence[RenderableType], Any]
-"""What a look shows: for people, and as JSON."""
+"""What is shown: tables, and the same as JSON."""
 
 
 class WatchCommand(TyperCommand):
-    """A command whose `--watch` may stand without a number."""
+    """A command whose `--watch` may come without a number."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Put the number in where it is left out."""
+        """Inserts the number where it is missing."""
         given = []
         for at, arg in enumerate(args):
             given.append(arg)
@@ -53,17 +53,17 @@ class WatchCommand(TyperCommand):
         return super().parse_args(ctx, given)
 
 
-async def watch(look: Callable[[], Awaitable[Shown]], every: float, *, as_json: bool) -> None:
-    """Show what `look` sees, every so many seconds, until the command is interrupted, which is its good end.
+async def watch(read: Callable[[], Awaitable[Shown]], every: float, *, as_json: bool) -> None:
+    """Shows the result of `read` every so many seconds, until the command is interrupted, which is a success.
 
-    In a terminal it stays in place; elsewhere each look follows the last one, as JSON in a line each. What fails is
-    said, and tried again.
+    In a terminal it is updated in place; elsewhere one result follows the other, as JSON in a line each. Errors are
+    shown, and `read` is called again.
     """
     try:
         if as_json or not out.is_terminal:
             while True:
                 try:
-                    tables, document = await look()
+                    tables, document = await read()
                     if as_json:
                         typer.echo(json.dumps(document))
                     else:
@@ -72,18 +72,18 @@ async def watch(look: Callable[[], Awaitable[Shown]], every: float, *, as_json: 
                 except (ClientError, KafkaError) as error:
                     err.print(Text(f"error: {printable(explain(error))}"), soft_wrap=True)
                 await asyncio.sleep(every)
-        await _watch_in_place(look, every)
+        await _watch_in_place(read, every)
     except asyncio.CancelledError:
         return
 
 
-async def _watch_in_place(look: Callable[[], Awaitable[Shown]], every: float) -> None:
+async def _watch_in_place(read: Callable[[], Awaitable[Shown]], every: float) -> None:
     from rich.live import Live
 
     with Live(console=out, auto_refresh=False, screen=True) as live:
         while True:
             try:
-                tables, _ = await look()
+                tables, _ = await read()
                 live.update(_Fitted(Group(*tables)), refresh=True)
             except (ClientError, KafkaError) as error:
                 live.update(Text(f"error: {printable(explain(error))}", style="red"), refresh=True)
@@ -92,16 +92,16 @@ async def _watch_in_place(look: Callable[[], Awaitable[Shown]], every: float) ->
 
 @dataclass(frozen=True, slots=True)
 class _Fitted:
-    """As much as the terminal has lines for, and how much that leaves out."""
+    """The lines that fit into the terminal, and the number of those that don't."""
 
-    whole: RenderableType
+    content: RenderableType
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Render for the size that the terminal has now."""
-        lines = console.render_lines(self.whole, options.update(height=None), new_lines=True)
+        """Renders for the current size of the terminal."""
+        lines = console.render_lines(self.content, options.update(height=None), new_lines=True)
         if len(lines) > console.height:
             left_out = len(lines) - console.height + 1
-            note = f"… {left_out:,} lines more than the terminal has; without --watch they are shown"
+            note = f"… {left_out:,} more lines than fit; without --watch they are shown"
             lines = [*lines[:-left_out], [Segment(note[: console.width], Style(dim=True))]]
         for line in lines:
             yield from line

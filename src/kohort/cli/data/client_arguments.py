@@ -1,4 +1,4 @@
-"""A file's settings of producers and consumers, as arguments of ours."""
+"""Settings of producers and consumers in a file, as keyword arguments of our clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FLAGS: Final = {"true": True, "false": False}
 
 
 def arguments_of(client: Callable[..., Any], properties: Mapping[str, str], source: str) -> dict[str, Any]:
-    """Keyword arguments for `client` out of values by Kafka's keys ("linger.ms"); keys that it hasn't are passed over.
+    """Keyword arguments for `client` from values by Kafka's keys ("linger.ms"); keys that it doesn't have are ignored.
 
     Raises:
         ConfigError: a value of the wrong type.

@@ -1,4 +1,4 @@
-"""Records as JSON objects, a line each, rendered for a whole batch of records at once."""
+"""Writing records as JSON lines, a whole batch at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["render_json"]
 def render_json(batch: pa.RecordBatch) -> memoryview:
     """A line for each record: topic, partition, offset, timestamp (ms), key, value and headers.
 
-    Keys and values are strings. Bytes that aren't UTF-8 are in base64, and beside them stands `"key_encoding"` or
+    Keys and values are strings. Bytes that aren't UTF-8 are in base64, with a field `"key_encoding"` or
     `"value_encoding": "base64"`.
     """
     key, key_encoding = _texts(batch.column("key"))

@@ -1,4 +1,4 @@
-"""A JSON document a line: as a value, or as the description of a whole record."""
+"""Reading JSON lines: a document as a value, or a description of a whole record."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ T = TypeVar("T")
 
 
 def read_json(source: Source, key: str | None = None) -> Iterator[pa.RecordBatch]:
-    """Each line as it is, as a value; a field of it, if asked for, as the key. Empty lines are passed over.
+    """Each line as a value, unchanged; its field `key`, if given, as the key. Empty lines are skipped.
 
     A key is a string's text, or another value's JSON; null where the field is null or missing.
 
     Raises:
-        DataError: a line isn't JSON, or has a key asked of it and isn't an object.
+        DataError: a line isn't JSON, or isn't an object although there is a `key`.
     """
     if key is None:
         raw = msgspec.json.Decoder(msgspec.Raw)
@@ -56,7 +56,7 @@ class _Record(msgspec.Struct):
 
 
 class _Columns(msgspec.Struct):
-    """What a line says, as a row."""
+    """A line as a row."""
 
     key: bytes | None
     value: bytes | None
@@ -67,7 +67,7 @@ class _Columns(msgspec.Struct):
 def read_json_records(source: Source) -> Iterator[pa.RecordBatch]:
     """A record a line, as `kohort consume --format json` writes it: key, value, headers and timestamp (ms).
 
-    Topic, partition and offset are passed over. Keys and values are taken as by `read_json`; those with an
+    Topic, partition and offset are ignored. Keys and values are the same as with `read_json`; those with an
     "…_encoding" of "base64" are bytes.
 
     Raises:
@@ -91,7 +91,7 @@ def read_json_records(source: Source) -> Iterator[pa.RecordBatch]:
 
 
 def _decoded(source: Source, decode: Callable[[bytes], T]) -> Iterator[tuple[list[bytes], list[T]]]:
-    """Lines with what they decode to; an error at the first that doesn't."""
+    """Lines, and the decoded values; an error at the first line that can't be decoded."""
     for first, block in source.line_blocks():
         if first == 1:
             block = block.removeprefix(b"\xef\xbb\xbf")
@@ -121,7 +121,7 @@ def _explained(error: Exception, line: bytes) -> str:
 
 
 def _bytes(value: Any, encoding: str | None = None) -> bytes | None:
-    """The bytes that a value in JSON stands for."""
+    """The bytes of a value in JSON."""
     if value is None:
         return None
     if encoding is not None:

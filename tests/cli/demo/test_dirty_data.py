@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from kohort.cli.demo.untidy import flight_records, reported
+from kohort.cli.demo.dirty_data import flight_records, reported
 
 BEGIN = datetime(2013, 1, 1, tzinfo=UTC)
 HOURS = [BEGIN + timedelta(minutes=number) for number in range(6_000)]  # 100 hours

@@ -1,4 +1,4 @@
-"""What came of it: the verdict, numbers, charts, and what to try next."""
+"""The report at the end: the verdict, numbers, charts, and what to try next."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.text import Text
 from kohort.cli.client.tables import table
 from kohort.cli.demo.charts.delays import draw_delays
 from kohort.cli.demo.charts.instances import draw_instances
-from kohort.cli.demo.comparing import Groups
+from kohort.cli.demo.compare import Groups
 from kohort.cli.demo.instances import Instance
 from kohort.cli.demo.page import write_page
 from kohort.cli.demo.plan import SETTINGS, Plan, program
@@ -22,7 +22,7 @@ from kohort.cli.demo.timeline import Timeline
 from kohort.cli.terminal import out
 from kohort.spark.serving.journals import read_journals
 
-__all__ = ["Outcome", "conclude", "what_next"]
+__all__ = ["Outcome", "print_next_steps", "print_report"]
 
 _SHOWN: Final = 10
 """Differences that are printed."""
@@ -30,14 +30,14 @@ _SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All that is known in the end.
+    """The result of a run.
 
     Attributes:
         plan, servers, instances: what ran.
         killed: when the first instance was killed, in seconds since 1970.
         stream: the groups in the application's topics.
         differences: from the batch job's.
-        took: seconds since the beginning.
+        took: seconds since the start.
     """
 
     plan: Plan
@@ -50,15 +50,15 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """The sentence that it is all about."""
+        """The result in a sentence."""
         groups = sum(map(len, self.stream.values()))
         if self.differences:
             return f"stream and batch differ: {len(self.differences):,} times in {groups:,} groups"
         return f"stream and batch are equal: {groups:,} groups compared"
 
 
-def conclude(outcome: Outcome) -> int:
-    """Print what came of it, draw the charts and write the page; the exit code."""
+def print_report(outcome: Outcome) -> int:
+    """Prints the report, draws the charts, writes the page, and returns the exit code."""
     good = not outcome.differences
     out.print(Text(f"   {outcome.verdict}", style="bold green" if good else "bold red"))
     for each in outcome.differences[:_SHOWN]:
@@ -92,8 +92,8 @@ def conclude(outcome: Outcome) -> int:
     return 0 if good else 1
 
 
-def what_next(outcome: Outcome) -> None:
-    """Say what there is to try, while broker and instance go on."""
+def print_next_steps(outcome: Outcome) -> None:
+    """Prints commands to try while broker and instance go on."""
     host, port = outcome.instances[1].endpoint
     page = f"http://{host}:{port}"
     third = outcome.plan.run / "instance-3"
@@ -102,11 +102,11 @@ def what_next(outcome: Outcome) -> None:
     window = max((key[0] for key in outcome.stream["delays-by-hour"] if key[1] == "JFK"), default="")[:-5] + "Z"
     out.print("\n[bold magenta]Broker and instance-2 go on, until Ctrl+C. In another terminal:[/]")
     for what, command in (
-        ("one more instance: it gets its share of the tasks, once it has their state",
+        ("one more instance: it gets its share of the tasks when it has restored their state",
          f"{sys.executable} {program()} {outcome.servers} --master 'local[1]' --state-dir {third}"
          f" --endpoint {host}:0"),
         ("the group", f"{kohort} groups describe flight-delays -b {outcome.servers} --watch"),
-        ("a group's delays, out of the store of whoever has it", f"curl {page}/stores/delays/JFK@{window}"),
+        ("a group's delays, from the store of the instance that has it", f"curl {page}/stores/delays/JFK@{window}"),
         ("all stores, and metrics", f"curl {page}/stores {page}/metrics"),
         ("the result as it is written", f"{kohort} consume delays-by-sky -b {outcome.servers} --from-beginning"),
     ):  # fmt: skip

@@ -19,7 +19,7 @@ import typer
 
 from kohort.cli.client.arguments import parse_duration, parse_partitions
 from kohort.cli.client.options import client_config
-from kohort.cli.client.running import run
+from kohort.cli.client.run import run
 from kohort.cli.client.tables import numbers, partitions_text
 from kohort.client.errors import ConfigError, ConnectionLostError
 from kohort.client.types import TopicPartition
@@ -211,6 +211,6 @@ def test_in_a_terminal_what_is_watched_stays_in_place(at: Cluster) -> None:
     at.ok("groups", "reset-offsets", "readers", "--topic", "t", "--to-latest", "--execute")
     with Terminal(at.servers, "groups", "describe", "readers", "--watch") as terminal:
         terminal.read_until("classic group, Empty, 0 members")
-        terminal.read_until("lines more than the terminal has")
+        terminal.read_until("more lines than fit")
         terminal.process.send_signal(signal.SIGINT)
         assert terminal.process.wait(PATIENCE) == 0

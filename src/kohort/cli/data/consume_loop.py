@@ -1,4 +1,4 @@
-"""A topic's records into a writer, a batch at a time, and what was written into the group's offsets."""
+"""The loop of `kohort consume`: reads batches, writes them, and commits offsets of what is written."""
 
 from __future__ import annotations
 
@@ -18,21 +18,24 @@ if TYPE_CHECKING:
 
     from kohort.client.consumer import Consumer
 
-__all__ = ["Reading"]
+__all__ = ["ConsumeLoop"]
 
 _POLL_MS: Final = 200
 _COMMIT_SECONDS: Final = 5.0
-_PATIENCE: Final = 1.0
-"""Seconds that a reader of our output may take for the last batch, once we are to stop."""
+_LAST_WRITE_SECONDS: Final = 1.0
+"""Time for the reader of our output to take the last batch, after the command was cancelled."""
 
 
-class Reading:
-    """Reads what was selected, and writes it.
+class ConsumeLoop:
+    """Reads the selected records, and writes them.
 
     Args:
         consumer: started, without auto commit.
-        writer: where records go.
-        group: whether partitions are shared out among a group, and `commit` what was written.
+        writer: takes the records.
+        selection: what to read.
+        interrupter: stops a write that waits.
+        group: whether the consumer is a member of a group.
+        commit: whether to commit the offsets of written records.
 
     Attributes:
         progress: what was written.
@@ -56,34 +59,34 @@ class Reading:
         self._group = group
         self._commits = commit
         self._ends: dict[TopicPartition, int] | None = None
-        self._limits: dict[TopicPartition, int] = {}  # what is read beyond these isn't written
+        self._limits: dict[TopicPartition, int] = {}  # records from these offsets on are not written, or not yet
         self._assigned = not group
         self._next_commit = time.monotonic() + _COMMIT_SECONDS
 
     async def run(self) -> None:
-        """Read until all is read that was selected; for ever, if that has no end.
+        """Reads to the end of the selection; forever if it has none.
 
         Raises:
-            OSError: what was read can't be written.
-            ValueError: there are no such partitions.
-            KafkaError, ClientError: it can't be read.
+            OSError: records can't be written.
+            ValueError: a partition doesn't exist.
+            KafkaError, ClientError: records can't be read.
         """
         await self._begin()
         while not self._finished():
             batch = await self._consumer.poll_batch(timeout_ms=_POLL_MS)
             if batch is not None and batch.num_rows:
-                await self._take(batch)
+                await self._write(batch)
             elif self._writer.abandoned():
                 raise BrokenPipeError
             if time.monotonic() >= self._next_commit:
                 await self._commit(self._consumer.assignment())
 
     async def finish(self) -> None:
-        """Bring the output to its end, and commit what was written.
+        """Closes the output, and commits what was written.
 
         Raises:
             OSError: it can't be written.
-            CommitFailedError: the group has moved on; others will read those records again.
+            CommitFailedError: the group has rebalanced; other members will read those records again.
         """
         self._writer.close()
         self._writer.readable = True
@@ -115,14 +118,14 @@ class Reading:
         return all(self._at_end(partition) for partition in self._consumer.assignment())
 
     def _at_end(self, partition: TopicPartition) -> bool:
-        """Whether all is read that the partition held in the beginning; one made later held nothing."""
+        """Whether the partition is read up to its end at the start of the command, which is 0 for a new partition."""
         assert self._ends is not None
         position = self._consumer.position(partition)
         end = self._ends.get(partition, 0)
         return end == 0 or (position is not None and position >= end)
 
-    async def _take(self, batch: pa.RecordBatch) -> None:
-        """Write a batch of one partition, up to where the selection ends."""
+    async def _write(self, batch: pa.RecordBatch) -> None:
+        """Writes a batch of one partition, up to the end of the selection."""
         partition = TopicPartition(batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
         offsets = batch.column("offset").to_numpy()
         rows = len(offsets)
@@ -141,7 +144,7 @@ class Reading:
 
         def write() -> None:
             self._writer.write(batch.slice(0, rows))
-            # From here on the records count, even if we are being cancelled meanwhile.
+            # From here on the records count as written, even if the command is cancelled meanwhile.
             self.progress.advance(rows, self._writer.written - self.progress.bytes)
             if after is None:
                 del self._limits[partition]
@@ -149,10 +152,10 @@ class Reading:
                 self._limits[partition] = after
 
         self._limits[partition] = int(offsets[0])
-        await self._interrupter.run(write, _PATIENCE)
+        await self._interrupter.run(write, _LAST_WRITE_SECONDS)
 
     async def _commit(self, partitions: set[TopicPartition]) -> None:
-        """Commit what was written of these partitions, unless it can't be read by anybody yet."""
+        """Commits what was written of these partitions, unless the output isn't readable yet."""
         self._next_commit = time.monotonic() + _COMMIT_SECONDS
         if not self._commits or not self._writer.readable:
             return

@@ -1,4 +1,4 @@
-"""How commands use the admin client: one call to run them, and names that were meant."""
+"""Running a command with an admin client, and checking that topics and groups exist."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import typer
 
-from kohort.cli.client.failures import explain, no_such
+from kohort.cli.client.errors import explain, not_found
 from kohort.cli.client.options import client_config
-from kohort.cli.client.running import run
+from kohort.cli.client.run import run
 from kohort.cli.terminal import complain, err, fail, printable
 from kohort.client.errors import PartialFailureError
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from kohort.client.administration.group_types import GroupType
     from kohort.client.types import TopicInfo
 
-__all__ = ["administer", "confirm", "known_groups", "known_topics"]
+__all__ = ["confirm", "existing_groups", "existing_topics", "with_admin"]
 
 T = TypeVar("T")
 
 
-def administer(
+def with_admin(
     bootstrap_server: str | None,
     config: str | None,
     timeout: float,
@@ -34,15 +34,15 @@ def administer(
     changes: bool = False,
     endless: bool = False,
 ) -> T:
-    """What `body` makes of an admin client; whatever goes wrong ends the command with a clear line.
+    """Runs `body` with an admin client, and returns its result; any failure ends the command with an error line.
 
     Args:
         bootstrap_server, config, timeout: the options.
         body: the work.
-        changes: whether it changes something: of several things, those that went well are named if others failed.
+        changes: whether it changes something; if only a part of it fails, the rest is listed as done.
         endless: whether the timeout is for each request alone, since the command runs until it is stopped.
     """
-    from kohort.client.admin import Admin  # here, where no clock runs yet
+    from kohort.client.admin import Admin  # imported before the timeout starts
 
     settings = client_config(bootstrap_server, config, timeout)
 
@@ -62,30 +62,30 @@ def administer(
     return run(work, None if endless else timeout)
 
 
-async def known_topics(admin: Admin, names: Collection[str]) -> dict[str, TopicInfo]:
-    """The topics of these names; if there is none of one, the command ends and says which was meant, perhaps."""
+async def existing_topics(admin: Admin, names: Collection[str]) -> dict[str, TopicInfo]:
+    """The topics of these names; if one doesn't exist, the command ends and suggests a similar name."""
     try:
         return await admin.topics.describe(*names)
     except (KafkaError, PartialFailureError) as error:
         missing = _missing(error, names, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if not missing:
             raise
-        _no_such("topic", missing, await admin.topics.list(internal=True))
+        _not_found("topic", missing, await admin.topics.list(internal=True))
 
 
-async def known_groups(admin: Admin, names: Collection[str]) -> dict[str, GroupType]:
-    """The types of the groups of these names; as `known_topics` for those that there are none of."""
+async def existing_groups(admin: Admin, names: Collection[str]) -> dict[str, GroupType]:
+    """The types of the groups of these names; if one doesn't exist, the same as `existing_topics`."""
     try:
         return await admin.groups.types(*names)
     except (KafkaError, PartialFailureError) as error:
         missing = _missing(error, names, ErrorCode.GROUP_ID_NOT_FOUND)
         if not missing:
             raise
-        _no_such("group", missing, [group.group_id for group in await admin.groups.list()])
+        _not_found("group", missing, [group.group_id for group in await admin.groups.list()])
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask before something is lost, where somebody is there who could answer; anything but yes ends the command."""
+    """Asks before something is deleted, in a terminal; any answer but yes ends the command."""
     if yes or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return
     if not typer.confirm(printable(question)):
@@ -98,8 +98,8 @@ def _missing(error: KafkaError | PartialFailureError, names: Collection[str], co
     return [name for name, each in error.errors.items() if isinstance(each, KafkaError) and each.code is code]
 
 
-def _no_such(kind: str, missing: Iterable[str], there: Iterable[str]) -> NoReturn:
-    known = [*there]
+def _not_found(kind: str, missing: Iterable[str], existing: Iterable[str]) -> NoReturn:
+    names = [*existing]
     for name in missing:
-        complain(no_such(kind, name, known))
+        complain(not_found(kind, name, names))
     raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""A record a row of a Parquet file."""
+"""Reading Parquet: a record a row."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kohort.cli.data.columns import as_bytes, records
-from kohort.cli.data.csv_rows import rows_as_json
 from kohort.cli.data.errors import DataError
+from kohort.cli.data.read_csv import rows_as_json
 from kohort.cli.data.source import Source
 
 __all__ = ["read_parquet"]
@@ -19,9 +19,9 @@ _ROWS: Final = 16_384
 
 
 def read_parquet(source: Source, key: str | None = None) -> Iterator[pa.RecordBatch]:
-    """The records of a file as `kohort consume --format parquet` writes it; of any other, each row as a JSON object.
+    """The records of a file that `kohort consume --format parquet` wrote; of any other file, each row as a JSON object.
 
-    The former has a column "value" and, maybe, "key", "timestamp" and "headers". The column `key` is the key.
+    The former has a column "value" and optionally "key", "timestamp" and "headers". The column `key` is the key.
 
     Raises:
         DataError: it isn't a Parquet file, or a pipe; there is no column `key`.

@@ -1,4 +1,4 @@
-"""Files into a topic, a block of records at a time."""
+"""The loop of `kohort produce`: sends the records of files, a block at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kohort.client.producer import Producer
     from kohort.client.producing.delivery import TableDelivery
 
-__all__ = ["Sending"]
+__all__ = ["FileProducer"]
 
 _STEPS: Final = 20
 """Times a second that records are sent, where their rate is limited."""
@@ -29,21 +29,21 @@ _STEPS: Final = 20
 Reader = Callable[[Source], Iterator[pa.RecordBatch]]
 
 
-class Sending:
-    """Sends what `read` makes of files.
+class FileProducer:
+    """Sends the records of files.
 
     Args:
         producer: started.
-        topic, partition: where to; without a partition, the producer decides for each record.
-        read: the records of a source, block by block.
-        headers: for each record.
+        topic, partition: the target; without a partition, the partitioner decides for each record.
+        read: gives the records of a source, block by block.
+        headers: of each record.
         null: the bytes that mean null.
         rate: records a second at most.
 
     Attributes:
-        delivered: records that the cluster is known to have.
-        progress: what was handed to the producer.
-        interactive: whether somebody types the records.
+        delivered: number of acknowledged records.
+        progress: what was passed to the producer.
+        interactive: whether the source is a terminal.
     """
 
     def __init__(
@@ -71,32 +71,32 @@ class Sending:
         self._deliveries: deque[tuple[TableDelivery, int]] = deque()
 
     async def send_files(self, paths: Sequence[str], interrupter: Interrupter) -> None:
-        """Send the records of all files, one file after another.
+        """Sends the records of all files, one file after another.
 
         Raises:
-            DataError: a file isn't as it should be; what stood before that has been handed to the producer.
+            DataError: a file is broken; what comes before that was passed to the producer.
             KafkaError, ClientError: records can't be sent or delivered.
         """
         for path in paths:
             with open_source(path, interrupter) as source:
                 self.interactive = source.interactive
                 self.progress.total = source.size
-                async with aclosing(_ahead(self._read(source), interrupter)) as blocks:
+                async with aclosing(_read_ahead(self._read(source), interrupter)) as blocks:
                     async for block in blocks:
                         self.progress.position = source.position
                         await self._send(block)
 
-    async def settle(self) -> None:
-        """Wait until it is known of all records what became of them.
+    async def flush(self) -> None:
+        """Waits until all records are delivered, or have failed.
 
         Raises:
-            NotDeliveredError: some could not be delivered.
+            NotDeliveredError: some were not delivered.
         """
         await self._producer.flush()
         failure: Exception | None = None
         while self._deliveries:
             try:
-                await self._settle_first()
+                await self._await_first_delivery()
             except NotDeliveredError as error:
                 failure = failure or error
         if failure is not None:
@@ -125,16 +125,16 @@ class Sending:
             await asyncio.shield(sending)
         except asyncio.CancelledError as error:
             cancelled = error
-            await asyncio.wait([sending])  # half a block couldn't be counted
+            await asyncio.wait([sending])  # the block is sent to its end, to be counted
         self._deliveries.append((sending.result(), rows.num_rows))
         size = sum(len(content(rows.column(name))) for name in ("key", "value") if name in rows.schema.names)
         self.progress.advance(rows.num_rows, size)
         if cancelled is not None:
             raise cancelled
         while self._deliveries and self._deliveries[0][0].done():
-            await self._settle_first()
+            await self._await_first_delivery()
 
-    async def _settle_first(self) -> None:
+    async def _await_first_delivery(self) -> None:
         delivery, rows = self._deliveries.popleft()
         try:
             await delivery
@@ -144,8 +144,10 @@ class Sending:
         self.delivered += rows
 
 
-async def _ahead(blocks: Iterator[pa.RecordBatch], interrupter: Interrupter) -> AsyncGenerator[pa.RecordBatch, None]:
-    """The blocks, each read in a thread while the one before it is being dealt with."""
+async def _read_ahead(
+    blocks: Iterator[pa.RecordBatch], interrupter: Interrupter
+) -> AsyncGenerator[pa.RecordBatch, None]:
+    """The blocks, each read in a thread while the one before it is being sent."""
 
     def following() -> Any:
         return next(blocks, None)

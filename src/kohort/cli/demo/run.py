@@ -1,4 +1,4 @@
-"""The demo from beginning to end."""
+"""The demo from start to end."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from typing import Final
 
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from kohort.cli.demo.comparing import KEYS, Groups, batch_groups, differences
-from kohort.cli.demo.ending import Outcome, conclude, what_next
-from kohort.cli.demo.failures import DemoError
+from kohort.cli.demo.compare import KEYS, Groups, batch_groups, differences
+from kohort.cli.demo.dirty_data import flight_records
+from kohort.cli.demo.errors import DemoError
 from kohort.cli.demo.flights import Year, fetch, load, subset
 from kohort.cli.demo.instances import start_batch, start_instance
 from kohort.cli.demo.plan import PARTITIONS, SETTINGS, Plan, program
 from kohort.cli.demo.processes import Child
-from kohort.cli.demo.replaying import create_topics, replay, send_tables
+from kohort.cli.demo.replay import create_topics, replay, send_tables
+from kohort.cli.demo.report import Outcome, print_next_steps, print_report
 from kohort.cli.demo.results import read_groups
-from kohort.cli.demo.untidy import flight_records
-from kohort.cli.demo.watching import Bars, Watch
+from kohort.cli.demo.watch import Bars, GroupWatcher
 from kohort.cli.terminal import out
 from kohort.client import Admin
 from kohort.testing import BrokerProcess
 
-__all__ = ["tell"]
+__all__ = ["run_demo"]
 
 _BATCH: Final = 300.0
 """Seconds that the batch job may take once the stream is done."""
 _STOP: Final = 20.0
-"""Seconds that an instance has to stop in."""
+"""Seconds that an instance may take to stop."""
 
 
-async def tell(plan: Plan) -> int:
-    """Run the demo; the exit code: 0 if stream and batch are equal, 1 if they aren't.
+async def run_demo(plan: Plan) -> int:
+    """Runs the demo, and returns the exit code: 0 if stream and batch are equal, 1 if they aren't.
 
     Raises:
         DemoError: it can't go on.
@@ -57,7 +57,7 @@ async def tell(plan: Plan) -> int:
         for number in (1, 2):
             instances.append(start_instance(number, program(), servers, plan))
             stack.enter_context(instances[-1].process)
-        watch = Watch(servers, admin, instances)
+        watch = GroupWatcher(servers, admin, instances)
         records = await asyncio.to_thread(flight_records, year.flights)
         await watch.until_ready()
 
@@ -75,12 +75,12 @@ async def tell(plan: Plan) -> int:
         stream = {topic: await read_groups(servers, topic, columns) for topic, columns in KEYS.items()}
         found = differences(stream, await _batch_result(batch, result))
         outcome = Outcome(plan, servers, instances, watch.killed, stream, found, time.monotonic() - began)
-        code = conclude(outcome)
+        code = print_report(outcome)
         if plan.keep:
-            what_next(outcome)
+            print_next_steps(outcome)
             await watch.until_interrupted()
         elif instances[1].process.stop(_STOP) != 0:
-            out.print("[yellow]   instance-2 didn't stop in good order; its log: " + str(instances[1].process.log))
+            out.print("[yellow]   instance-2 didn't stop cleanly; its log: " + str(instances[1].process.log))
         return code
 
 
@@ -93,7 +93,7 @@ async def _year(plan: Plan) -> Year:
 
 
 def _busy(text: str) -> Progress:
-    """Shows that something goes on, and for how long it has."""
+    """A spinner with the elapsed time."""
     columns = TextColumn("  "), SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     progress = Progress(*columns, console=out, transient=True, disable=not out.is_terminal)
     if not out.is_terminal:
@@ -104,7 +104,7 @@ def _busy(text: str) -> Progress:
 
 @asynccontextmanager
 async def _broker(plan: Plan) -> AsyncIterator[str]:
-    """A broker as a child process; where it is."""
+    """Runs a broker as a child process; gives its address."""
     settings = {**SETTINGS, "num.partitions": PARTITIONS}
     broker = BrokerProcess(settings, data_dir=plan.run / "broker")
     broker.port = plan.port

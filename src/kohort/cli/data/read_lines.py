@@ -1,4 +1,4 @@
-"""A record a line."""
+"""Reading lines: a record a line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def read_lines(source: Source, key_separator: bytes | None = None) -> Iterator[p
     """The bytes of each line as a value; or the part before the first separator as the key, and the rest as the value.
 
     Raises:
-        DataError: a line without a separator. The lines before it have been given.
+        DataError: a line has no separator. The lines before it were read.
     """
     for first, block in source.line_blocks():
         values = pc.split_pattern(pa.array([block], pa.binary()), pattern=b"\n").values

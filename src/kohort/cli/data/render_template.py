@@ -1,4 +1,4 @@
-"""How a record is written as text: a template like kcat's, rendered for a whole batch of records at once."""
+"""Writing records as text by a template like kcat's, a whole batch at once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FIELDS: Final = {
     "K": "length of the key",
     "S": "length of the value",
 }
-"""What may stand after a "%", beside a second one."""
+"""Letters that may follow a "%", besides a second one."""
 
 _PIECE: Final = re.compile(r"%(.?)|\\(x[0-9a-fA-F]{2}|.?)", re.DOTALL)
 _ESCAPES: Final = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\", "%": b"%"}
@@ -38,10 +38,10 @@ def parse_template(template: str, null: bytes = b"null") -> Callable[[pa.RecordB
     Args:
         template: text with `FIELDS` ("%k: %v"), and the escapes \n \t \r \0 \\ \xFF. A newline is added unless it ends
             with one.
-        null: what is written for a key, value or header that is null.
+        null: text for a key, value or header that is null.
 
     Raises:
-        ValueError: a field or an escape that isn't known.
+        ValueError: an unknown field or escape.
     """
     parts: list[bytes | str] = []  # literal bytes, and names of fields
     end = 0
@@ -125,6 +125,6 @@ def _headers(column: pa.Array, null: bytes) -> pa.Array:
 
 
 def _ends(column: pa.Array) -> pa.Array:
-    """Where each list begins and ends in what `flatten` gives."""
+    """The offsets of the lists in the result of `flatten`."""
     lengths = pc.cumulative_sum(pc.list_value_length(column))
     return pa.concat_arrays([pa.array([0], pa.int32()), lengths.cast(pa.int32())])

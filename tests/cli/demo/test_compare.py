@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from kohort.cli.demo.comparing import Groups, batch_groups, differences
+from kohort.cli.demo.compare import Groups, batch_groups, differences
 
 
 def hours(**changed: Any) -> dict[str, Groups]:

@@ -1,7 +1,7 @@
-"""What `kohort serve` does, apart from the command line's manners, which take longer to load than the server.
+"""`kohort serve` without typer, which takes longer to load than the server.
 
-A call whose arguments are plain, as those of a script or a test are, is read here; anything else, `--help` and mistakes
-included, is left to typer (`kohort.cli.serve`).
+Plain arguments, as in scripts and tests, are read here; all others, with `--help` and mistakes, are left to typer
+(`kohort.cli.serve`).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ServeOptions:
 
 
 def read_plain(arguments: list[str]) -> ServeOptions | None:
-    """The options that arguments mean; None unless every one is `--name value`, `--name=value` or a flag's `--name`."""
+    """The options in plain arguments; None unless every one is `--name value`, `--name=value` or a flag's `--name`."""
     kinds = {"--" + field.name.replace("_", "-"): field for field in fields(ServeOptions)}
     values: dict[str, Any] = {}
     rest = iter(arguments)
@@ -71,7 +71,7 @@ def read_plain(arguments: list[str]) -> ServeOptions | None:
 
 
 def run_plain(arguments: list[str]) -> bool:
-    """Serve, and exit, if the arguments are plain; otherwise return False at once."""
+    """Serves, and exits, if the arguments are plain; otherwise returns False at once."""
     options = read_plain(arguments)
     if options is None:
         return False
@@ -79,12 +79,12 @@ def run_plain(arguments: list[str]) -> bool:
 
 
 def serve(options: ServeOptions) -> NoReturn:
-    """Run a server until it is told to stop, and exit.
+    """Runs a server until a signal stops it, and exits.
 
-    It ends with 0 after SIGTERM, SIGINT or SIGHUP, with 1 if it can't run (the port or the data directory is taken,
-    the disk is broken), with 2 for options or settings that can't be, and with 128 + the signal after a second one.
+    It exits with 0 after SIGTERM, SIGINT or SIGHUP, with 1 if it can't run (the port or the data directory is taken,
+    the disk is broken), with 2 for wrong options or settings, and with 128 + the signal after a second one.
     """
-    gc.disable()  # what is made until the server is ready stays; looking through it again and again takes its time
+    gc.disable()  # objects that are made until the server is ready stay; collecting in between only takes time
     from kohort.broker.config import ConfigError
     from kohort.broker.logging import FORMATS, LEVELS, set_up_logging
 
@@ -110,7 +110,7 @@ def serve(options: ServeOptions) -> NoReturn:
 
 
 def _settings(options: ServeOptions) -> tuple[Settings, Endpoint, Endpoint | None]:
-    """The configuration, where to listen, and where to show metrics."""
+    """The configuration, the endpoint to listen on, and that of metrics."""
     from kohort.broker.config import Settings
     from kohort.broker.config.listeners import advertised_endpoint, listening_endpoint, split_endpoint
 
@@ -120,16 +120,16 @@ def _settings(options: ServeOptions) -> tuple[Settings, Endpoint, Endpoint | Non
         where = "--listen" if options.listen else "kohort serve's default"
         settings = settings.with_overrides({"listeners": f"PLAINTEXT://{endpoint}"}, where)
     if options.advertise is not None:
-        told = options.advertise if ":" in options.advertise else f"{options.advertise}:0"
-        listener = f"PLAINTEXT://{split_endpoint(told)}"
+        endpoint = split_endpoint(options.advertise if ":" in options.advertise else f"{options.advertise}:0")
+        listener = f"PLAINTEXT://{endpoint}"
         settings = settings.with_overrides({"advertised.listeners": listener}, "--advertise")
     listen = listening_endpoint(settings)
-    advertised_endpoint(settings, listen)  # to complain now
+    advertised_endpoint(settings, listen)  # raises now rather than later
     return settings, listen, split_endpoint(options.metrics) if options.metrics is not None else None
 
 
 def _data_dir(options: ServeOptions, settings: Settings) -> tuple[Path, bool]:
-    """Where data is kept, and whether it goes when the server does."""
+    """The data directory, and whether it is removed at the end."""
     if options.ephemeral:
         if options.data_dir is not None:
             raise ValueError("--ephemeral and --data-dir exclude each other: data is either thrown away or kept")
@@ -154,7 +154,7 @@ def _run(
     metrics: Endpoint | None,
     temporary: bool,
 ) -> None:
-    """Start a server, say so, and stop it when a signal comes."""
+    """Starts a server, announces it, and stops it on a signal."""
     import asyncio
     import logging
 
@@ -173,7 +173,7 @@ def _run(
         stop = asyncio.Event()
 
         def signalled(number: signal.Signals) -> None:
-            if stop.is_set():  # asked for the second time: somebody is in a hurry
+            if stop.is_set():  # the second signal ends it at once
                 if temporary:
                     _remove(directory)
                 os._exit(128 + number)
@@ -216,7 +216,7 @@ def _run(
 
 
 def _announce(endpoint: Endpoint, server: Server, log: Any) -> None:
-    """Say that connections are accepted: the one line on standard output, for programs to wait for."""
+    """Prints that connections are accepted: the only line on standard output, which programs may wait for."""
     if server.metrics_port is not None:
         log.info("metrics port=%d path=/metrics", server.metrics_port)
     sys.stdout.write(f"kohort ready on {endpoint}\n")
@@ -224,7 +224,7 @@ def _announce(endpoint: Endpoint, server: Server, log: Any) -> None:
 
 
 def _raise_file_limit() -> None:
-    """Allow as many connections and segments as the system will have."""
+    """Allows as many open connections and segments as the system does."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -239,7 +239,7 @@ def _remove(directory: Path) -> None:
 
 
 def _explained(error: OSError, listen: Endpoint | None = None, metrics: Endpoint | None = None) -> str:
-    """What went wrong, and what to do."""
+    """The error, and what to do."""
     import socket
 
     where = f"{error.filename}: " if error.filename else ""

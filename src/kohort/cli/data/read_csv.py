@@ -1,4 +1,4 @@
-"""A record a row of a CSV file, as a JSON object."""
+"""Reading CSV: a record a row, as a JSON object."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def read_csv(
     Args:
         delimiter: a character between fields.
         typed: whether numbers and flags are written as such, where a whole column looks so in the first mebibyte;
-            otherwise all fields are strings, exactly as they stand in the file.
+            otherwise all fields are strings, exactly as in the file.
 
     Raises:
-        DataError: a row has too many or too few fields, or isn't UTF-8; a name comes twice; `key` names no field.
+        DataError: a row has too many or too few fields, or isn't UTF-8; two fields have one name; `key` is no field.
     """
     file = _Input(source)
     names = file.names(delimiter)
@@ -60,7 +60,7 @@ def read_csv(
     except pa.ArrowInvalid as error:
         if file.problem is not None:
             raise file.problem from None
-        if "Empty CSV" in str(error):  # names, and nothing else
+        if "Empty CSV" in str(error):  # a header without rows
             return
         raise DataError(f"{source.name}, {_explained(str(error))}") from None
 
@@ -80,7 +80,7 @@ def _explained(problem: str) -> str:
 
 
 class _Input(io.RawIOBase):
-    """The source as pyarrow reads it; what goes wrong is kept, since pyarrow makes something else of it."""
+    """The source as a file for pyarrow; it keeps an error, which pyarrow would replace by another."""
 
     def __init__(self, source: Source) -> None:
         self.problem: Exception | None = None
@@ -88,7 +88,7 @@ class _Input(io.RawIOBase):
         self._begun = b""
 
     def names(self, delimiter: str) -> list[str]:
-        """The fields of the first row, which is left to be read again."""
+        """The fields of the first row, which will be read again."""
         while b"\n" not in self._begun and (data := self._source.read()):
             self._begun += data
         text = io.StringIO(self._begun.decode("utf-8-sig", errors="replace"), newline="")

@@ -1,4 +1,4 @@
-"""How a command's asynchronous body runs: to its end, to its deadline, or until it is interrupted."""
+"""Running a command's asynchronous body: to its end, to its timeout, or until it is interrupted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import typer
 
-from kohort.cli.client.failures import explain
+from kohort.cli.client.errors import explain
 from kohort.cli.terminal import fail
 from kohort.client.errors import ClientError, ConfigError
 from kohort.client.time_limit import time_limit
@@ -21,7 +21,7 @@ __all__ = ["run"]
 T = TypeVar("T")
 
 _GRACE: Final = 1.0
-"""Seconds that a deadline leaves for what has one of its own to say what was slow."""
+"""Seconds beyond the timeout, in which requests with the same timeout can report what was slow."""
 
 
 def run(
@@ -30,56 +30,56 @@ def run(
     *,
     loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None,
 ) -> T:
-    """What `body` returns.
+    """Runs `body`, and returns its result.
 
-    Ctrl-C and SIGTERM cancel it, so that it closes its clients; a second one ends the process at once. A body that
-    catches the cancellation and returns has ended well; else the exit code is the shell's: 130, or 143.
-    Wrong settings exit with 2, whatever goes wrong between here and the brokers with 1, and a clear line.
+    Ctrl-C and SIGTERM cancel it, so that it closes its clients; a second one ends the process at once. If `body`
+    catches the cancellation and returns, the command has succeeded; else the exit code is the shell's: 130, or 143.
+    Wrong settings exit with 2, client errors with 1, and an error line.
 
     Args:
-        timeout: seconds it may take; None for as long as it likes.
-        loop_factory: makes the event loop, where asyncio's own is too slow.
+        timeout: seconds; None for no limit.
+        loop_factory: makes the event loop; None for asyncio's own.
     """
     try:
         with asyncio.Runner(loop_factory=loop_factory) as runner:
-            return runner.run(_watched(body, timeout))
+            return runner.run(_with_signals(body, timeout))
     except ConfigError as error:
         fail(str(error))
     except (ClientError, KafkaError) as error:
         fail(explain(error), 1)
 
 
-async def _watched(body: Callable[[], Coroutine[Any, Any, T]], timeout: float | None) -> T:
+async def _with_signals(body: Callable[[], Coroutine[Any, Any, T]], timeout: float | None) -> T:
     loop = asyncio.get_running_loop()
-    work = asyncio.create_task(_timed(body, timeout))
-    heard: list[signal.Signals] = []
+    work = asyncio.create_task(_with_timeout(body, timeout))
+    received: list[signal.Signals] = []
     before = {which: signal.getsignal(which) for which in (signal.SIGINT, signal.SIGTERM)}
 
     def stop(which: signal.Signals) -> None:
-        heard.append(which)
+        received.append(which)
         for each in before:
             loop.remove_signal_handler(each)
             signal.signal(each, signal.SIG_DFL)
         work.cancel()
 
-    watched = threading.current_thread() is threading.main_thread()  # nobody else hears of signals
-    if watched:
+    handles_signals = threading.current_thread() is threading.main_thread()  # other threads get none
+    if handles_signals:
         for each in before:
             loop.add_signal_handler(each, stop, each)
     try:
         return await work
     except asyncio.CancelledError:
-        if heard:
-            raise typer.Exit(128 + heard[0]) from None
+        if received:
+            raise typer.Exit(128 + received[0]) from None
         raise
     finally:
-        if watched:
+        if handles_signals:
             for each, handler in before.items():
                 loop.remove_signal_handler(each)
                 signal.signal(each, handler)
 
 
-async def _timed(body: Callable[[], Coroutine[Any, Any, T]], timeout: float | None) -> T:
+async def _with_timeout(body: Callable[[], Coroutine[Any, Any, T]], timeout: float | None) -> T:
     if timeout is None:
         return await body()
     try:

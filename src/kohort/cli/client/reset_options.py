@@ -1,4 +1,4 @@
-"""Where offsets are to be reset to, as options say it."""
+"""The target of `groups reset-offsets`, from its options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def reset_target(
     ago: str | None,
     file: str | None,
 ) -> ResetTo:
-    """The one target that is given; the command ends if there is none, or more than one."""
+    """The target that the options give; the command ends if there is none, or more than one."""
     from kohort.client.administration.resets import ResetTo
 
     given = {
