@@ -156,7 +156,7 @@ def command(
         most=max_messages,
     )
     if group is not None and (partition or start_time or end_time or isinstance(selection.start, int)):
-        fail("--group excludes --partition, --from, --to and a number as --offset: the group has both")
+        fail("--group excludes --partition, --from, --to and a number as --offset: they are up to the group")
     text = _TextOptions(key, key_separator, timestamp, headers, template, null)
     render = _render(format, output, text)
     settings, properties = client_settings(bootstrap_server, config, timeout)
@@ -203,8 +203,6 @@ async def _consume(reading: ConsumeLoop, quiet: bool) -> None:
 
 
 class _TextOptions(NamedTuple):
-    """The options of --format text."""
-
     key: bool
     key_separator: str | None
     timestamp: bool
@@ -213,7 +211,6 @@ class _TextOptions(NamedTuple):
     null: str
 
     def as_template(self) -> str:
-        """The options as one template."""
         if self.template is not None:
             if self.key or self.key_separator is not None or self.timestamp or self.headers:
                 fail("--template excludes --key, --key-separator, --timestamp and --headers")
@@ -250,7 +247,6 @@ def _render(form: str, output: str | None, options: _TextOptions) -> Callable[[p
 def _writer(
     output: str | None, render: Callable[[pa.RecordBatch], memoryview] | None, interrupter: Interrupter
 ) -> Iterator[Writer]:
-    """Opens the output."""
     from kohort.cli.data.writers import LineWriter, ParquetWriter
 
     if output is None:

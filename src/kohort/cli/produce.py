@@ -171,7 +171,6 @@ async def _produce(sending: FileProducer, files: list[str], quiet: bool) -> None
 def _reader(
     form: str, key_separator: str | None, key: str | None, delimiter: str, typed: bool
 ) -> Callable[[Source], Iterator[pa.RecordBatch]]:
-    """The reader of a format."""
     if form not in FORMATS:
         fail(f"--format {form}: one of {', '.join(FORMATS)} is wanted")
     if key_separator is not None and (form != "lines" or not key_separator):

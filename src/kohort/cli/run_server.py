@@ -239,7 +239,6 @@ def _remove(directory: Path) -> None:
 
 
 def _explained(error: OSError, listen: Endpoint | None = None, metrics: Endpoint | None = None) -> str:
-    """The error, and what to do."""
     import socket
 
     where = f"{error.filename}: " if error.filename else ""

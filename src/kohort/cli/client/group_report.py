@@ -64,7 +64,6 @@ async def read_groups(admin: Admin, names: Sequence[str]) -> list[GroupReport]:
 
 
 def groups_table(groups: Iterable[GroupListing]) -> RenderableType:
-    """The table of `groups list`: a line a group."""
     return table(
         ("Group", "Type", "State", "Protocol", ">Coordinator"),
         (
@@ -75,7 +74,6 @@ def groups_table(groups: Iterable[GroupListing]) -> RenderableType:
 
 
 def listing_as_json(group: GroupListing) -> dict[str, Any]:
-    """A group of `groups list` as JSON."""
     return {**group._asdict(), "type": group.type.value}
 
 

@@ -84,7 +84,6 @@ async def _offsets(admin: Admin, partitions: Iterable[TopicPartition], spec: Off
 
 
 def topics_table(topics: Iterable[TopicInfo]) -> RenderableType:
-    """The table of `topics list`: a line a topic."""
     return table(
         ("Topic", ">Partitions", ">Replicas", "Health"),
         (
@@ -100,7 +99,6 @@ def topics_table(topics: Iterable[TopicInfo]) -> RenderableType:
 
 
 def topics_as_json(topics: Iterable[TopicInfo]) -> list[dict[str, Any]]:
-    """The topics of `topics list` as JSON."""
     return [
         {
             "name": topic.name,

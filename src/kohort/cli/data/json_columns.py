@@ -74,7 +74,6 @@ def _joined(parts: list[Any]) -> pa.Array:
 
 
 def _controls(texts: pa.Array) -> list[str]:
-    """The control characters in any of the texts."""
     data = texts.buffers()[2]
     present = np.bincount(np.frombuffer(data, np.uint8), minlength=256)
     return [chr(code) for code in _CONTROLS if present[code]]

@@ -32,7 +32,6 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """Seconds since the start."""
         return max(1e-3, time.monotonic() - self._started)
 
     def summary(self, done: str) -> str:
@@ -54,7 +53,6 @@ class Progress:
             yield
 
     def advance(self, records: int, size: int) -> None:
-        """Adds to what is done."""
         self.records += records
         self.bytes += size
         self._refresh()

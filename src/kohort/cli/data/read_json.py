@@ -56,8 +56,6 @@ class _Record(msgspec.Struct):
 
 
 class _Columns(msgspec.Struct):
-    """A line as a row."""
-
     key: bytes | None
     value: bytes | None
     timestamp: int | None
@@ -121,7 +119,6 @@ def _explained(error: Exception, line: bytes) -> str:
 
 
 def _bytes(value: Any, encoding: str | None = None) -> bytes | None:
-    """The bytes of a value in JSON."""
     if value is None:
         return None
     if encoding is not None:

@@ -21,7 +21,6 @@ _CLOSE: Final = 1e-9
 
 
 def batch_groups(result: Path) -> dict[str, Groups]:
-    """The batch job's groups by topic, from its file."""
     found: dict[str, Groups] = {topic: {} for topic in KEYS}
     with result.open() as lines:
         for line in lines:
@@ -32,7 +31,6 @@ def batch_groups(result: Path) -> dict[str, Groups]:
 
 
 def differences(stream: Mapping[str, Groups], batch: Mapping[str, Groups]) -> list[str]:
-    """The differences, a line each."""
     found = []
     for topic, expected in batch.items():
         got = stream.get(topic, {})

@@ -44,7 +44,6 @@ class GroupView:
         return sum((each.end or 0) - (each.committed or 0) for at, each in self.lag.items() if at.topic == topic)
 
     def done(self, topic: str) -> int:
-        """Records of a topic that are committed."""
         return sum(each.committed or 0 for at, each in self.lag.items() if at.topic == topic)
 
     def shown(self) -> RenderableType:

@@ -62,7 +62,6 @@ def start_batch(program: Path, files: Path, plan: Plan) -> tuple[Child, Path]:
 
 
 def free_port() -> int:
-    """A free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -69,7 +69,6 @@ class Plan:
 
 
 def default_cache() -> Path:
-    """The default directory for downloads."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "kohort"
 

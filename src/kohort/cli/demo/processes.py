@@ -75,7 +75,6 @@ class Child:
             self.kill()
 
     def tail(self) -> str:
-        """The end of its log."""
         lines = self.log.read_text(errors="replace").rstrip().splitlines()
         return "\n".join(lines[-_TAIL:])
 

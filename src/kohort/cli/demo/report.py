@@ -50,7 +50,6 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """The result in a sentence."""
         groups = sum(map(len, self.stream.values()))
         if self.differences:
             return f"stream and batch differ: {len(self.differences):,} times in {groups:,} groups"

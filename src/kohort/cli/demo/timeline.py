@@ -93,7 +93,6 @@ class Timeline:
 
     @property
     def tasks(self) -> list[str]:
-        """All tasks, in order."""
         return sorted({span.task for span in self.spans}, key=lambda task: [*map(int, task.split("_"))])
 
     def takeovers(self) -> dict[str, float]:

@@ -96,7 +96,6 @@ class GroupWatcher:
             await asyncio.sleep(_POLL_SECONDS)
 
     async def until_interrupted(self) -> None:
-        """Waits for Ctrl+C, while the remaining instance goes on."""
         while True:
             self._check_alive()
             await asyncio.sleep(1)

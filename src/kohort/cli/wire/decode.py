@@ -80,7 +80,6 @@ def _decode(
 
 
 def _frame_size(data: bytes) -> int:
-    """The size at the start of a frame."""
     if len(data) < 4:
         fail(f"the size of the frame needs 4 bytes, {_there(len(data))}", 1)
     return int.from_bytes(data[:4], "big")

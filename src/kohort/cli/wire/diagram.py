@@ -18,7 +18,6 @@ __all__ = ["label", "print_diagram", "rows", "title"]
 
 
 def print_diagram(description: Description) -> None:
-    """Prints the diagram, the schema and the example."""
     out.print(title(description), style="bold", markup=False)
     out.print(description.doc, markup=False)
     out.print(
