@@ -17,7 +17,7 @@ from kohort.cli import _application
 from kohort.cli.place import command as place
 from kohort.cli.placing.group_file import read_group
 from kohort.cli.placing.what_if import parse_change
-from kohort.coordinator.placement import ASSIGNORS, Group, Member, Subtopology
+from kohort.coordinator.placement import ASSIGNORS, Group, Member, SubtopologyTasks
 
 ROOT = Path(__file__).parents[2]
 
@@ -252,7 +252,7 @@ def test_what_is_saved_is_the_group_before_it_changes(two: str, tmp_path: Path, 
 
 
 def ids(change: str, *members: Member) -> list[str]:
-    group = Group((Subtopology("a", 1),), members)
+    group = Group((SubtopologyTasks("a", 1),), members)
     return [f"{member.process}/{member.id}" for member in parse_change(change).applied(group).members]
 
 

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from kohort.cli.placing.live_group import read_live_group
 from kohort.cli.placing.wire import Connection
-from kohort.coordinator.placement import Member, Subtopology, Task
+from kohort.coordinator.placement import Member, SubtopologyTasks, TaskId
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kohort.protocol.messages.streams_group_heartbeat import (
@@ -76,8 +76,8 @@ class Streams:
         if answer.active_tasks is not None:
             self.has = answer.active_tasks
 
-    def tasks(self) -> frozenset[Task]:
-        return frozenset(Task(of.subtopology_id, partition) for of in self.has for partition in of.partitions)
+    def tasks(self) -> frozenset[TaskId]:
+        return frozenset(TaskId(of.subtopology_id, partition) for of in self.has for partition in of.partitions)
 
 
 def topology() -> Topology:
@@ -108,7 +108,7 @@ def test_a_group_that_runs(server: Server, tmp_path: Path) -> None:
         eventually(shared, within=PATIENCE, what="the two share the tasks")
         group, notes = read_live_group(address, "words", PATIENCE)
         assert notes == []
-        assert group.subtopologies == (Subtopology("0", 4), Subtopology("1", 3, 1))
+        assert group.subtopologies == (SubtopologyTasks("0", 4), SubtopologyTasks("1", 3, 1))
         assert sorted(group.members, key=lambda member: member.process) == [
             Member(one.id, "p1", {"zone": "p1"}, one.tasks()),
             Member(two.id, "p2", {"zone": "p2"}, two.tasks()),

@@ -12,7 +12,7 @@ import pytest
 from kohort.cli.placing.group_file import read_group
 from kohort.cli.placing.live_group import read_live_group
 from kohort.cli.placing.wire import BrokerError, parse_address
-from kohort.coordinator.placement import Group, Member, Subtopology, Task
+from kohort.coordinator.placement import Group, Member, SubtopologyTasks, TaskId
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Response
 from kohort.protocol.messages.api_versions import ApiVersionsResponse
@@ -45,10 +45,10 @@ def refused(broker: Broker, seconds: float = 10) -> str:
 
 
 def test_a_live_group(broker: Broker) -> None:
-    count = [Task("count", partition) for partition in range(4)]
-    split = [Task("split", partition) for partition in range(3)]
+    count = [TaskId("count", partition) for partition in range(4)]
+    split = [TaskId("split", partition) for partition in range(3)]
     assert read(broker) == Group(
-        subtopologies=(Subtopology("split", 3), Subtopology("count", 4, 2)),
+        subtopologies=(SubtopologyTasks("split", 3), SubtopologyTasks("count", 4, 2)),
         members=(
             Member("m1", "p1", {"zone": "a"}, frozenset({*split[:2], *count[:3]}), frozenset({count[3]})),
             Member("m2", "p2", {}, frozenset({split[2], count[3]}), frozenset({count[0], count[1]})),

@@ -25,7 +25,6 @@ from kohort.client.lifecycle import Lifecycle
 from kohort.client.server_cluster_info import CoordinatorKind
 from kohort.client.streams.events import (
     Assigned,
-    Endpoint,
     EndpointPartitions,
     EndpointsChanged,
     Event,
@@ -33,26 +32,26 @@ from kohort.client.streams.events import (
     Revoked,
     RolesChanged,
     ShutdownRequested,
-    Status,
-    StatusCode,
     StatusesChanged,
 )
 from kohort.client.streams.membership import Membership
 from kohort.client.streams.reactions import Reaction, fatal_error
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.standing import Standing
-from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.client.streams.transitions import State
 from kohort.client.time_limit import time_limit
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+from kohort.streams.endpoint import Endpoint
+from kohort.streams.statuses import Status, StatusCode
 from kohort.streams.tasks import Role, TaskId
+from kohort.streams.topology import InternalTopic, Subtopology, Topology, TopologyError
 
 __all__ = [
     "Assigned", "Endpoint", "EndpointPartitions", "EndpointsChanged", "Event", "InternalTopic", "Lost", "Revoked",
     "Role", "RolesChanged", "ShutdownRequested", "State", "Status", "StatusCode", "StatusesChanged", "StreamsMember",
-    "Subtopology", "TaskId", "Topology",
+    "Subtopology", "TaskId", "Topology", "TopologyError",
 ]  # fmt: skip
 
 log = logging.getLogger(__name__)
@@ -90,7 +89,7 @@ class StreamsMember(Lifecycle):
         rebalance_timeout_ms: how long it may take to close revoked tasks before the group goes on without it.
 
     Raises:
-        ConfigError: a value that can't be.
+        ConfigError: a value that can't be, or a topology that no group can run.
     """
 
     def __init__(
@@ -240,7 +239,7 @@ class StreamsMember(Lifecycle):
             offsets: the sum of the offsets that the task's stores have, over its changelogs.
             end_offsets: the sum of the changelogs' ends.
         """
-        self._membership.offsets.report(offsets, end_offsets)
+        self._membership.offsets.update(offsets, end_offsets)
         self._poked.set()
 
     def shutdown_application(self) -> None:

@@ -11,11 +11,11 @@ from kohort.client.backoff import Backoff
 from kohort.client.streams.events import Assigned, Lost, Revoked, RolesChanged
 from kohort.client.streams.membership import Membership
 from kohort.client.streams.settings import MemberSettings
-from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.client.streams.transitions import State
 from kohort.coordinator.step import Client
 from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.streams.tasks import Role, TaskId
+from kohort.streams.topology import InternalTopic, Subtopology, Topology
 from tests.coordinator.streams.driver import GROUP, Driver
 
 TOPOLOGY = Topology(
@@ -66,7 +66,7 @@ class Application:
             for task, role in self.has.items()
             if role is not Role.ACTIVE and task.subtopology == "1"
         }
-        self.member.offsets.report(self.copied, dict.fromkeys(self.copied, END))
+        self.member.offsets.update(self.copied, dict.fromkeys(self.copied, END))
         if self.missed_at is not None:
             if self.missed_at <= now:
                 self.missed_at = None

@@ -11,21 +11,17 @@ from kohort.client.backoff import Backoff
 from kohort.client.errors import ClientError, ConfigError
 from kohort.client.streams.events import (
     Assigned,
-    Endpoint,
     EndpointPartitions,
     EndpointsChanged,
     Event,
     Lost,
     Revoked,
     ShutdownRequested,
-    Status,
-    StatusCode,
     StatusesChanged,
 )
 from kohort.client.streams.membership import Membership
 from kohort.client.streams.reactions import Reaction
 from kohort.client.streams.settings import MemberSettings
-from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.client.streams.transitions import State
 from kohort.client.types import GroupMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -37,7 +33,11 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     TaskIds,
 )
 from kohort.protocol.messages.streams_group_heartbeat import TopicPartition as WirePartitions
-from kohort.streams.tasks import Role, TaskId, grouped
+from kohort.streams.endpoint import Endpoint
+from kohort.streams.statuses import Status, StatusCode
+from kohort.streams.tasks import Role, TaskId, task_ids
+from kohort.streams.topology import InternalTopic, Subtopology, Topology
+from kohort.streams.topology_messages import topology_request
 
 TOPOLOGY = Topology(
     {"0": Subtopology(source_topics=["in"], changelogs=[InternalTopic(name="app-store-changelog")])}, epoch=2
@@ -93,7 +93,7 @@ class Scripted:
         }
         if tasks is not None:
             names = ("active_tasks", "standby_tasks", "warmup_tasks")
-            fields |= {name: grouped(tasks, role) for name, role in zip(names, Role, strict=True)}
+            fields |= {name: task_ids(TaskIds, tasks, role) for name, role in zip(names, Role, strict=True)}
         return self.member.answered(StreamsGroupHeartbeatResponse(**(fields | more)), self.now)
 
     def beat(self, **answer: Any) -> StreamsGroupHeartbeatRequest:
@@ -136,7 +136,7 @@ def test_it_joins_with_all_that_it_is_made_of() -> None:
     scripted.member.begin(scripted.now)
     request = scripted.sent()
     assert (request.group_id, request.member_id, request.member_epoch) == ("app", "m", 0)
-    assert request.topology == TOPOLOGY.wire()
+    assert request.topology == topology_request(TOPOLOGY)
     assert (request.rack_id, request.process_id, request.rebalance_timeout_ms) == ("r", "p", 9)
     assert [(tag.key, tag.value) for tag in request.client_tags or ()] == [("zone", "a")]
     assert request.user_endpoint == WireEndpoint(host="host", port=80)
@@ -285,7 +285,7 @@ def test_fenced_it_abandons_its_tasks_and_joins_anew(error: ErrorCode) -> None:
     assert scripted.member.due_at is None
     scripted.member.closed([B], scripted.now)
     request = scripted.beat(epoch=9, tasks={A: ACTIVE})
-    assert (request.member_epoch, request.topology, owned(request)) == (0, TOPOLOGY.wire(), {})
+    assert (request.member_epoch, request.topology, owned(request)) == (0, topology_request(TOPOLOGY), {})
     assert scripted.events() == [Assigned({A: ACTIVE})]
 
 
@@ -476,7 +476,7 @@ def test_statuses_and_endpoints_are_told_when_they_change() -> None:
 
 def test_offsets_are_reported_at_intervals() -> None:
     scripted = Scripted()
-    report = scripted.member.offsets.report
+    report = scripted.member.offsets.update
     report({A: 5}, {A: 10})
     scripted.member.begin(scripted.now)
     request = scripted.beat(tasks={})
@@ -493,18 +493,18 @@ def test_offsets_are_reported_at_intervals() -> None:
 
 def test_a_warm_up_that_has_caught_up_is_reported_at_once_and_once() -> None:
     scripted = Scripted().joined(tasks={A: WARMUP, B: STANDBY})
-    scripted.member.offsets.report({A: 0, B: 1000}, {A: 1000, B: 1000})
+    scripted.member.offsets.update({A: 0, B: 1000}, {A: 1000, B: 1000})
     assert scripted.wait == INTERVAL, "no warm-up has caught up"
-    scripted.member.offsets.report({A: 900, B: 1000}, {A: 1000, B: 1000})
+    scripted.member.offsets.update({A: 900, B: 1000}, {A: 1000, B: 1000})
     assert scripted.wait == 0
     assert scripted.beat().task_offsets
-    scripted.member.offsets.report({A: 901, B: 1000}, {A: 1000, B: 1000})
+    scripted.member.offsets.update({A: 901, B: 1000}, {A: 1000, B: 1000})
     assert scripted.wait == INTERVAL
 
 
 def test_brokers_of_version_0_are_told_no_offsets() -> None:
     scripted = Scripted().joined(tasks={A: WARMUP})
-    scripted.member.offsets.report({A: 1000}, {A: 1000})
+    scripted.member.offsets.update({A: 1000}, {A: 1000})
     request = scripted.sent(version=0)
     assert (request.task_offsets, request.task_end_offsets) == (None, None)
     scripted.answer(acceptable_recovery_lag_v0=7)

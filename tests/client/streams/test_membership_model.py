@@ -14,15 +14,16 @@ from kohort.client.streams.events import Assigned, Lost, Revoked, RolesChanged
 from kohort.client.streams.membership import Membership
 from kohort.client.streams.reactions import REACTIONS
 from kohort.client.streams.settings import MemberSettings
-from kohort.client.streams.topology import Subtopology, Topology
 from kohort.client.streams.transitions import HEARTBEATING, State
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.streams_group_heartbeat import (
     Status,
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
+    TaskIds,
 )
-from kohort.streams.tasks import Role, TaskId, grouped
+from kohort.streams.tasks import Role, TaskId, task_ids
+from kohort.streams.topology import Subtopology, Topology
 
 TOPOLOGY = Topology({"0": Subtopology(source_topics=["in"])})
 TASKS = st.dictionaries(st.builds(TaskId, st.just("0"), st.integers(0, 3)), st.sampled_from(Role))
@@ -76,7 +77,7 @@ class Anything(RuleBasedStateMachine):
         fields: dict[str, Any] = {}
         if tasks is not None:
             names = ("active_tasks", "standby_tasks", "warmup_tasks")
-            fields = {name: grouped(tasks, role) for name, role in zip(names, Role, strict=True)}
+            fields = {name: task_ids(TaskIds, tasks, role) for name, role in zip(names, Role, strict=True)}
         self.answer(status=[Status(status_code=4, status_detail="")] if shutdown else [], **fields)
 
     @precondition(lambda self: self.asked)

@@ -5,8 +5,8 @@ import pytest
 from kohort.coordinator.modern.epochs import JOINS, LEFT_FOR_A_WHILE, check_epoch
 from kohort.coordinator.modern.standing import Standing
 from kohort.coordinator.modern.states import MemberState
-from kohort.coordinator.streams.roles import Role
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.streams.tasks import Role
 from tests.coordinator.modern.shapes import ACTIVE, STANDBY, WARMUP
 
 STANDING: Standing[str, Role] = Standing(

@@ -8,7 +8,7 @@ from typing import Final
 
 from kohort.cli.placing.wire import Address, BrokerError, Connection, kafka_error
 from kohort.coordinator.placement import check
-from kohort.coordinator.placement.model import Group, Member, Subtopology, Task
+from kohort.coordinator.placement.model import Group, Member, SubtopologyTasks
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -19,6 +19,7 @@ from kohort.protocol.messages.streams_group_describe import (
     TaskIds,
     TaskOffset,
 )
+from kohort.streams.tasks import TaskId
 
 __all__ = ["read_live_group"]
 
@@ -104,7 +105,9 @@ def _described(connection: Connection, group_id: str) -> Described | None:
 def _read(connection: Connection, described: Described) -> tuple[Group, list[str]]:
     subtopologies = _subtopologies(connection, described)
     configs, notes = _configs(connection, described.group_id)
-    there = {Task(subtopology.id, number) for subtopology in subtopologies for number in range(subtopology.partitions)}
+    there = {
+        TaskId(subtopology.id, number) for subtopology in subtopologies for number in range(subtopology.partitions)
+    }
     if sum(subtopology.partitions for subtopology in subtopologies) and not described.members:
         notes.append(f"the group is {described.group_state}: nobody is in it")
     lags, ends = _offsets(described, there)
@@ -125,7 +128,7 @@ def _read(connection: Connection, described: Described) -> tuple[Group, list[str
     return group, notes
 
 
-def _member(member: Described.Member, there: set[Task]) -> Member:
+def _member(member: Described.Member, there: set[TaskId]) -> Member:
     has = member.assignment
     return Member(
         id=member.member_id,
@@ -136,17 +139,17 @@ def _member(member: Described.Member, there: set[Task]) -> Member:
     )
 
 
-def _tasks(tasks: Iterable[TaskIds]) -> set[Task]:
-    return {Task(of.subtopology_id, partition) for of in tasks for partition in of.partitions}
+def _tasks(tasks: Iterable[TaskIds]) -> set[TaskId]:
+    return {TaskId(of.subtopology_id, partition) for of in tasks for partition in of.partitions}
 
 
-def _offsets(described: Described, there: set[Task]) -> tuple[dict[tuple[str, Task], int], dict[Task, int]]:
+def _offsets(described: Described, there: set[TaskId]) -> tuple[dict[tuple[str, TaskId], int], dict[TaskId, int]]:
     """Records that each process's copies lag behind, and the ends of changelogs, as far as members reported them."""
-    ends: dict[Task, int] = {}
+    ends: dict[TaskId, int] = {}
     for member in described.members:
         for task, end in _reported(member.task_end_offsets, there):
             ends[task] = max(end, ends.get(task, 0))
-    lags: dict[tuple[str, Task], int] = {}
+    lags: dict[tuple[str, TaskId], int] = {}
     for member in described.members:
         for task, offset in _reported(member.task_offsets, there):
             if task in ends:
@@ -155,13 +158,13 @@ def _offsets(described: Described, there: set[Task]) -> tuple[dict[tuple[str, Ta
     return lags, ends
 
 
-def _reported(offsets: Iterable[TaskOffset], there: set[Task]) -> Iterable[tuple[Task, int]]:
+def _reported(offsets: Iterable[TaskOffset], there: set[TaskId]) -> Iterable[tuple[TaskId, int]]:
     """What was reported of tasks that there are; negative offsets stand for something else."""
-    tasks = ((Task(of.subtopology_id, of.partition), of.offset) for of in offsets)
+    tasks = ((TaskId(of.subtopology_id, of.partition), of.offset) for of in offsets)
     return ((task, offset) for task, offset in tasks if task in there and offset >= 0)
 
 
-def _subtopologies(connection: Connection, described: Described) -> tuple[Subtopology, ...]:
+def _subtopologies(connection: Connection, described: Described) -> tuple[SubtopologyTasks, ...]:
     """Each part of the topology, with as many tasks as its largest source topic has partitions."""
     parts = described.topology.subtopologies if described.topology is not None else None
     if parts is None:
@@ -175,7 +178,7 @@ def _subtopologies(connection: Connection, described: Described) -> tuple[Subtop
     if missing := sorted({topic for topics in sources.values() for topic in topics} - partitions.keys()):
         raise BrokerError(f"{described.group_id} can't run: there is no topic {', '.join(missing)}")
     return tuple(
-        Subtopology(
+        SubtopologyTasks(
             part.subtopology_id,
             max((partitions[topic] for topic in sources[part.subtopology_id]), default=0),
             len(part.state_changelog_topics),

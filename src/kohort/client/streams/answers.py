@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kohort.client.streams.events import Endpoint, EndpointPartitions, Status, StatusCode
+from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from kohort.protocol.messages.streams_group_heartbeat import TopicPartition as WirePartitions
+from kohort.streams.endpoint import Endpoint
+from kohort.streams.statuses import Status, StatusCode
 from kohort.streams.tasks import Role, TaskId, tasks_of
 
 __all__ = ["Told", "read_answer"]
@@ -41,7 +43,11 @@ def read_answer(response: StreamsGroupHeartbeatResponse, version: int) -> Told:
     active, standby, warmup = response.active_tasks, response.standby_tasks, response.warmup_tasks
     tasks = None
     if active is not None and standby is not None and warmup is not None:
-        tasks = tasks_of(((Role.ACTIVE, active), (Role.STANDBY, standby), (Role.WARMUP, warmup)))
+        tasks = tasks_of(active, standby, warmup)
+        if len(tasks) < sum(len(ids.partitions) for ids in (*active, *standby, *warmup)):
+            raise ValueError("a task is listed twice")
+        if any(task.partition < 0 for task in tasks):
+            raise ValueError("a task is negative")
     elif active is not None or standby is not None or warmup is not None:
         raise ValueError("tasks of some roles, but not of all")
     return Told(

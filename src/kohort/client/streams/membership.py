@@ -10,16 +10,14 @@ from kohort.client.backoff import Backoff
 from kohort.client.errors import ClientError
 from kohort.client.streams.answers import Told, read_answer
 from kohort.client.streams.events import (
-    Endpoint,
     EndpointPartitions,
     EndpointsChanged,
     Event,
     ShutdownRequested,
-    Status,
-    StatusCode,
     StatusesChanged,
 )
 from kohort.client.streams.held import HeldTasks
+from kohort.client.streams.offset_reports import OffsetReports
 from kohort.client.streams.reactions import Reaction, fatal_error, reaction_to
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.transitions import HEARTBEATING, TRANSITIONS, Input, State
@@ -29,9 +27,12 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     KeyValue,
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
+    TaskIds,
 )
-from kohort.streams.task_offsets import TaskOffsets
-from kohort.streams.tasks import Role, TaskId, grouped, shown
+from kohort.streams.endpoint import Endpoint
+from kohort.streams.statuses import Status, StatusCode
+from kohort.streams.tasks import Role, TaskId, shown, task_ids
+from kohort.streams.topology_messages import topology_request
 
 __all__ = ["Membership"]
 
@@ -70,7 +71,7 @@ class Membership:
         self.state = State.UNJOINED
         self.epoch = _JOIN
         self.held = HeldTasks()
-        self.offsets = TaskOffsets()
+        self.offsets = OffsetReports()
         self.statuses: tuple[Status, ...] = ()
         self.endpoints: dict[Endpoint, EndpointPartitions] = {}
         self.heartbeat_interval_ms = 0
@@ -158,7 +159,7 @@ class Membership:
         """Whether it is in its group, and runs the tasks that read these partitions. Those of patterns may be its."""
         if self.state not in HEARTBEATING or self.epoch == _JOIN:
             return False
-        readers = {topic: name for name, part in self.settings.topology.subtopologies.items() for topic in part.inputs}
+        readers = self.settings.topology.readers
         return all(
             topic not in readers or self.held.told.get(TaskId(readers[topic], partition)) is Role.ACTIVE
             for topic, partition in partitions
@@ -236,11 +237,13 @@ class Membership:
             if settings.user_endpoint is not None:
                 request.user_endpoint = WireEndpoint(host=settings.user_endpoint.host, port=settings.user_endpoint.port)
         if joins:
-            request.topology = settings.topology.wire()
+            request.topology = topology_request(settings.topology)
             request.active_tasks, request.standby_tasks, request.warmup_tasks = [], [], []
         elif changed:
-            request.active_tasks, request.standby_tasks, request.warmup_tasks = (grouped(owned, role) for role in Role)
-        self.offsets.say(request, now, at_once=changed or self.offsets.caught_up(self._warmups()))
+            request.active_tasks, request.standby_tasks, request.warmup_tasks = (
+                task_ids(TaskIds, owned, role) for role in Role
+            )
+        self.offsets.add_to(request, now, at_once=changed or self.offsets.caught_up(self._warmups()))
         if version < _REPORTS_OFFSETS:
             request.task_offsets = request.task_end_offsets = None
         self._said = owned
@@ -296,7 +299,7 @@ class Membership:
     def _again(self, now: int) -> None:
         """Say everything again, after a while."""
         self._said = None
-        self.offsets.forget_said()
+        self.offsets.forget_reported()
         self._not_before = now + round(self._backoff.next())
         if self.state is State.DEPARTING and self._not_before >= self._leave_by:
             log.warning("%s: gave up telling the group that it leaves; its session will end", self)
@@ -375,7 +378,7 @@ class Membership:
             case State.JOINING:
                 self._joins_since = now
                 self._said = None
-                self.offsets.forget_said()
+                self.offsets.forget_reported()
                 self._endpoint_epoch = -1
             case State.FENCED | State.LEFT | State.FAILED:
                 self.epoch = _JOIN

@@ -1,6 +1,6 @@
 """Who gets which task: a model of a group, assignors that place its tasks, and what a placement is worth.
 
-A library of its own: it knows nothing of coordinators, brokers or the wire.
+A library of its own: it knows task ids, and nothing of coordinators, brokers or the wire.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kohort.coordinator.placement.checks import check
-from kohort.coordinator.placement.model import Group, Member, Placement, Subtopology, Task
+from kohort.coordinator.placement.model import Group, Member, Placement, SubtopologyTasks
 from kohort.coordinator.placement.optimal import optimal
 from kohort.coordinator.placement.sticky import sticky
+from kohort.streams.tasks import TaskId
 
 __all__ = [
     "ASSIGNORS",
@@ -19,8 +20,8 @@ __all__ = [
     "Group",
     "Member",
     "Placement",
-    "Subtopology",
-    "Task",
+    "SubtopologyTasks",
+    "TaskId",
     "check",
     "optimal",
     "sticky",

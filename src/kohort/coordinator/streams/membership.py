@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 from kohort.coordinator.modern.epochs import JOINS, LEFT_FOR_A_WHILE, check_epoch
 from kohort.coordinator.modern.standing import Standing
 from kohort.coordinator.modern.states import MemberState
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
-from kohort.coordinator.streams.roles import Role
-from kohort.coordinator.streams.tasks import RULES
+from kohort.coordinator.streams.reconciliation_rules import RULES
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from kohort.streams.tasks import Role, TaskId
 
 __all__ = ["Known", "admit", "departing", "identify"]
 
@@ -37,7 +36,7 @@ class Known:
     """
 
     metadata: StreamsMetadata
-    standing: Standing[Task, Role]
+    standing: Standing[TaskId, Role]
     new: bool = False
     behind: bool = False
     replaces: str | None = None
@@ -82,14 +81,14 @@ def _takes_its_place(draft: Draft, holder: str, request: StreamsGroupHeartbeatRe
         draft.remove(holder)
     if holder != member_id or not goes_on:
         draft.put_target(member_id, target)
-    standing: Standing[Task, Role] = Standing()
+    standing: Standing[TaskId, Role] = Standing()
     if goes_on:
         standing = replace(member.standing, epoch=JOINS, previous_epoch=JOINS, state=MemberState.STABLE)
     draft.assume(member_id, standing)
     return Known(member.metadata, standing, replaces=holder)
 
 
-def identify(group: StreamsGroup, request: StreamsGroupHeartbeatRequest, owned: Mapping[Task, Role] | None) -> Known:
+def identify(group: StreamsGroup, request: StreamsGroupHeartbeatRequest, owned: Mapping[TaskId, Role] | None) -> Known:
     """Who it is that goes on.
 
     Raises:

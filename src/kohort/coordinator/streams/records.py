@@ -7,12 +7,8 @@ from typing import Final
 
 from kohort.coordinator.modern.standing import Standing
 from kohort.coordinator.modern.states import MemberState
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.step import Record
-from kohort.coordinator.streams.member import Endpoint, StreamsMetadata
-from kohort.coordinator.streams.roles import Role
-from kohort.coordinator.streams.tasks import grouped, holdings
-from kohort.coordinator.streams.topology import Topology
+from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.protocol.stored import (
     streams_group_current_member_assignment as current,
 )
@@ -29,6 +25,10 @@ from kohort.protocol.stored import (
     streams_group_target_assignment_metadata as target_epoch,
 )
 from kohort.protocol.stored.streams_group_topology import StreamsGroupTopologyKey
+from kohort.streams.endpoint import Endpoint
+from kohort.streams.tasks import Role, TaskId, by_subtopology, task_ids, tasks_of
+from kohort.streams.topology import Topology
+from kohort.streams.topology_messages import topology_record as topology_value
 
 __all__ = [
     "assignment_epoch_record", "group_record", "group_tombstones", "member_record", "member_tombstones",
@@ -99,24 +99,21 @@ def assignment_epoch_record(group_id: str, epoch: int) -> Record:
     )
 
 
-def target_record(group_id: str, member_id: str, tasks: Mapping[Task, Role]) -> Record:
+def target_record(group_id: str, member_id: str, tasks: Mapping[TaskId, Role]) -> Record:
     """Type 21: what a member shall hold in the end."""
-    active, standby, warmup = (
-        [target.TaskIds(subtopology_id=name, partitions=partitions) for name, partitions in grouped(tasks, role)]
-        for role in Role
-    )
+    active, standby, warmup = (task_ids(target.TaskIds, tasks, role) for role in Role)
     return Record(
         target.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         target.StreamsGroupTargetAssignmentMemberValue(active_tasks=active, standby_tasks=standby, warmup_tasks=warmup),
     )
 
 
-def target_of(value: target.StreamsGroupTargetAssignmentMemberValue) -> dict[Task, Role]:
+def target_of(value: target.StreamsGroupTargetAssignmentMemberValue) -> dict[TaskId, Role]:
     """What a record of type 21 tells."""
-    return holdings(value.active_tasks, value.standby_tasks, value.warmup_tasks)
+    return tasks_of(value.active_tasks, value.standby_tasks, value.warmup_tasks)
 
 
-def standing_record(group_id: str, member_id: str, standing: Standing[Task, Role]) -> Record:
+def standing_record(group_id: str, member_id: str, standing: Standing[TaskId, Role]) -> Record:
     """Type 22: where a member stands."""
     given, revoking = standing.assigned, standing.revoking
     return Record(
@@ -135,7 +132,7 @@ def standing_record(group_id: str, member_id: str, standing: Standing[Task, Role
     )
 
 
-def standing_of(value: current.StreamsGroupCurrentMemberAssignmentValue) -> Standing[Task, Role]:
+def standing_of(value: current.StreamsGroupCurrentMemberAssignmentValue) -> Standing[TaskId, Role]:
     """What a record of type 22 tells.
 
     A state that isn't known, a newer server's, counts as waiting for others: the member's next heartbeat finds out.
@@ -145,13 +142,13 @@ def standing_of(value: current.StreamsGroupCurrentMemberAssignmentValue) -> Stan
     for ids in (*value.active_tasks, *value.active_tasks_pending_revocation):
         epochs = ids.assignment_epochs or (value.member_epoch,) * len(ids.partitions)
         for partition, epoch in zip(ids.partitions, epochs, strict=True):
-            since[Task(ids.subtopology_id, partition)] = epoch
+            since[TaskId(ids.subtopology_id, partition)] = epoch
     return Standing(
         value.member_epoch,
         value.previous_member_epoch,
         _STATE_OF.get(value.state, MemberState.UNRELEASED),
-        holdings(value.active_tasks, value.standby_tasks, value.warmup_tasks),
-        holdings(
+        tasks_of(value.active_tasks, value.standby_tasks, value.warmup_tasks),
+        tasks_of(
             value.active_tasks_pending_revocation,
             value.standby_tasks_pending_revocation,
             value.warmup_tasks_pending_revocation,
@@ -162,7 +159,7 @@ def standing_of(value: current.StreamsGroupCurrentMemberAssignmentValue) -> Stan
 
 def topology_record(group_id: str, topology: Topology) -> Record:
     """Type 23: the topology that the group runs."""
-    return Record(StreamsGroupTopologyKey(group_id=group_id), topology.record())
+    return Record(StreamsGroupTopologyKey(group_id=group_id), topology_value(topology))
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Record]:
@@ -184,13 +181,17 @@ def group_tombstones(group_id: str, member_ids: Iterable[str] = ()) -> list[Reco
     ]
 
 
-def _current(tasks: Mapping[Task, Role], role: Role, since: Mapping[Task, int] | None = None) -> list[current.TaskIds]:
+def _current(
+    tasks: Mapping[TaskId, Role], role: Role, since: Mapping[TaskId, int] | None = None
+) -> list[current.TaskIds]:
     """Tasks of one role; with the epochs in which they were given, where these are kept."""
     return [
         current.TaskIds(
             subtopology_id=name,
             partitions=partitions,
-            assignment_epochs=() if since is None else tuple(since[Task(name, partition)] for partition in partitions),
+            assignment_epochs=()
+            if since is None
+            else tuple(since[TaskId(name, partition)] for partition in partitions),
         )
-        for name, partitions in grouped(tasks, role)
+        for name, partitions in by_subtopology(task for task, has in tasks.items() if has is role).items()
     ]

@@ -13,10 +13,10 @@ from kohort.coordinator.transactions.transaction import (
     NONE,
     TRANSACTIONS_V2,
     ProducerIdAndEpoch,
-    TopicPartition,
     Transaction,
 )
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.topic_partition import TopicPartition
 
 __all__ = ["check_open", "decide_end", "decide_extension", "decide_start"]
 

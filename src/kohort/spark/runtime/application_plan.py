@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kohort.client.streams.topology import Topology
 from kohort.client.types import TopicPartition
 from kohort.spark.runtime.subtopology_plan import SubtopologyPlan, Unreadable, subtopology_plan_of
 from kohort.streams.tasks import TaskId
+from kohort.streams.topology import Topology
 
 if TYPE_CHECKING:
     from kohort.spark.program.compiled import Program
