@@ -59,7 +59,7 @@ class TransactionRuntime(CoordinatorRuntime[TransactionShard]):
 
     def _end(self, entry: Entry[TransactionShard], markers: Markers) -> None:
         """Write a transaction's markers, and note those that are safe: one that was noted is never written again."""
-        due = entry.shard.unmarked(markers)
+        due = entry.shard.pending_markers(markers)
         written: list[TopicPartition] = []
         left = 1 + len(due)
 
@@ -70,7 +70,7 @@ class TransactionRuntime(CoordinatorRuntime[TransactionShard]):
             left -= 1
             if not left:
                 # Meanwhile others may have noted the markers, and the next transaction may have begun.
-                still = set(entry.shard.unmarked(markers))
+                still = set(entry.shard.pending_markers(markers))
                 noted = [place for place in written if place in still]
                 self.perform(entry, entry.shard.markers_written(markers.transactional_id, noted, self.broker.now()))
 
@@ -135,7 +135,7 @@ class TransactionRuntime(CoordinatorRuntime[TransactionShard]):
     def abort_timed_out(self) -> None:
         """Abort transactions that take longer than their producers said."""
         now = self.broker.now()
-        self.each(lambda shard: shard.check_timeouts(now))
+        self.each(lambda shard: shard.abort_timed_out(now))
 
     def expire(self) -> None:
         """Forget transactional ids that nobody uses."""

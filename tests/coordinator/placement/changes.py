@@ -23,9 +23,9 @@ def after(group: Group, placement: Placement) -> Group:
     standby: dict[str, set[TaskId]] = {member.id: set() for member in group.members}
     for task, owner in placement.active.items():
         active[owner].add(task)
-    for task, keepers in placement.standby.items():
-        for keeper in keepers:
-            standby[keeper].add(task)
+    for task, holders in placement.standby.items():
+        for holder in holders:
+            standby[holder].add(task)
     members = [
         replace(member, active=frozenset(active[member.id]), standby=frozenset(standby[member.id]))
         for member in group.members

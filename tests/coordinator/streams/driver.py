@@ -199,13 +199,13 @@ class Driver:
             group.metadata_hash,
             group.validated_topology_epoch,
             group.configs,
-            {member_id: (member.metadata, member.standing) for member_id, member in group.members.items()},
+            {member_id: (member.metadata, member.current) for member_id, member in group.members.items()},
             {member_id: dict(tasks) for member_id, tasks in group.target.items()},
             group.static_ids,
             {
                 task: dict(group.ownership.holders(task))
                 for member in group.members.values()
-                for task, _ in member.standing.held()
+                for task, _ in member.current.held()
             },
         )
 

@@ -69,13 +69,13 @@ def test_who_did_not_confirm_a_revocation_has_a_deadline_though_the_record_of_th
     new.join()
     settle(new)
     old.beat()
-    clock = driver.shard.streams._clocks.get(GROUP, "old")
-    assert clock is not None
-    assert clock.revoke_by is not None
+    timer = driver.shard.streams._timers.get(GROUP, "old")
+    assert timer is not None
+    assert timer.rebalance_deadline is not None
     driver.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
     old.full()
     driver.append_error = None
-    assert clock.revoke_by is not None
+    assert timer.rebalance_deadline is not None
 
 
 def test_a_classic_join_that_could_not_be_stored_leaves_no_second_group() -> None:

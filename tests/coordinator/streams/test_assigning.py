@@ -129,7 +129,7 @@ def test_while_tasks_are_being_placed_a_member_may_give_up() -> None:
     driver.elsewhere = True
     App(driver, "m3").join()
     first.full()
-    assert not driver.group.members["m1"].standing.revoking
+    assert not driver.group.members["m1"].current.revoking
 
 
 def test_one_placement_at_a_time_is_worked_out() -> None:

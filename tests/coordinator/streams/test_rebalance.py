@@ -143,10 +143,10 @@ def test_who_stops_a_task_may_keep_a_copy_of_it() -> None:
     second = App(driver, "m2", stateful())
     second.join()
     first.beat()
-    standing = driver.group.members["m1"].standing
+    current = driver.group.members["m1"].current
     assert (len(first.have()), len(first.have(Role.STANDBY))) == (1, 1)
-    assert list(standing.revoking.values()) == [Role.ACTIVE]
-    assert standing.revoking.keys() <= standing.assigned.keys()
+    assert list(current.revoking.values()) == [Role.ACTIVE]
+    assert current.revoking.keys() <= current.assigned.keys()
 
 
 # A whole life ---------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from tests.simulation.streams.member import Member, Tasks, tasks_of
 if TYPE_CHECKING:
     from tests.simulation.streams.world import World
 
-LEFT_FOR_A_WHILE = -2
+LEAVE_GROUP_STATIC_MEMBER_EPOCH = -2
 STALE_TOPOLOGY, SHUTDOWN_APPLICATION, ASSIGNMENT_DELAYED, MISSING_CLIENT_TAGS = 0, 4, 5, 6
 FIRST_EPOCH = 1  # of an assignment that nobody has made yet, and which is empty
 
@@ -199,7 +199,7 @@ class Checker:
         elif self.world.append_error is None and current is not None and epoch == current.epoch:
             self.fail(request.group_id, f"{member} couldn't commit for {task}: {code.name}")
 
-    # Clocks -----------------------------------------------------------------------------------------------------
+    # Timeouts ---------------------------------------------------------------------------------------------------------
 
     def _hear(self, group_id: str, member_id: str) -> None:
         life = self._lives.get((group_id, member_id))
@@ -241,7 +241,7 @@ class Checker:
         return life is not None and life.heard > self._started
 
     def started(self) -> None:
-        """A coordinator has loaded the log: the clocks of its members begin anew."""
+        """A coordinator has loaded the log: the timeouts of its members start over."""
         self.coverage.restarted()
         self._started = self.world.now
         self._deadlines.clear()
@@ -331,7 +331,7 @@ class Checker:
             life.watched = False  # the deadline may be earlier now
             self._watch(*name, life)
         if current.epoch > max(FIRST_EPOCH, group.assignment_epoch) or (
-            current.epoch < 0 and current.epoch != LEFT_FOR_A_WHILE
+            current.epoch < 0 and current.epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH
         ):
             self.fail(group.group_id, f"{member_id} at {current.epoch}, assignment epoch {group.assignment_epoch}")
         if before and current.epoch < before.epoch and cause and cause.member_epoch > 0:
@@ -359,6 +359,10 @@ class Checker:
         elif cause.member_id == member_id:
             legal = cause.member_epoch < 0
         else:
-            legal = cause.member_epoch == 0 and cause.instance_id is not None and current.epoch == LEFT_FOR_A_WHILE
+            legal = (
+                cause.member_epoch == 0
+                and cause.instance_id is not None
+                and current.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH
+            )
         if not legal:
             self.fail(group.group_id, f"{member_id}, at {current.epoch}, was removed; cause: {cause}")

@@ -1,4 +1,4 @@
-"""What is placed, on whom, and what is known about both."""
+"""The model of a group: members, subtopologies and tasks, and the placement of the tasks."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class SubtopologyTasks:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One who runs tasks.
+    """A member of a group, which runs tasks.
 
     Attributes:
         id: its name, unique in the group.
-        process: the process it runs in; members of one process share their state on disk. Empty: one of its own.
-        tags: where it is, such as {"zone": "eu-1a"}; standbys are spread over the values of the group's rack tags.
-        active: tasks that it ran before.
-        standby: tasks that it kept copies of before, warm-ups included.
+        process: the process it runs in; members of a process share their state on disk. Empty: one of its own.
+        tags: client tags, such as {"zone": "eu-1a"}; standbys are spread over the values of the group's rack tags.
+        active: its previous active tasks.
+        standby: its previous standby tasks, warm-ups included.
     """
 
     id: str
@@ -46,16 +46,16 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All that an assignor is told.
+    """The input of an assignor.
 
     Attributes:
-        subtopologies: what there is to run, each id once.
-        members: who there is to run it, each id once, in any order: the order makes no difference.
-        standbys: copies wanted of each stateful task, beside the active one.
+        subtopologies: each id once.
+        members: each id once, in any order: the order makes no difference.
+        standbys: standbys wanted of each stateful task.
         rack_tags: names of the tags by whose values standbys are spread.
         lags: records that a process's copy of a task lags behind the end of the task's changelog, where that is known.
-            A process with a lag for a task has state of it on disk, whether or not a member had the task before.
-        ends: records of a task's whole changelog, where that is known: what somebody without a copy has to restore.
+            A process with a lag for a task has state of it on disk, even if no member had the task before.
+        ends: records of a task's whole changelog, where that is known: what a process without a copy has to restore.
         acceptable_lag: records that a copy may lag and still count as caught up.
     """
 
@@ -70,11 +70,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Who gets what.
+    """The output of an assignor.
 
     Attributes:
-        active: the member that runs each task; tasks of a group without members are not in it.
-        standby: the members that keep a copy of a task; tasks without standbys are not in it.
+        active: the member of each active task; empty for a group without members.
+        standby: the members with a standby of a task, for tasks that have one.
     """
 
     active: Mapping[TaskId, str]

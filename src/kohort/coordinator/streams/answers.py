@@ -93,8 +93,8 @@ def endpoint_map(
     """Which instance has which partitions."""
     return partitions_by_endpoint(
         (
-            Instance(metadata.endpoint.host, metadata.endpoint.port, standing.assigned)
-            for metadata, standing in draft.members().values()
+            Instance(metadata.endpoint.host, metadata.endpoint.port, current.assigned)
+            for metadata, current in draft.members().values()
             if metadata.endpoint is not None
         ),
         configured,

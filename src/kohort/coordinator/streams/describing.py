@@ -70,7 +70,7 @@ def _member(group: StreamsGroup, member: StreamsMember) -> _Group.Member:
     said, endpoint = member.metadata, member.metadata.endpoint
     return _Group.Member(
         member_id=member.member_id,
-        member_epoch=member.standing.epoch,
+        member_epoch=member.current.epoch,
         instance_id=said.instance_id,
         rack_id=said.rack_id,
         client_id=said.client_id,
@@ -81,7 +81,7 @@ def _member(group: StreamsGroup, member: StreamsMember) -> _Group.Member:
         client_tags=[KeyValue(key=key, value=said.tags[key]) for key in sorted(said.tags)],
         task_offsets=task_offsets(TaskOffset, group.offsets.offsets_of(member.member_id)),
         task_end_offsets=task_offsets(TaskOffset, group.offsets.ends_of(member.member_id)),
-        assignment=_assignment(member.standing.assigned),
+        assignment=_assignment(member.current.assigned),
         target_assignment=_assignment(group.target.get(member.member_id, {})),
         is_classic=False,
     )

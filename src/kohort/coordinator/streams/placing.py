@@ -88,10 +88,10 @@ class Placing:
                 id=member_id,
                 process=metadata.process_id or member_id,
                 tags=metadata.tags,
-                active=frozenset(task for task, role in standing.assigned.items() if role is Role.ACTIVE),
-                standby=frozenset(task for task, role in standing.assigned.items() if role is not Role.ACTIVE),
+                active=frozenset(task for task, role in current.assigned.items() if role is Role.ACTIVE),
+                standby=frozenset(task for task, role in current.assigned.items() if role is not Role.ACTIVE),
             )
-            for member_id, (metadata, standing) in members.items()
+            for member_id, (metadata, current) in members.items()
             if metadata.topology_epoch == topology.epoch
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kohort.coordinator.modern.standing import Standing
+from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.states import MemberState
 from kohort.coordinator.step import Record
 from kohort.coordinator.streams.member import StreamsMetadata
@@ -31,8 +31,17 @@ from kohort.streams.topology import Topology
 from kohort.streams.topology_messages import topology_record as topology_value
 
 __all__ = [
-    "assignment_epoch_record", "group_record", "group_tombstones", "member_record", "member_tombstones",
-    "metadata_of", "standing_of", "standing_record", "target_of", "target_record", "topology_record",
+    "assignment_epoch_record",
+    "current_assignment_record",
+    "group_record",
+    "group_tombstones",
+    "member_record",
+    "member_tombstones",
+    "metadata_of",
+    "read_current_assignment",
+    "target_of",
+    "target_record",
+    "topology_record",
 ]  # fmt: skip
 
 _STATES: Final = {MemberState.STABLE: 1, MemberState.UNREVOKED: 2, MemberState.UNRELEASED: 3}
@@ -113,37 +122,37 @@ def target_of(value: target.StreamsGroupTargetAssignmentMemberValue) -> dict[Tas
     return tasks_of(value.active_tasks, value.standby_tasks, value.warmup_tasks)
 
 
-def standing_record(group_id: str, member_id: str, standing: Standing[TaskId, Role]) -> Record:
+def current_assignment_record(group_id: str, member_id: str, assignment: CurrentAssignment[TaskId, Role]) -> Record:
     """Type 22: where a member stands."""
-    given, revoking = standing.assigned, standing.revoking
+    given, revoking = assignment.assigned, assignment.revoking
     return Record(
         current.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
         current.StreamsGroupCurrentMemberAssignmentValue(
-            member_epoch=standing.epoch,
-            previous_member_epoch=standing.previous_epoch,
-            state=_STATES[standing.state],
-            active_tasks=_current(given, Role.ACTIVE, standing.since),
+            member_epoch=assignment.epoch,
+            previous_member_epoch=assignment.previous_epoch,
+            state=_STATES[assignment.state],
+            active_tasks=_current(given, Role.ACTIVE, assignment.assignment_epochs),
             standby_tasks=_current(given, Role.STANDBY),
             warmup_tasks=_current(given, Role.WARMUP),
-            active_tasks_pending_revocation=_current(revoking, Role.ACTIVE, standing.since),
+            active_tasks_pending_revocation=_current(revoking, Role.ACTIVE, assignment.assignment_epochs),
             standby_tasks_pending_revocation=_current(revoking, Role.STANDBY),
             warmup_tasks_pending_revocation=_current(revoking, Role.WARMUP),
         ),
     )
 
 
-def standing_of(value: current.StreamsGroupCurrentMemberAssignmentValue) -> Standing[TaskId, Role]:
+def read_current_assignment(value: current.StreamsGroupCurrentMemberAssignmentValue) -> CurrentAssignment[TaskId, Role]:
     """What a record of type 22 tells.
 
     A state that isn't known, a newer server's, counts as waiting for others: the member's next heartbeat finds out.
     Tasks of records that tell no epochs, an older server's, count as given in the member's epoch.
     """
-    since = {}
+    assignment_epochs = {}
     for ids in (*value.active_tasks, *value.active_tasks_pending_revocation):
         epochs = ids.assignment_epochs or (value.member_epoch,) * len(ids.partitions)
         for partition, epoch in zip(ids.partitions, epochs, strict=True):
-            since[TaskId(ids.subtopology_id, partition)] = epoch
-    return Standing(
+            assignment_epochs[TaskId(ids.subtopology_id, partition)] = epoch
+    return CurrentAssignment(
         value.member_epoch,
         value.previous_member_epoch,
         _STATE_OF.get(value.state, MemberState.UNRELEASED),
@@ -153,7 +162,7 @@ def standing_of(value: current.StreamsGroupCurrentMemberAssignmentValue) -> Stan
             value.standby_tasks_pending_revocation,
             value.warmup_tasks_pending_revocation,
         ),
-        since,
+        assignment_epochs,
     )
 
 
@@ -182,7 +191,7 @@ def group_tombstones(group_id: str, member_ids: Iterable[str] = ()) -> list[Reco
 
 
 def _current(
-    tasks: Mapping[TaskId, Role], role: Role, since: Mapping[TaskId, int] | None = None
+    tasks: Mapping[TaskId, Role], role: Role, assignment_epochs: Mapping[TaskId, int] | None = None
 ) -> list[current.TaskIds]:
     """Tasks of one role; with the epochs in which they were given, where these are kept."""
     return [
@@ -190,8 +199,8 @@ def _current(
             subtopology_id=name,
             partitions=partitions,
             assignment_epochs=()
-            if since is None
-            else tuple(since[TaskId(name, partition)] for partition in partitions),
+            if assignment_epochs is None
+            else tuple(assignment_epochs[TaskId(name, partition)] for partition in partitions),
         )
         for name, partitions in by_subtopology(task for task, has in tasks.items() if has is role).items()
     ]

@@ -30,9 +30,9 @@ def settle(draft: Draft, *, eager: bool) -> None:
         before: Mapping[str, Mapping[TaskId, Role]] = group.refined.tasks
     else:
         before = {
-            member_id: standing.assigned
-            for member_id, (_, standing) in draft.members().items()
-            if standing.reached(draft.assignment_epoch)
+            member_id: current.assigned
+            for member_id, (_, current) in draft.members().items()
+            if current.is_reconciled_to(draft.assignment_epoch)
         }
     anew = _refine(draft)
     if any(anew.tasks.get(member_id, {}) != tasks for member_id, tasks in before.items()):
@@ -67,12 +67,12 @@ def _refine(draft: Draft) -> Refined:
     epoch = draft.topology.epoch if draft.topology is not None else 0
 
     def holder(member_id: str) -> Holder:
-        metadata, standing = members[member_id]
+        metadata, current = members[member_id]
         process = metadata.process_id or member_id
         if metadata.topology_epoch == epoch:
-            return Holder(process, standing.assigned, standing.revoking)
+            return Holder(process, current.assigned, current.revoking)
         # What a member of an older topology has under the same names is something else; but it takes up its slots.
-        return Holder(process, {}, {**standing.assigned, **standing.revoking})
+        return Holder(process, {}, {**current.assigned, **current.revoking})
 
     return refine(
         {member_id: draft.target(member_id) for member_id in members},

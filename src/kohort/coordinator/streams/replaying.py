@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kohort.coordinator.streams.group import StreamsGroup
-from kohort.coordinator.streams.records import metadata_of, standing_of, target_of
+from kohort.coordinator.streams.records import metadata_of, read_current_assignment, target_of
 from kohort.protocol.message import Data
 from kohort.protocol.stored.streams_group_current_member_assignment import (
     StreamsGroupCurrentMemberAssignmentKey,
@@ -42,9 +42,9 @@ def replay(group: StreamsGroup, key: Data, value: Data | None) -> bool:
     """Take in a record; True if it removes the group."""
     match key, value:
         case StreamsGroupCurrentMemberAssignmentKey(), StreamsGroupCurrentMemberAssignmentValue():
-            group.put_standing(key.member_id, standing_of(value))
+            group.put_current(key.member_id, read_current_assignment(value))
         case StreamsGroupCurrentMemberAssignmentKey(), None:
-            group.drop_standing(key.member_id)
+            group.drop_current(key.member_id)
         case StreamsGroupTargetAssignmentMemberKey(), StreamsGroupTargetAssignmentMemberValue():
             group.put_target(key.member_id, target_of(value))
         case StreamsGroupTargetAssignmentMemberKey(), None:
