@@ -159,9 +159,9 @@ def test_it_stops_when_it_cannot_go_on(kohort_broker: Broker, tmp_path: Path) ->
         async with world.feeding():
             async with running(world, "one", broken) as (_, heard, task):
                 await until(task.done)
-            with pytest.raises(ApplicationError, match=r"part 1 failed 3 times in a row.*a bug of the user's"):
+            with pytest.raises(ApplicationError, match=r"subtopology 1 failed 3 times in a row.*a bug of the user's"):
                 task.result()
-        assert heard.failures[-1].startswith("the application stops: part 1 failed 3 times in a row")
+        assert heard.failures[-1].startswith("the application stops: subtopology 1 failed 3 times in a row")
         async with running(world, "one") as (_, heard, _):
             await world.counted()
         world.check()
@@ -211,12 +211,12 @@ def test_the_state_of_tasks_that_others_have_is_deleted_after_a_while(
             await until(lambda: heard.runs(4) and len(heard.epochs) > 3)
             async with running(world, "two") as (_, other, _):
                 await until(lambda: heard.runs(2) and other.runs(2))
-                mine = {task for task in first.held if task.subtopology == "1"}
+                mine = {task for task in first.manager.tasks if task.subtopology == "1"}
                 both = set(await asyncio.to_thread(first.directory.tasks_on_disk))
                 gone = both - mine
-                assert both > mine and set(first.tasks.left) == gone
+                assert both > mine and set(first.manager.left) == gone
                 await until(lambda: {TaskId.parse(each.name) for each in first.directory.path.glob("1_*")} == mine)
-                await until(lambda: not first.tasks.left)
+                await until(lambda: not first.manager.left)
             await until(lambda: heard.runs(4))
         async with running(world, "one") as _:
             await world.counted()

@@ -10,12 +10,12 @@ import pytest
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.program.committed import metadata
 from kohort.spark.program.settings import AppSettings
-from kohort.spark.runtime.active_task import later_of, stream_time_of
+from kohort.spark.runtime.activation import stream_time_of
 from kohort.spark.runtime.dangling_transactions import dangling, transactional_id
 from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.job_thread import JobThread
+from kohort.spark.runtime.plain_errors import plain
 from kohort.spark.runtime.reporting import settings_of_group
-from kohort.spark.runtime.wait_reasons import Reasons, plain
 
 AT = TopicPartition("s", 0)
 FROM_SPARK = """
@@ -32,19 +32,6 @@ org.apache.spark.SparkException: Job aborted due to stage failure
 """
 
 
-def test_the_oldest_reason_that_holds() -> None:
-    told: list[str | None] = []
-    reasons = Reasons(told.append)
-    group, lane = reasons.of("group"), reasons.of("lane")
-    lane(None)
-    group("no tasks yet")
-    lane("no broker")
-    group(None)
-    group(None)
-    lane(None)
-    assert told == ["no tasks yet", "no tasks yet", "no broker", None]
-
-
 def test_errors_in_plain_words() -> None:
     assert plain(RuntimeError(FROM_SPARK)) == "ZeroDivisionError: division by zero"
     assert plain(ValueError("first\nsecond")) == "first"
@@ -53,7 +40,7 @@ def test_errors_in_plain_words() -> None:
 
 def test_a_thread_of_its_own() -> None:
     async def scenario() -> None:
-        worker = JobThread("kohort-lane-test")
+        worker = JobThread("kohort-test")
         threads = {await worker.run(threading.get_ident) for _ in range(3)}
         assert len(threads) == 1 and threading.get_ident() not in threads
         with pytest.raises(ZeroDivisionError):
@@ -68,7 +55,7 @@ def test_a_thread_of_its_own() -> None:
         await worker.idle()
         assert not worker.busy
         await worker.closed()
-        assert "kohort-lane-test" not in {thread.name for thread in threading.enumerate()}
+        assert "kohort-test" not in {thread.name for thread in threading.enumerate()}
 
     asyncio.run(scenario())
 
@@ -90,7 +77,6 @@ def test_what_is_committed_beside_an_offset() -> None:
     assert stream_time_of(OffsetAndMetadata(1, metadata=metadata(7, "p")), AT, "p") == 7
     with pytest.raises(ApplicationError, match=r"s-0.*another version of the program"):
         stream_time_of(OffsetAndMetadata(1, metadata=metadata(7, "q")), AT, "p")
-    assert later_of([None, 3, 1]) == 3 and later_of([]) is None
 
 
 def test_the_group_is_told_what_the_user_says() -> None:

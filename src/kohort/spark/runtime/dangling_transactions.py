@@ -7,8 +7,10 @@ instance that was only thought dead is fenced by it: it opens its tasks anew, if
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
+import time
 from collections.abc import Iterable
 from typing import Final
 
@@ -32,6 +34,24 @@ def dangling(application_id: str, ids: Iterable[str], processes: Iterable[str]) 
     pattern = re.compile(f"{re.escape(application_id)}-({_UUID})-.+")
     alive = set(processes)
     return [each for each in ids if (match := pattern.fullmatch(each)) is not None and match[1] not in alive]
+
+
+class DanglingTransactions:
+    """Ends transactions of instances that are gone: once for all tasks that are activated at a time."""
+
+    def __init__(self, admin: Admin, application_id: str, process_id: str) -> None:
+        self._admin, self._application_id, self._process_id = admin, application_id, process_id
+        self._lock = asyncio.Lock()
+        self._begun = float("-inf")
+
+    async def end(self) -> None:
+        """Returns when they were looked for, and ended, since this was called."""
+        asked = time.monotonic()
+        async with self._lock:
+            if self._begun < asked:
+                begun = time.monotonic()
+                await end_dangling_transactions(self._admin, self._application_id, self._process_id)
+                self._begun = begun
 
 
 async def end_dangling_transactions(admin: Admin, application_id: str, own_process: str) -> list[str]:

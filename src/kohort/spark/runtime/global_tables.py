@@ -24,8 +24,8 @@ from kohort.spark.runtime.epoch_writes import first_dead
 from kohort.spark.runtime.errors import ApplicationError, unreadable
 from kohort.spark.runtime.job_thread import JobThread
 from kohort.spark.runtime.open_stores import OpenStores
+from kohort.spark.runtime.plain_errors import plain
 from kohort.spark.runtime.subtopology_runner import Jobs
-from kohort.spark.runtime.wait_reasons import plain
 from kohort.spark.state import Store
 from kohort.spark.state.following import unfit
 

@@ -10,17 +10,18 @@ from kohort.client.errors import ClientError, PartialFailureError
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import KafkaError
 from kohort.spark.program.settings import AppSettings
-from kohort.spark.runtime.end_offsets import EndOffsets
-from kohort.spark.runtime.local_task import Phase
+from kohort.spark.runtime.task_states import TaskState
 from kohort.streams.tasks import TaskId
 
 if TYPE_CHECKING:
+    from kohort.client.streams_member import StreamsMember
     from kohort.spark.runtime.instance import Instance
 
 log = logging.getLogger(__name__)
 
 _REPORT_S: Final = 0.5
 _LOOK_S: Final = 5.0
+_RESTORED_FROM_CHANGELOGS: Final = frozenset({TaskState.FOLLOWING, TaskState.RESTORING})
 
 
 def settings_of_group(settings: AppSettings) -> dict[str, str]:
@@ -38,8 +39,8 @@ def settings_of_group(settings: AppSettings) -> dict[str, str]:
 class Reporting:
     """Tells the group how far the state here is: copies, what is being restored, and what lies on the disk unused."""
 
-    def __init__(self, instance: Instance, ends: EndOffsets) -> None:
-        self._instance, self._ends = instance, ends
+    def __init__(self, instance: Instance, member: StreamsMember) -> None:
+        self._instance, self._member, self._ends = instance, member, instance.ends
         self._disk: dict[TaskId, tuple[int, int]] = {}
         self._purged: dict[TopicPartition, int] = {}
         self._unused: dict[TaskId, float] = {}
@@ -50,9 +51,9 @@ class Reporting:
         known = await asyncio.to_thread(instance.directory.tasks_on_disk)
         self._unused = dict.fromkeys(known, asyncio.get_running_loop().time())
         for task, stores in known.items():
-            if task.subtopology not in instance.blueprint.parts:
+            if task.subtopology not in instance.plan.parts:
                 continue
-            changelogs = instance.blueprint.changelogs(task)
+            changelogs = instance.plan.changelogs(task)
             places = {changelogs[name]: at for name, at in stores.items() if at is not None and name in changelogs}
             if not places or len(places) < len(changelogs):
                 continue
@@ -81,23 +82,23 @@ class Reporting:
     async def _clean(self, now: float) -> None:
         """Delete the state of tasks that this instance hasn't had for a while: others have them, or nobody any more."""
         instance = self._instance
-        there = {*self._unused, *instance.tasks.left} - instance.held.keys()
+        there = {*self._unused, *instance.manager.left} - instance.manager.tasks.keys()
         self._unused = {task: self._unused.get(task, now) for task in there}
         for task, since in list(self._unused.items()):
-            if now - since < instance.settings.state_cleanup_delay_ms / 1000 or task in instance.held:
+            if now - since < instance.settings.state_cleanup_delay_ms / 1000 or task in instance.manager.tasks:
                 continue
             if await asyncio.to_thread(instance.directory.remove, task):
                 log.info("the state of task %s is deleted: this instance hasn't got it any more", task)
                 del self._unused[task]
                 self._disk.pop(task, None)
-                instance.tasks.left.pop(task, None)
+                instance.manager.left.pop(task, None)
 
     async def _look_at_ends(self) -> None:
         """See how far others have gone on with tasks whose state was left here."""
         instance = self._instance
-        places = {task: offset for task, (offset, _) in self._disk.items()} | instance.tasks.left
-        unused = [task for task in places if task not in instance.held]
-        changelogs = {task: set(instance.blueprint.changelogs(task).values()) for task in unused}
+        places = {task: offset for task, (offset, _) in self._disk.items()} | instance.manager.left
+        unused = [task for task in places if task not in instance.manager.tasks]
+        changelogs = {task: set(instance.plan.changelogs(task).values()) for task in unused}
         try:
             ends = await self._ends.of(set().union(*changelogs.values()))
         except (KafkaError, ClientError) as error:
@@ -108,27 +109,27 @@ class Reporting:
 
     def _report(self) -> None:
         instance = self._instance
-        now = instance.tailer.positions()
+        now = instance.changelogs.positions()
         offsets: dict[TaskId, int] = {}
         ends: dict[TaskId, int] = {}
         for task, (offset, end) in self._disk.items():
-            if task not in instance.held:
+            if task not in instance.manager.tasks:
                 offsets[task], ends[task] = offset, end
-        for task, held in instance.held.items():
-            if held.phase in (Phase.OPENING, Phase.COPY):
-                changelogs = instance.blueprint.changelogs(task).values()
+        for task, local in instance.manager.tasks.items():
+            if local.state in _RESTORED_FROM_CHANGELOGS:
+                changelogs = instance.plan.changelogs(task).values()
                 if changelogs and all(changelog in now for changelog in changelogs):
                     offsets[task] = sum(now[changelog][0] for changelog in changelogs)
                     ends[task] = sum(now[changelog][1] for changelog in changelogs)
                     self._disk[task] = offsets[task], ends[task]
-        instance.member.report_offsets(offsets, ends)
+        self._member.report_offsets(offsets, ends)
 
     async def _purge(self) -> None:
         """Delete what was read from repartition topics: committed, so nobody reads it again."""
-        topics = self._instance.blueprint.repartition_topics
+        topics = self._instance.plan.repartition_topics
         places = {
             partition: at
-            for partition, at in self._instance.positions().items()
+            for partition, at in self._instance.manager.positions().items()
             if partition.topic in topics and at > self._purged.get(partition, 0)
         }
         if not places:

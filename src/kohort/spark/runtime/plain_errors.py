@@ -1,29 +1,6 @@
-"""Why nothing goes on: one reason out of many places that may wait."""
+"""Errors in plain words, for who reads why nothing goes on."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-
-
-class Reasons:
-    """Collects reasons from whoever waits, and tells the oldest one that still holds; None when nobody waits."""
-
-    def __init__(self, tell: Callable[[str | None], None]) -> None:
-        self._tell = tell
-        self._held: dict[str, str] = {}
-
-    def of(self, source: str) -> Callable[[str | None], None]:
-        """What a source calls with its reason, or None when it goes on."""
-
-        def waiting(reason: str | None) -> None:
-            if reason is None:
-                if self._held.pop(source, None) is None:
-                    return
-            else:
-                self._held[source] = reason
-            self._tell(next(iter(self._held.values()), None))
-
-        return waiting
 
 
 def plain(error: BaseException) -> str:
