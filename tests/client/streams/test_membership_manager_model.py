@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kohort.client.backoff import Backoff
 from kohort.client.streams.events import Assigned, Lost, Revoked, RolesChanged
-from kohort.client.streams.membership import Membership
-from kohort.client.streams.reactions import REACTIONS
+from kohort.client.streams.heartbeat_errors import HEARTBEAT_ERRORS
+from kohort.client.streams.membership_manager import StreamsMembershipManager
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.transitions import HEARTBEATING, State
 from kohort.protocol.errors import ErrorCode
@@ -35,7 +35,7 @@ class Anything(RuleBasedStateMachine):
         super().__init__()
         self.now = 0
         member_settings = MemberSettings(group_id="g", topology=TOPOLOGY, member_id="m", process_id="p")
-        self.member = Membership(member_settings, Backoff(10, 100, Random(0)), leave_within_ms=1_000)
+        self.member = StreamsMembershipManager(member_settings, Backoff(10, 100, Random(0)), leave_within_ms=1_000)
         self.asked: StreamsGroupHeartbeatRequest | None = None
         self.epoch = 0
         self.to_close: set[TaskId] = set()
@@ -53,7 +53,7 @@ class Anything(RuleBasedStateMachine):
         assert self.asked.member_epoch in (0, self.epoch, -1)
         if self.asked.member_epoch == 0:
             assert self.asked.topology is not None
-            assert not self.member.held.told, "it has nothing when it joins"
+            assert not self.member.tasks.current, "it has nothing when it joins"
         else:
             assert self.asked.topology is None
 
@@ -63,7 +63,7 @@ class Anything(RuleBasedStateMachine):
         given |= {"member_id": "m", "member_epoch": self.epoch, "heartbeat_interval_ms": 100}
         given |= {"task_offset_interval_ms": 100, "partitions_by_user_endpoint": None}
         self.asked = None
-        self.member.answered(StreamsGroupHeartbeatResponse(**(given | fields)), self.now)
+        self.member.on_response(StreamsGroupHeartbeatResponse(**(given | fields)), self.now)
 
     @precondition(lambda self: self.asked)
     @rule(tasks=st.none() | TASKS, rises=st.booleans(), shutdown=st.integers(0, 20).map(lambda drawn: drawn == 0))
@@ -81,7 +81,9 @@ class Anything(RuleBasedStateMachine):
         self.answer(status=[Status(status_code=4, status_detail="")] if shutdown else [], **fields)
 
     @precondition(lambda self: self.asked)
-    @rule(code=st.sampled_from([*TEMPORARY, *[code for code in REACTIONS if code]]), message=st.none() | st.text())
+    @rule(
+        code=st.sampled_from([*TEMPORARY, *[code for code in HEARTBEAT_ERRORS if code]]), message=st.none() | st.text()
+    )
     def is_refused(self, code: ErrorCode, message: str | None) -> None:
         self.answer(error_code=code, error_message=message)
 
@@ -89,7 +91,7 @@ class Anything(RuleBasedStateMachine):
     @rule()
     def misses(self) -> None:
         self.asked = None
-        self.member.missed(self.now)
+        self.member.on_failure(self.now)
 
     @rule()
     def looks(self) -> None:
@@ -129,9 +131,9 @@ class Anything(RuleBasedStateMachine):
         else:
             assert member.due_at is None
         if member.state is State.FENCED:
-            assert member.held.told, "with nothing to close it joins at once"
+            assert member.tasks.current, "with nothing to close it joins at once"
         if member.state is State.STABLE:
-            assert member.held.settled
+            assert member.tasks.reconciled
         if member.state is State.FAILED:
             assert member.error is not None
 
