@@ -6,8 +6,8 @@ from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from kohort.coordinator.modern.fencing import check_member_epoch
 from kohort.coordinator.modern.states import MemberState
-from kohort.coordinator.streams.roles import Role
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.streams.tasks import Role
 from tests.coordinator.modern.shapes import ACTIVE, STANDBY, WARMUP
 
 CURRENT: CurrentAssignment[str, Role] = CurrentAssignment(

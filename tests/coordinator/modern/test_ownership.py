@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.ownership import Ownership
 from kohort.coordinator.modern.states import MemberState
-from kohort.coordinator.streams.roles import Role
+from kohort.streams.tasks import Role
 from tests.coordinator.modern.shapes import ACTIVE, STANDBY
 
 

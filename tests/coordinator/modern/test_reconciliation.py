@@ -7,7 +7,7 @@ import pytest
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.reconciliation import reconcile
 from kohort.coordinator.modern.states import MemberState
-from kohort.coordinator.streams.roles import Role
+from kohort.streams.tasks import Role
 from tests.coordinator.modern.shapes import ACTIVE, CONSUMERS, OWNER, SHARES, STANDBY, STREAMS, WARMUP, Holder
 
 STABLE, UNREVOKED, UNRELEASED = MemberState

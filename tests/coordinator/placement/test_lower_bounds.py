@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from kohort.coordinator.placement import Group, Member, Subtopology, Task, optimal, sticky
+from kohort.coordinator.placement import Group, Member, SubtopologyTasks, TaskId, optimal, sticky
 from kohort.coordinator.placement.active_greedy import GreedyActives
 from kohort.coordinator.placement.active_lower_bound import is_provably_best
 from kohort.coordinator.placement.fair_shares import FairShares
@@ -47,10 +47,10 @@ def test_no_solver_is_asked_for_the_standbys_of_a_member_that_joins(standbys: in
 
 def test_two_processes_may_both_restore_the_task_that_is_cheapest() -> None:
     """Which is less than what the two cheapest tasks cost."""
-    t0, t1, t2, t3 = tasks = [Task("s0", n) for n in range(4)]
+    t0, t1, t2, t3 = tasks = [TaskId("s0", n) for n in range(4)]
     kept = [{t1, t2, t3}, {t0, t2, t3}, {t1}, {t2}]
     four = Group(
-        (Subtopology("s0", 4, 1),),
+        (SubtopologyTasks("s0", 4, 1),),
         tuple(
             Member(f"m{n}", f"p{n}", active=frozenset({task}), standby=frozenset(had))
             for n, (task, had) in enumerate(zip(tasks, kept, strict=True))
@@ -72,8 +72,8 @@ def test_two_processes_may_both_restore_the_task_that_is_cheapest() -> None:
 def few_large_processes(random: Random) -> Group:
     """A group in which mostly one member is new, and the others have tasks and copies of tasks."""
     count = random.randint(3, 5)
-    parts = tuple(Subtopology(f"s{n}", random.randint(1, 4), n and random.randint(0, 1)) for n in range(3))
-    tasks = [Task(part.id, n) for part in parts for n in range(part.partitions)]
+    parts = tuple(SubtopologyTasks(f"s{n}", random.randint(1, 4), n and random.randint(0, 1)) for n in range(3))
+    tasks = [TaskId(part.id, n) for part in parts for n in range(part.partitions)]
     old = count - (random.random() < 0.6)
     owner = {task: random.randrange(old) for task in tasks}
     members = tuple(

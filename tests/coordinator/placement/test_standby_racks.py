@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kohort.coordinator.placement import ASSIGNORS, Assignor, Group, Member, Placement, Subtopology
+from kohort.coordinator.placement import ASSIGNORS, Assignor, Group, Member, Placement, SubtopologyTasks
 from tests.coordinator.placement.changes import placed, without
 from tests.coordinator.placement.invariants import check_invariants
 
@@ -20,7 +20,7 @@ def racked(zones: str, standbys: int, partitions: int = 24, **tags: str) -> Grou
         Member(f"m{n:02}", f"p{n:02}", {"zone": zone, **{name: letters[n] for name, letters in tags.items()}})
         for n, zone in enumerate(zones)
     ]
-    return Group((Subtopology("s", partitions, 1),), tuple(members), standbys, ("zone", *tags))
+    return Group((SubtopologyTasks("s", partitions, 1),), tuple(members), standbys, ("zone", *tags))
 
 
 def values_of(group: Group, placement: Placement, tag: str = "zone") -> list[list[str]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator.placement.model import Placement, Task
+from kohort.coordinator.placement.model import Placement
 from kohort.coordinator.step import Client, Step
 from kohort.coordinator.streams.environment import PlacementJob
-from kohort.coordinator.streams.roles import Role
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.join_group import JoinGroupRequest
+from kohort.streams.tasks import Role, TaskId
 from tests.coordinator.streams.driver import GROUP, App, Driver, joined, settle, stateful
 
 END = 1_000
@@ -23,14 +23,14 @@ class WarmingUp:
         self.driver = Driver({"in": 2, CHANGELOG: 2})
         self.driver.configure(acceptable_recovery_lag=100)
         (self.old,) = joined(self.driver, ["old"], stateful(), reports=True)
-        self.report(self.old, *(Task("0", partition) for partition in range(2)))
+        self.report(self.old, *(TaskId("0", partition) for partition in range(2)))
         self.new = App(self.driver, "new", stateful(), reports=True)
         self.new.join()
         self.new.full()
         (self.moving,) = (task for task, role in self.new.tasks.items() if role is Role.WARMUP)
 
     @staticmethod
-    def report(app: App, *tasks: Task) -> None:
+    def report(app: App, *tasks: TaskId) -> None:
         app.offsets = dict.fromkeys(tasks, END)
         app.ends = dict(app.offsets)
         app.report()

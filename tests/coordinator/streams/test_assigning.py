@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
-from kohort.coordinator.streams.roles import Role
 from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
+from kohort.streams.tasks import Role
 from tests.coordinator.streams.driver import CLIENT, GROUP, App, Driver, joined, settle, stateful
 
 SHUTDOWN, DELAYED, NO_TAGS = 4, 5, 6

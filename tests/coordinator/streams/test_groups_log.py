@@ -8,7 +8,6 @@ import pytest
 
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.states import MemberState
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.step import Step
 from kohort.coordinator.streams.member import Endpoint, StreamsMetadata
 from kohort.coordinator.streams.records import (
@@ -19,29 +18,29 @@ from kohort.coordinator.streams.records import (
     target_of,
     target_record,
 )
-from kohort.coordinator.streams.roles import Role
 from kohort.protocol.stored import OFFSETS_TOPIC, decode_key, record_type
 from kohort.protocol.stored.streams_group_current_member_assignment import (
     StreamsGroupCurrentMemberAssignmentValue,
     TaskIds,
 )
+from kohort.streams.tasks import Role, TaskId
 from tests.coordinator.streams.driver import GROUP, App, Driver, joined, settle, stateful
 
 ACTIVE, STANDBY, WARMUP = Role
 
-TASKS = {Task("a", 2): ACTIVE, Task("a", 0): ACTIVE, Task("b", 1): STANDBY, Task("c", 0): WARMUP}
+TASKS = {TaskId("a", 2): ACTIVE, TaskId("a", 0): ACTIVE, TaskId("b", 1): STANDBY, TaskId("c", 0): WARMUP}
 ASSIGNMENTS = [
     CurrentAssignment(),
-    CurrentAssignment(5, 4, MemberState.STABLE, TASKS, {}, {Task("a", 0): 3, Task("a", 2): 5}),
+    CurrentAssignment(5, 4, MemberState.STABLE, TASKS, {}, {TaskId("a", 0): 3, TaskId("a", 2): 5}),
     CurrentAssignment(
         5,
         4,
         MemberState.UNREVOKED,
-        {Task("a", 0): STANDBY},
-        {Task("a", 0): ACTIVE, Task("b", 0): WARMUP},
-        {Task("a", 0): 2},
+        {TaskId("a", 0): STANDBY},
+        {TaskId("a", 0): ACTIVE, TaskId("b", 0): WARMUP},
+        {TaskId("a", 0): 2},
     ),
-    CurrentAssignment(-2, 4, MemberState.UNRELEASED, {Task("a", 0): ACTIVE}, {}, {Task("a", 0): 0}),
+    CurrentAssignment(-2, 4, MemberState.UNRELEASED, {TaskId("a", 0): ACTIVE}, {}, {TaskId("a", 0): 0}),
 ]
 
 
@@ -52,7 +51,7 @@ def stored(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("current", ASSIGNMENTS, ids=str)
-def test_a_current_assignment_is_read_as_it_was_written(current: CurrentAssignment[Task, Role]) -> None:
+def test_a_current_assignment_is_read_as_it_was_written(current: CurrentAssignment[TaskId, Role]) -> None:
     assert read_current_assignment(stored(current_assignment_record("g", "m", current).value)) == current
 
 
@@ -76,7 +75,7 @@ def test_a_record_without_epochs_counts_from_the_members_epoch() -> None:
     value = StreamsGroupCurrentMemberAssignmentValue(
         member_epoch=7, state=1, active_tasks=[TaskIds(subtopology_id="a", partitions=(0, 1))]
     )
-    assert read_current_assignment(value).assignment_epochs == {Task("a", 0): 7, Task("a", 1): 7}
+    assert read_current_assignment(value).assignment_epochs == {TaskId("a", 0): 7, TaskId("a", 1): 7}
 
 
 def test_a_target_is_read_as_it_was_written() -> None:

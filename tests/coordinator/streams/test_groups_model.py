@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kohort.coordinator.modern.ownership import Ownership
-from kohort.coordinator.placement.model import Task
-from kohort.coordinator.streams.roles import Role
 from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from kohort.streams.tasks import Role, TaskId
 from tests.coordinator.streams.driver import GROUP, App, Driver, stateful, stateless
 
 SESSION = 45_000
@@ -213,8 +212,8 @@ class Groups(RuleBasedStateMachine):
 
     @invariant()
     def one_owner_and_one_copy_a_process(self) -> None:
-        owners: dict[Task, str] = {}
-        copies: dict[tuple[str, Task], str] = {}
+        owners: dict[TaskId, str] = {}
+        copies: dict[tuple[str, TaskId], str] = {}
         for app in self.alive:
             if not self.is_member(app):
                 continue
@@ -251,7 +250,7 @@ class Groups(RuleBasedStateMachine):
     def ownership_is_what_members_hold(self) -> None:
         group = self.driver.shard.streams.get(GROUP) if hasattr(self, "driver") else None
         if group is not None:
-            index: Ownership[Task, Role] = Ownership()
+            index: Ownership[TaskId, Role] = Ownership()
             for member_id, member in group.members.items():
                 index.change(member_id, None, member.current)
             assert index._holders == group.ownership._holders
@@ -287,7 +286,7 @@ class Groups(RuleBasedStateMachine):
             raise AssertionError(f"no rest: {group} {group.target=} {group.refined=} {current=} {have=}")
         active = sorted(task for app in self.alive for task, role in app.tasks.items() if role is Role.ACTIVE)
         plain = self.driver.cluster.topics["plain"]
-        assert active == [*(Task("0", n) for n in range(3)), *(Task("1", n) for n in range(plain))], (
+        assert active == [*(TaskId("0", n) for n in range(3)), *(TaskId("1", n) for n in range(plain))], (
             self.driver.group,
             self.driver.dump(),
         )

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator.placement.model import Task
-from kohort.coordinator.streams.roles import Role
 from kohort.protocol.messages.streams_group_heartbeat import KeyValue
+from kohort.streams.tasks import Role, TaskId
 from tests.coordinator.streams.driver import GROUP, App, Driver, joined, settle, stateful, stateless
 
 ALL = ["0_0", "0_1", "0_2", "0_3"]
@@ -168,5 +167,5 @@ def test_instances_come_and_go_and_all_tasks_run(standbys: int) -> None:
         apps.pop(0).leave()
         settle(*apps)
     (last,) = apps
-    assert sorted(last.tasks) == [*(Task("0", n) for n in range(6)), *(Task("1", n) for n in range(3))]
+    assert sorted(last.tasks) == [*(TaskId("0", n) for n in range(6)), *(TaskId("1", n) for n in range(3))]
     assert driver.dump() == driver.dump(driver.replayed())

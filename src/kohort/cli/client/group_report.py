@@ -18,10 +18,11 @@ from kohort.client.administration.group_types import (
     GroupListing,
     GroupMember,
     GroupType,
-    Subtopology,
     Tasks,
 )
 from kohort.client.types import TopicPartition
+from kohort.streams.tasks import TaskId
+from kohort.streams.topology import Subtopology
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
@@ -105,7 +106,9 @@ def group_as_json(report: GroupReport) -> dict[str, Any]:
         "epoch": group.epoch,
         "assignment_epoch": group.assignment_epoch,
         "topology_epoch": group.topology_epoch,
-        "topology": None if group.topology is None else [_subtopology(each) for each in group.topology],
+        "topology": None
+        if group.topology is None
+        else [_subtopology(name, each) for name, each in group.topology.subtopologies.items()],
         "members": [_member_as_json(member) for member in group.members],
         "offsets": [
             {
@@ -271,13 +274,13 @@ def _member_as_json(member: GroupMember) -> dict[str, Any]:
     }
 
 
-def _subtopology(each: Subtopology) -> dict[str, Any]:
+def _subtopology(name: str, each: Subtopology) -> dict[str, Any]:
     return {
-        "name": each.name,
+        "name": name,
         "source_topics": list(each.source_topics),
-        "repartition_sink_topics": list(each.repartition_sink_topics),
-        "repartition_source_topics": [topic.name for topic in each.repartition_source_topics],
-        "changelog_topics": [topic.name for topic in each.changelog_topics],
+        "repartition_sink_topics": list(each.repartition_sinks),
+        "repartition_source_topics": [topic.name for topic in each.repartition_sources],
+        "changelog_topics": [topic.name for topic in each.changelogs],
     }
 
 
@@ -295,5 +298,5 @@ def _tasks_as_json(tasks: Tasks) -> dict[str, dict[str, list[int]]]:
     }
 
 
-def _progress(offsets: Mapping[tuple[str, int], int]) -> list[dict[str, Any]]:
+def _progress(offsets: Mapping[TaskId, int]) -> list[dict[str, Any]]:
     return [{"subtopology": name, "partition": number, "offset": to} for (name, number), to in sorted(offsets.items())]

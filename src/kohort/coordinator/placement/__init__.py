@@ -1,6 +1,6 @@
 """Placement of tasks on members: a model of a group, assignors, and metrics of a placement.
 
-A library of its own: it knows nothing of coordinators, brokers or the wire.
+A library of its own: it knows task ids, and nothing of coordinators, brokers or the wire.
 
     optimal_assignor, sticky_assignor    the assignors: who is asked in which order
     fair_shares, extra_tasks             balance: the floor of a share, and who gets one task more
@@ -19,9 +19,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kohort.coordinator.placement.checks import check
-from kohort.coordinator.placement.model import Group, Member, Placement, Subtopology, Task
+from kohort.coordinator.placement.model import Group, Member, Placement, SubtopologyTasks
 from kohort.coordinator.placement.optimal_assignor import optimal
 from kohort.coordinator.placement.sticky_assignor import sticky
+from kohort.streams.tasks import TaskId
 
 __all__ = [
     "ASSIGNORS",
@@ -29,8 +30,8 @@ __all__ = [
     "Group",
     "Member",
     "Placement",
-    "Subtopology",
-    "Task",
+    "SubtopologyTasks",
+    "TaskId",
     "check",
     "optimal",
     "sticky",

@@ -24,9 +24,9 @@ def check(group: Group) -> None:
     _not_negative("standbys", group.standbys)
     _not_negative("acceptable_lag", group.acceptable_lag)
     for (process, task), lag in group.lags.items():
-        _not_negative(f"lags[{process!r}, {task.subtopology}_{task.partition}]", lag)
+        _not_negative(f"lags[{process!r}, {task}]", lag)
     for task, end in group.ends.items():
-        _not_negative(f"ends[{task.subtopology}_{task.partition}]", end)
+        _not_negative(f"ends[{task}]", end)
 
 
 def _unique(field: str, names: Iterable[str]) -> None:

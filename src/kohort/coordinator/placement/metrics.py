@@ -10,7 +10,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from kohort.coordinator.placement.model import Group, Member, Placement, Task
+from kohort.coordinator.placement.model import Group, Member, Placement
+from kohort.streams.tasks import TaskId
 
 __all__ = ["Balance", "Metrics", "RackSpread", "Restore", "RestoreCosts", "StateStores", "measure"]
 
@@ -134,11 +135,11 @@ class RestoreCosts:
     def __init__(self, group: Group) -> None:
         self._members = {member.id: member for member in group.members}
         self._stores = {subtopology.id: subtopology.state_stores for subtopology in group.subtopologies}
-        self._copies: defaultdict[Hashable, set[Task]] = defaultdict(set)
+        self._copies: defaultdict[Hashable, set[TaskId]] = defaultdict(set)
         for member in group.members:
             self._copies[process_of(member)] |= member.active | member.standby
         self._acceptable = group.acceptable_lag
-        self._lags: defaultdict[Task, dict[str, int]] = defaultdict(dict)
+        self._lags: defaultdict[TaskId, dict[str, int]] = defaultdict(dict)
         processes = {member.process for member in group.members if member.process}
         for (process, task), lag in group.lags.items():
             if process in processes:
@@ -148,7 +149,7 @@ class RestoreCosts:
             if longest := max(lags.values()):
                 self._changelogs[task] = max(longest, self._changelogs.get(task, 0))
 
-    def of(self, task: Task, member_id: str) -> Restore:
+    def of(self, task: TaskId, member_id: str) -> Restore:
         """What the member has to restore of a task; nothing if it had it active, or if its process has caught up.
 
         A known lag counts as it is, unless it is acceptable. Otherwise a process that had the task before has its
@@ -227,9 +228,9 @@ def _state_stores(stores: Mapping[Hashable, int], sizes: Mapping[Hashable, int])
     return StateStores(min(stores.values()), max(stores.values()), max(deviations) - min(deviations))
 
 
-def _moves(group: Group, placement: Placement) -> tuple[int, list[Task]]:
+def _moves(group: Group, placement: Placement) -> tuple[int, list[TaskId]]:
     """The number of placed tasks that had an owner in the group, and those of them that another member got."""
-    before: defaultdict[Task, set[str]] = defaultdict(set)
+    before: defaultdict[TaskId, set[str]] = defaultdict(set)
     for member in group.members:
         for task in member.active:
             before[task].add(member.id)
@@ -249,7 +250,7 @@ def _apart(members: Mapping[str, Member], active: str | None, standby: tuple[str
 
 
 def _rack_spread(
-    tag: str, members: Mapping[str, Member], active: Mapping[Task, str], standbys: Mapping[Task, list[Member]]
+    tag: str, members: Mapping[str, Member], active: Mapping[TaskId, str], standbys: Mapping[TaskId, list[Member]]
 ) -> RackSpread:
     """The copies of a task in as many values as there are makes all of them apart; having none is a value, too."""
     values = {member.tags.get(tag) for member in members.values()}

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-__all__ = ["Group", "Member", "Placement", "Subtopology", "Task"]
+from kohort.streams.tasks import Role, TaskId
 
-
-class Task(NamedTuple):
-    """One partition of a subtopology: the unit of work that is placed."""
-
-    subtopology: str
-    partition: int
+__all__ = ["Group", "Member", "Placement", "SubtopologyTasks"]
 
 
 @dataclass(frozen=True, slots=True)
-class Subtopology:
-    """A part of a topology that runs as one task a partition.
+class SubtopologyTasks:
+    """The tasks of a subtopology.
 
     Attributes:
-        id: its name.
+        id: the subtopology's.
         partitions: number of its tasks, at least 0; they are numbered from 0.
         state_stores: state stores of each of its tasks (KIP-262); without any they are stateless.
     """
@@ -46,8 +40,8 @@ class Member:
     id: str
     process: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
-    active: frozenset[Task] = frozenset()
-    standby: frozenset[Task] = frozenset()
+    active: frozenset[TaskId] = frozenset()
+    standby: frozenset[TaskId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +59,12 @@ class Group:
         acceptable_lag: records that a copy may lag and still count as caught up.
     """
 
-    subtopologies: tuple[Subtopology, ...]
+    subtopologies: tuple[SubtopologyTasks, ...]
     members: tuple[Member, ...]
     standbys: int = 0
     rack_tags: tuple[str, ...] = ()
-    lags: Mapping[tuple[str, Task], int] = field(default_factory=dict)
-    ends: Mapping[Task, int] = field(default_factory=dict)
+    lags: Mapping[tuple[str, TaskId], int] = field(default_factory=dict)
+    ends: Mapping[TaskId, int] = field(default_factory=dict)
     acceptable_lag: int = 10_000
 
 
@@ -83,5 +77,15 @@ class Placement:
         standby: the members with a standby of a task, for tasks that have one.
     """
 
-    active: Mapping[Task, str]
-    standby: Mapping[Task, tuple[str, ...]] = field(default_factory=dict)
+    active: Mapping[TaskId, str]
+    standby: Mapping[TaskId, tuple[str, ...]] = field(default_factory=dict)
+
+    def by_member(self) -> dict[str, dict[TaskId, Role]]:
+        """The tasks of each member that has any."""
+        found: dict[str, dict[TaskId, Role]] = {}
+        for task, members in self.standby.items():
+            for member in members:
+                found.setdefault(member, {})[task] = Role.STANDBY
+        for task, member in self.active.items():
+            found.setdefault(member, {})[task] = Role.ACTIVE
+        return found

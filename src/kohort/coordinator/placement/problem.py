@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Final
 
-from kohort.coordinator.placement.model import Group, Member, Placement, Task
+from kohort.coordinator.placement.model import Group, Member, Placement
+from kohort.streams.tasks import TaskId
 
 __all__ = ["Problem"]
 
@@ -65,7 +66,7 @@ class Problem:
         self.stores = [subtopology.state_stores for subtopology in subtopologies]
         self.first_task = list(accumulate(self.partitions, initial=0))[:-1]
         self.subtopology = [s for s, count in enumerate(self.partitions) for _ in range(count)]
-        self._tasks = [Task(s.id, partition) for s in subtopologies for partition in range(s.partitions)]
+        self._tasks = [TaskId(s.id, partition) for s in subtopologies for partition in range(s.partitions)]
         self._numbers = {task: number for number, task in enumerate(self._tasks)}
         self.tasks = len(self._tasks)
         self.standbys = min(group.standbys, max(0, len(self.members_of) - 1))

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.step import Record
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
@@ -20,16 +19,16 @@ from kohort.coordinator.streams.records import (
     target_record,
     topology_record,
 )
-from kohort.coordinator.streams.roles import Role
 from kohort.coordinator.streams.settings import StreamsSettings
-from kohort.coordinator.streams.topology import Topology
+from kohort.streams.tasks import Role, TaskId
+from kohort.streams.topology import Topology
 
 __all__ = ["Draft"]
 
 log = logging.getLogger(__name__)
 
-_NOTHING: Final[Mapping[Task, Role]] = {}
-_NOWHERE: Final[CurrentAssignment[Task, Role]] = CurrentAssignment()
+_NOTHING: Final[Mapping[TaskId, Role]] = {}
+_NOWHERE: Final[CurrentAssignment[TaskId, Role]] = CurrentAssignment()
 
 
 class Draft:
@@ -53,13 +52,13 @@ class Draft:
         self.validated_topology_epoch = group.validated_topology_epoch
         self.configs = group.configs
         self._metadata: dict[str, StreamsMetadata] = {}
-        self._current: dict[str, CurrentAssignment[Task, Role]] = {}
+        self._current: dict[str, CurrentAssignment[TaskId, Role]] = {}
         self._removed: set[str] = set()
-        self._targets: dict[str, Mapping[Task, Role]] = {}
+        self._targets: dict[str, Mapping[TaskId, Role]] = {}
 
     # What it will be --------------------------------------------------------------------------------------------
 
-    def members(self) -> dict[str, tuple[StreamsMetadata, CurrentAssignment[Task, Role]]]:
+    def members(self) -> dict[str, tuple[StreamsMetadata, CurrentAssignment[TaskId, Role]]]:
         """All members, with what they say about themselves and where they stand."""
         members = {
             member_id: (member.metadata, member.current)
@@ -74,7 +73,7 @@ class Draft:
             )
         return members
 
-    def target(self, member_id: str) -> Mapping[Task, Role]:
+    def target(self, member_id: str) -> Mapping[TaskId, Role]:
         """What a member shall hold in the end."""
         if member_id in self._targets:
             return self._targets[member_id]
@@ -88,12 +87,12 @@ class Draft:
         self._removed.discard(member_id)
         self.records.append(member_record(self.group.group_id, member_id, metadata))
 
-    def put_current(self, member_id: str, current: CurrentAssignment[Task, Role]) -> None:
+    def put_current(self, member_id: str, current: CurrentAssignment[TaskId, Role]) -> None:
         """A member stands elsewhere."""
         self._current[member_id] = current
         self.records.append(current_assignment_record(self.group.group_id, member_id, current))
 
-    def assume(self, member_id: str, current: CurrentAssignment[Task, Role]) -> None:
+    def assume(self, member_id: str, current: CurrentAssignment[TaskId, Role]) -> None:
         """A member stands here until it is put elsewhere, which has to follow: there is no record of it yet."""
         self._current[member_id] = current
 
@@ -107,12 +106,12 @@ class Draft:
         self.topology = topology
         self.records.append(topology_record(self.group.group_id, topology))
 
-    def put_target(self, member_id: str, tasks: Mapping[Task, Role]) -> None:
+    def put_target(self, member_id: str, tasks: Mapping[TaskId, Role]) -> None:
         """What one member shall hold in the end."""
         self._targets[member_id] = tasks
         self.records.append(target_record(self.group.group_id, member_id, tasks))
 
-    def put_targets(self, targets: Mapping[str, Mapping[Task, Role]]) -> None:
+    def put_targets(self, targets: Mapping[str, Mapping[TaskId, Role]]) -> None:
         """What all members shall hold, those not named nothing: the target for the group's epoch."""
         for member_id in self.members():
             tasks = targets.get(member_id, _NOTHING)

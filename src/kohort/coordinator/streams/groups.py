@@ -376,7 +376,7 @@ class StreamsGroups:
             group.refine_again = True
             for member_id, member in group.members.items():
                 member.may_report = True
-                group.offsets.report(member_id, member.metadata.process_id or member_id, (), None)
+                group.offsets.report(member_id, member.metadata.process_id or member_id, {}, None)
             if group.members:
                 self._expect_reports(group, now, now)
 

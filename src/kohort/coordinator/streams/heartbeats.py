@@ -12,7 +12,6 @@ from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROU
 from kohort.coordinator.modern.reconciliation import reconcile
 from kohort.coordinator.modern.states import MemberState
 from kohort.coordinator.modern.timeouts import MemberTimers
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.step import Client
 from kohort.coordinator.streams.answers import answer, endpoint_map, statuses
 from kohort.coordinator.streams.configuring import review, take_topology
@@ -22,13 +21,14 @@ from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.coordinator.streams.membership import Known, admit, departing, identify
 from kohort.coordinator.streams.placing import Placing
+from kohort.coordinator.streams.reconciliation_rules import RULES
 from kohort.coordinator.streams.refining import hand_over, refined, settle
 from kohort.coordinator.streams.results import HeartbeatResult
-from kohort.coordinator.streams.roles import Role
-from kohort.coordinator.streams.tasks import RULES, holdings, shown
-from kohort.coordinator.streams.topology import Topology
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+from kohort.streams.task_offsets import offsets_by_task
+from kohort.streams.tasks import Role, TaskId, shown, tasks_of
+from kohort.streams.topology_messages import topology_of
 
 __all__ = ["Heartbeats"]
 
@@ -70,11 +70,11 @@ class Heartbeats:
         joins = request.member_epoch == JOIN_GROUP_MEMBER_EPOCH
         owned = None
         if request.active_tasks is not None and request.standby_tasks is not None and request.warmup_tasks is not None:
-            owned = holdings(request.active_tasks, request.standby_tasks, request.warmup_tasks)
+            owned = tasks_of(request.active_tasks, request.standby_tasks, request.warmup_tasks)
         known = admit(draft, request) if joins else identify(group, request, owned)
         metadata = known.metadata.merged(request, client)
         reasons = []
-        if request.topology is not None and (why := take_topology(draft, Topology.told(request.topology))):
+        if request.topology is not None and (why := take_topology(draft, topology_of(request.topology))):
             reasons.append(why)
             for other in group.members:
                 group.offsets.forget(other)
@@ -139,17 +139,21 @@ class Heartbeats:
 
         On another topology than the group's, tasks of the same name are something else.
         """
-        group, offsets, ends = draft.group, request.task_offsets, request.task_end_offsets
-        if offsets is None and ends is None:
+        group = draft.group
+        if request.task_offsets is None and request.task_end_offsets is None:
             return False
         if draft.topology is not None and metadata.topology_epoch != draft.topology.epoch:
             group.offsets.forget(member_id)
             return False
         if (member := group.members.get(member_id)) is not None:
             member.may_report = False
+        offsets, ends = (
+            None if listed is None else offsets_by_task(listed)
+            for listed in (request.task_offsets, request.task_end_offsets)
+        )
         group.offsets.report(member_id, metadata.process_id or member_id, offsets, ends)
-        moving: frozenset[Task] = frozenset() if group.refined is None else group.refined.moving
-        concerned = any(Task(told.subtopology_id, told.partition) in moving for told in offsets or ())
+        moving: frozenset[TaskId] = frozenset() if group.refined is None else group.refined.moving
+        concerned = offsets is not None and not moving.isdisjoint(offsets)
         if concerned:
             group.refine_again = True
             group.touch()
@@ -161,15 +165,15 @@ class Heartbeats:
         member_id: str,
         metadata: StreamsMetadata,
         known: Known,
-        owned: Mapping[Task, Role] | None,
-    ) -> CurrentAssignment[Task, Role]:
+        owned: Mapping[TaskId, Role] | None,
+    ) -> CurrentAssignment[TaskId, Role]:
         """Move the member as far as it can go."""
         group, before = draft.group, known.current
         process = metadata.process_id or member_id
         selves = {member_id, known.replaces}
         outdated = draft.assignment_epoch != draft.epoch
 
-        def free(task: Task, role: Role) -> bool:
+        def free(task: TaskId, role: Role) -> bool:
             if outdated:
                 return False  # a target that fits is on its way, and may have this task elsewhere
             for holder, held in group.ownership.holders(task).items():
@@ -205,7 +209,7 @@ class Heartbeats:
         member_id: str,
         metadata: StreamsMetadata,
         known: Known,
-        current: CurrentAssignment[Task, Role],
+        current: CurrentAssignment[TaskId, Role],
         now: int,
     ) -> None:
         """Wind up the member's timers."""
@@ -292,7 +296,9 @@ class Heartbeats:
             draft.bump("; ".join(reasons))
 
 
-def _check_tasks_exist(group: StreamsGroup, current: CurrentAssignment[Task, Role], owned: dict[Task, Role]) -> None:
+def _check_tasks_exist(
+    group: StreamsGroup, current: CurrentAssignment[TaskId, Role], owned: dict[TaskId, Role]
+) -> None:
     """Refuse tasks that nobody can have; those the member was given may be of an older topology."""
     configured = group.configured
     if configured is None or not configured.ready:
@@ -303,6 +309,6 @@ def _check_tasks_exist(group: StreamsGroup, current: CurrentAssignment[Task, Rol
         if task.partition >= tasks and task not in current.assigned and task not in current.revoking:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
-                f"The member says that it has task {task.subtopology}_{task.partition}, which there isn't: "
+                f"The member says that it has task {task}, which there isn't: "
                 + ("there is no such subtopology." if subtopology is None else f"the subtopology has {tasks} tasks."),
             )

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from kohort.coordinator.modern.group import Member
 from kohort.coordinator.modern.timeouts import MemberTimer
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.step import Client
 from kohort.coordinator.streams.results import HeartbeatResult
-from kohort.coordinator.streams.roles import Role
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from kohort.streams.endpoint import Endpoint
+from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["Endpoint", "StreamsMember", "StreamsMetadata"]
-
-
-class Endpoint(NamedTuple):
-    """Where an application instance answers interactive queries."""
-
-    host: str
-    port: int
+__all__ = ["StreamsMember", "StreamsMetadata"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +73,7 @@ class StreamsMetadata:
         )
 
 
-class StreamsMember(Member[StreamsMetadata, Task, Role]):
+class StreamsMember(Member[StreamsMetadata, TaskId, Role]):
     """A member, and what is only kept in memory about it.
 
     Attributes:

@@ -10,14 +10,13 @@ from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from kohort.coordinator.modern.fencing import check_member_epoch
 from kohort.coordinator.modern.states import MemberState
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
-from kohort.coordinator.streams.roles import Role
-from kohort.coordinator.streams.tasks import RULES
+from kohort.coordinator.streams.reconciliation_rules import RULES
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from kohort.streams.tasks import Role, TaskId
 
 __all__ = ["Known", "admit", "departing", "identify"]
 
@@ -38,7 +37,7 @@ class Known:
     """
 
     metadata: StreamsMetadata
-    current: CurrentAssignment[Task, Role]
+    current: CurrentAssignment[TaskId, Role]
     new: bool = False
     behind: bool = False
     replaces: str | None = None
@@ -83,7 +82,7 @@ def _takes_its_place(draft: Draft, holder: str, request: StreamsGroupHeartbeatRe
         draft.remove(holder)
     if holder != member_id or not goes_on:
         draft.put_target(member_id, target)
-    current: CurrentAssignment[Task, Role] = CurrentAssignment()
+    current: CurrentAssignment[TaskId, Role] = CurrentAssignment()
     if goes_on:
         current = replace(
             member.current,
@@ -95,7 +94,7 @@ def _takes_its_place(draft: Draft, holder: str, request: StreamsGroupHeartbeatRe
     return Known(member.metadata, current, replaces=holder)
 
 
-def identify(group: StreamsGroup, request: StreamsGroupHeartbeatRequest, owned: Mapping[Task, Role] | None) -> Known:
+def identify(group: StreamsGroup, request: StreamsGroupHeartbeatRequest, owned: Mapping[TaskId, Role] | None) -> Known:
     """Who it is that goes on.
 
     Raises:

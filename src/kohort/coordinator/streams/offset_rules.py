@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterable
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.offset_rules import validate_commit, validate_fetch
 from kohort.coordinator.offsets import EACH_COMMIT
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.step import Record
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.groups import StreamsGroups
-from kohort.coordinator.streams.roles import Role
 from kohort.protocol.errors import ErrorCode
+from kohort.streams.tasks import Role, TaskId
 
 __all__ = ["StreamsOffsetRules"]
 
@@ -43,10 +42,10 @@ class StreamsOffsetRules:
         del now
         group = self._group(group_id)
 
-        def assignment_epoch(current: CurrentAssignment[Task, Role], topic: str, partition: int) -> int | None:
+        def assignment_epoch(current: CurrentAssignment[TaskId, Role], topic: str, partition: int) -> int | None:
             """A task reads the partitions of its number, of all its sources; a topic is of one subtopology."""
             subtopology = group.readers.get(topic)
-            return None if subtopology is None else current.assignment_epochs.get(Task(subtopology, partition))
+            return None if subtopology is None else current.assignment_epochs.get(TaskId(subtopology, partition))
 
         return validate_commit(
             group.members,

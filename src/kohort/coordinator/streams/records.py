@@ -7,12 +7,8 @@ from typing import Final
 
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.states import MemberState
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.step import Record
-from kohort.coordinator.streams.member import Endpoint, StreamsMetadata
-from kohort.coordinator.streams.roles import Role
-from kohort.coordinator.streams.tasks import grouped, holdings
-from kohort.coordinator.streams.topology import Topology
+from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.protocol.stored import (
     streams_group_current_member_assignment as current,
 )
@@ -29,6 +25,10 @@ from kohort.protocol.stored import (
     streams_group_target_assignment_metadata as target_epoch,
 )
 from kohort.protocol.stored.streams_group_topology import StreamsGroupTopologyKey
+from kohort.streams.endpoint import Endpoint
+from kohort.streams.tasks import Role, TaskId, by_subtopology, task_ids, tasks_of
+from kohort.streams.topology import Topology
+from kohort.streams.topology_messages import topology_record as topology_value
 
 __all__ = [
     "assignment_epoch_record",
@@ -108,24 +108,21 @@ def assignment_epoch_record(group_id: str, epoch: int) -> Record:
     )
 
 
-def target_record(group_id: str, member_id: str, tasks: Mapping[Task, Role]) -> Record:
+def target_record(group_id: str, member_id: str, tasks: Mapping[TaskId, Role]) -> Record:
     """Type 21: what a member shall hold in the end."""
-    active, standby, warmup = (
-        [target.TaskIds(subtopology_id=name, partitions=partitions) for name, partitions in grouped(tasks, role)]
-        for role in Role
-    )
+    active, standby, warmup = (task_ids(target.TaskIds, tasks, role) for role in Role)
     return Record(
         target.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         target.StreamsGroupTargetAssignmentMemberValue(active_tasks=active, standby_tasks=standby, warmup_tasks=warmup),
     )
 
 
-def target_of(value: target.StreamsGroupTargetAssignmentMemberValue) -> dict[Task, Role]:
+def target_of(value: target.StreamsGroupTargetAssignmentMemberValue) -> dict[TaskId, Role]:
     """What a record of type 21 tells."""
-    return holdings(value.active_tasks, value.standby_tasks, value.warmup_tasks)
+    return tasks_of(value.active_tasks, value.standby_tasks, value.warmup_tasks)
 
 
-def current_assignment_record(group_id: str, member_id: str, assignment: CurrentAssignment[Task, Role]) -> Record:
+def current_assignment_record(group_id: str, member_id: str, assignment: CurrentAssignment[TaskId, Role]) -> Record:
     """Type 22: where a member stands."""
     given, revoking = assignment.assigned, assignment.revoking
     return Record(
@@ -144,7 +141,7 @@ def current_assignment_record(group_id: str, member_id: str, assignment: Current
     )
 
 
-def read_current_assignment(value: current.StreamsGroupCurrentMemberAssignmentValue) -> CurrentAssignment[Task, Role]:
+def read_current_assignment(value: current.StreamsGroupCurrentMemberAssignmentValue) -> CurrentAssignment[TaskId, Role]:
     """What a record of type 22 tells.
 
     A state that isn't known, a newer server's, counts as waiting for others: the member's next heartbeat finds out.
@@ -154,13 +151,13 @@ def read_current_assignment(value: current.StreamsGroupCurrentMemberAssignmentVa
     for ids in (*value.active_tasks, *value.active_tasks_pending_revocation):
         epochs = ids.assignment_epochs or (value.member_epoch,) * len(ids.partitions)
         for partition, epoch in zip(ids.partitions, epochs, strict=True):
-            assignment_epochs[Task(ids.subtopology_id, partition)] = epoch
+            assignment_epochs[TaskId(ids.subtopology_id, partition)] = epoch
     return CurrentAssignment(
         value.member_epoch,
         value.previous_member_epoch,
         _STATE_OF.get(value.state, MemberState.UNRELEASED),
-        holdings(value.active_tasks, value.standby_tasks, value.warmup_tasks),
-        holdings(
+        tasks_of(value.active_tasks, value.standby_tasks, value.warmup_tasks),
+        tasks_of(
             value.active_tasks_pending_revocation,
             value.standby_tasks_pending_revocation,
             value.warmup_tasks_pending_revocation,
@@ -171,7 +168,7 @@ def read_current_assignment(value: current.StreamsGroupCurrentMemberAssignmentVa
 
 def topology_record(group_id: str, topology: Topology) -> Record:
     """Type 23: the topology that the group runs."""
-    return Record(StreamsGroupTopologyKey(group_id=group_id), topology.record())
+    return Record(StreamsGroupTopologyKey(group_id=group_id), topology_value(topology))
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Record]:
@@ -194,7 +191,7 @@ def group_tombstones(group_id: str, member_ids: Iterable[str] = ()) -> list[Reco
 
 
 def _current(
-    tasks: Mapping[Task, Role], role: Role, assignment_epochs: Mapping[Task, int] | None = None
+    tasks: Mapping[TaskId, Role], role: Role, assignment_epochs: Mapping[TaskId, int] | None = None
 ) -> list[current.TaskIds]:
     """Tasks of one role; with the epochs in which they were given, where these are kept."""
     return [
@@ -203,7 +200,7 @@ def _current(
             partitions=partitions,
             assignment_epochs=()
             if assignment_epochs is None
-            else tuple(assignment_epochs[Task(name, partition)] for partition in partitions),
+            else tuple(assignment_epochs[TaskId(name, partition)] for partition in partitions),
         )
-        for name, partitions in grouped(tasks, role)
+        for name, partitions in by_subtopology(task for task, has in tasks.items() if has is role).items()
     ]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.group import StreamsGroup
-from kohort.coordinator.streams.roles import Role
 from kohort.coordinator.streams.warmups import Holder, Refined, refine
+from kohort.streams.tasks import Role, TaskId
 
 __all__ = ["hand_over", "refined", "settle"]
 
@@ -28,7 +27,7 @@ def settle(draft: Draft, *, eager: bool) -> None:
     if group.refined is not None and group.refined_epoch == draft.assignment_epoch:
         if not group.refine_again or draft.assignment_epoch != draft.epoch or not (eager or group.reconciled):
             return
-        before: Mapping[str, Mapping[Task, Role]] = group.refined.tasks
+        before: Mapping[str, Mapping[TaskId, Role]] = group.refined.tasks
     else:
         before = {
             member_id: current.assigned
@@ -45,7 +44,7 @@ def settle(draft: Draft, *, eager: bool) -> None:
     group.refined, group.refined_epoch = anew, draft.assignment_epoch
 
 
-def refined(draft: Draft, member_id: str) -> Mapping[Task, Role] | None:
+def refined(draft: Draft, member_id: str) -> Mapping[TaskId, Role] | None:
     """What a member is to have at the draft's assignment epoch; None while that is forgotten."""
     group = draft.group
     if group.refined is None or group.refined_epoch != draft.assignment_epoch:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.records import metadata_of, read_current_assignment, target_of
-from kohort.coordinator.streams.topology import Topology
 from kohort.protocol.message import Data
 from kohort.protocol.stored.streams_group_current_member_assignment import (
     StreamsGroupCurrentMemberAssignmentKey,
@@ -24,6 +23,7 @@ from kohort.protocol.stored.streams_group_target_assignment_metadata import (
     StreamsGroupTargetAssignmentMetadataValue,
 )
 from kohort.protocol.stored.streams_group_topology import StreamsGroupTopologyKey, StreamsGroupTopologyValue
+from kohort.streams.topology_messages import topology_of
 
 __all__ = ["KEYS", "replay"]
 
@@ -63,7 +63,7 @@ def replay(group: StreamsGroup, key: Data, value: Data | None) -> bool:
         case StreamsGroupMetadataKey(), None:
             return True
         case StreamsGroupTopologyKey(), StreamsGroupTopologyValue():
-            group.put_topology(Topology.told(value))
+            group.put_topology(topology_of(value))
         case StreamsGroupTopologyKey(), None:
             group.put_topology(None)
     return False

@@ -9,7 +9,8 @@ from kohort.coordinator.transactions.settings import TransactionSettings
 from kohort.coordinator.transactions.shard import TransactionShard, init_idempotent_producer
 from kohort.coordinator.transactions.states import TransactionState
 from kohort.coordinator.transactions.step import Markers, TransactionStep
-from kohort.coordinator.transactions.transaction import ProducerIdAndEpoch, TopicPartition, Transaction
+from kohort.coordinator.transactions.transaction import ProducerIdAndEpoch, Transaction
+from kohort.protocol.topic_partition import TopicPartition
 
 __all__ = [
     "Markers", "PartitionErrors", "ProducerIdAndEpoch", "TopicPartition", "Transaction", "TransactionSettings",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from kohort.coordinator.transactions.transaction import TopicPartition
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -13,6 +12,7 @@ from kohort.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnTopicResult,
 )
+from kohort.protocol.topic_partition import TopicPartition
 
 __all__ = ["PartitionErrors", "add_partitions_results", "fencing_error", "verification_error"]
 

@@ -7,10 +7,11 @@ from itertools import groupby
 
 from kohort.coordinator.regex import full_matches
 from kohort.coordinator.transactions.states import TransactionState
-from kohort.coordinator.transactions.transaction import TopicPartition, Transaction
+from kohort.coordinator.transactions.transaction import Transaction
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_transactions import DescribeTransactionsResponse
 from kohort.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from kohort.protocol.topic_partition import TopicPartition
 
 __all__ = ["describe_transaction", "list_transactions"]
 

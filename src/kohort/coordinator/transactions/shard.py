@@ -20,7 +20,6 @@ from kohort.coordinator.transactions.transaction import (
     NONE,
     TRANSACTIONS_V2,
     ProducerIdAndEpoch,
-    TopicPartition,
     Transaction,
     tombstone,
 )
@@ -39,6 +38,7 @@ from kohort.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kohort.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kohort.protocol.stored import OFFSETS_TOPIC
 from kohort.protocol.stored.transaction_log import TransactionLogKey, TransactionLogValue
+from kohort.protocol.topic_partition import TopicPartition
 
 __all__ = ["TransactionShard", "init_idempotent_producer"]
 

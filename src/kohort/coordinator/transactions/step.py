@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kohort.coordinator.step import Step
-from kohort.coordinator.transactions.transaction import TopicPartition
+from kohort.protocol.topic_partition import TopicPartition
 
 __all__ = ["Markers", "TransactionStep"]
 

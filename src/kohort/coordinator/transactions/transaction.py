@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple, Self
 from kohort.coordinator.step import Record
 from kohort.coordinator.transactions.states import ENDED, IDLE, PREPARED, TRANSITIONS, TransactionState
 from kohort.protocol.stored.transaction_log import TransactionLogKey, TransactionLogValue
+from kohort.protocol.topic_partition import TopicPartition
 
-__all__ = ["LAST_EPOCH", "NONE", "TRANSACTIONS_V2", "ProducerIdAndEpoch", "TopicPartition", "Transaction", "tombstone"]
+__all__ = ["LAST_EPOCH", "NONE", "TRANSACTIONS_V2", "ProducerIdAndEpoch", "Transaction", "tombstone"]
 
 NONE: Final = -1
 """No producer id, no epoch, no time."""
@@ -24,11 +25,6 @@ LAST_EPOCH: Final = 32766
 
 TRANSACTIONS_V2: Final = 2
 """Each transaction has an epoch of its own (KIP-890, part 2)."""
-
-
-class TopicPartition(NamedTuple):
-    topic: str
-    partition: int
 
 
 class ProducerIdAndEpoch(NamedTuple):

@@ -13,10 +13,10 @@ from kohort.coordinator.transactions.transaction import (
     NONE,
     TRANSACTIONS_V2,
     ProducerIdAndEpoch,
-    TopicPartition,
     Transaction,
 )
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.topic_partition import TopicPartition
 
 __all__ = ["check_producer", "prepare_add_partitions", "prepare_end_txn", "prepare_init_producer_id"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kohort.client.streams.topology import Topology
 from kohort.client.types import TopicPartition
 from kohort.spark.runtime.subtopology_plan import SubtopologyPlan, Unreadable
 from kohort.streams.tasks import TaskId
+from kohort.streams.topology import Topology
 
 
 @dataclass(frozen=True)

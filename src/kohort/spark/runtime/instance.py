@@ -17,7 +17,6 @@ from kohort.client.cluster import Cluster
 from kohort.client.producer import Producer
 from kohort.client.streams.events import (
     Assigned,
-    Endpoint,
     EndpointPartitions,
     EndpointsChanged,
     Event,
@@ -48,6 +47,7 @@ from kohort.spark.runtime.subtopology_runner import Jobs, SubtopologyRunner
 from kohort.spark.runtime.task_manager import TaskManager
 from kohort.spark.runtime.task_offset_reporting import TaskOffsetReporting
 from kohort.spark.state import ChangelogTailer, StateDirectory
+from kohort.streams.endpoint import Endpoint
 
 log = logging.getLogger(__name__)
 

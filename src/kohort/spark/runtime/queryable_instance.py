@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kohort.client.streams.events import Endpoint, EndpointPartitions
+from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
 from kohort.spark.queries.queryable import OpenStore, StoreInfo, StoreRole
 from kohort.spark.runtime.local_task import LocalTask
 from kohort.spark.runtime.task_states import IN_AN_EPOCH, TaskState
+from kohort.streams.endpoint import Endpoint
 from kohort.streams.tasks import Role, TaskId
 
 if TYPE_CHECKING:

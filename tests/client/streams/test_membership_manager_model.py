@@ -11,18 +11,19 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kohort.client.backoff import Backoff
 from kohort.client.streams.events import Assigned, Lost, Revoked, RolesChanged
-from kohort.client.streams.membership import Membership
-from kohort.client.streams.reactions import REACTIONS
+from kohort.client.streams.heartbeat_errors import HEARTBEAT_ERRORS
+from kohort.client.streams.membership_manager import StreamsMembershipManager
 from kohort.client.streams.settings import MemberSettings
-from kohort.client.streams.topology import Subtopology, Topology
 from kohort.client.streams.transitions import HEARTBEATING, State
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.streams_group_heartbeat import (
     Status,
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
+    TaskIds,
 )
-from kohort.streams.tasks import Role, TaskId, grouped
+from kohort.streams.tasks import Role, TaskId, task_ids
+from kohort.streams.topology import Subtopology, Topology
 
 TOPOLOGY = Topology({"0": Subtopology(source_topics=["in"])})
 TASKS = st.dictionaries(st.builds(TaskId, st.just("0"), st.integers(0, 3)), st.sampled_from(Role))
@@ -34,7 +35,7 @@ class Anything(RuleBasedStateMachine):
         super().__init__()
         self.now = 0
         member_settings = MemberSettings(group_id="g", topology=TOPOLOGY, member_id="m", process_id="p")
-        self.member = Membership(member_settings, Backoff(10, 100, Random(0)), leave_within_ms=1_000)
+        self.member = StreamsMembershipManager(member_settings, Backoff(10, 100, Random(0)), leave_within_ms=1_000)
         self.asked: StreamsGroupHeartbeatRequest | None = None
         self.epoch = 0
         self.to_close: set[TaskId] = set()
@@ -52,7 +53,7 @@ class Anything(RuleBasedStateMachine):
         assert self.asked.member_epoch in (0, self.epoch, -1)
         if self.asked.member_epoch == 0:
             assert self.asked.topology is not None
-            assert not self.member.held.told, "it has nothing when it joins"
+            assert not self.member.tasks.current, "it has nothing when it joins"
         else:
             assert self.asked.topology is None
 
@@ -62,7 +63,7 @@ class Anything(RuleBasedStateMachine):
         given |= {"member_id": "m", "member_epoch": self.epoch, "heartbeat_interval_ms": 100}
         given |= {"task_offset_interval_ms": 100, "partitions_by_user_endpoint": None}
         self.asked = None
-        self.member.answered(StreamsGroupHeartbeatResponse(**(given | fields)), self.now)
+        self.member.on_response(StreamsGroupHeartbeatResponse(**(given | fields)), self.now)
 
     @precondition(lambda self: self.asked)
     @rule(tasks=st.none() | TASKS, rises=st.booleans(), shutdown=st.integers(0, 20).map(lambda drawn: drawn == 0))
@@ -76,11 +77,13 @@ class Anything(RuleBasedStateMachine):
         fields: dict[str, Any] = {}
         if tasks is not None:
             names = ("active_tasks", "standby_tasks", "warmup_tasks")
-            fields = {name: grouped(tasks, role) for name, role in zip(names, Role, strict=True)}
+            fields = {name: task_ids(TaskIds, tasks, role) for name, role in zip(names, Role, strict=True)}
         self.answer(status=[Status(status_code=4, status_detail="")] if shutdown else [], **fields)
 
     @precondition(lambda self: self.asked)
-    @rule(code=st.sampled_from([*TEMPORARY, *[code for code in REACTIONS if code]]), message=st.none() | st.text())
+    @rule(
+        code=st.sampled_from([*TEMPORARY, *[code for code in HEARTBEAT_ERRORS if code]]), message=st.none() | st.text()
+    )
     def is_refused(self, code: ErrorCode, message: str | None) -> None:
         self.answer(error_code=code, error_message=message)
 
@@ -88,7 +91,7 @@ class Anything(RuleBasedStateMachine):
     @rule()
     def misses(self) -> None:
         self.asked = None
-        self.member.missed(self.now)
+        self.member.on_failure(self.now)
 
     @rule()
     def looks(self) -> None:
@@ -128,9 +131,9 @@ class Anything(RuleBasedStateMachine):
         else:
             assert member.due_at is None
         if member.state is State.FENCED:
-            assert member.held.told, "with nothing to close it joins at once"
+            assert member.tasks.current, "with nothing to close it joins at once"
         if member.state is State.STABLE:
-            assert member.held.settled
+            assert member.tasks.reconciled
         if member.state is State.FAILED:
             assert member.error is not None
 

@@ -1,22 +1,24 @@
-"""What the answer to a heartbeat says, checked."""
+"""Responses to heartbeats, parsed and checked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kohort.client.streams.events import Endpoint, EndpointPartitions, Status, StatusCode
+from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from kohort.protocol.messages.streams_group_heartbeat import TopicPartition as WirePartitions
+from kohort.streams.endpoint import Endpoint
+from kohort.streams.statuses import Status, StatusCode
 from kohort.streams.tasks import Role, TaskId, tasks_of
 
-__all__ = ["Told", "read_answer"]
+__all__ = ["ParsedResponse", "parse_response"]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """An answer without an error; None is what is as before."""
+class ParsedResponse:
+    """A response without an error; None stands for what is as before."""
 
     epoch: int
     heartbeat_interval_ms: int
@@ -28,8 +30,8 @@ class Told:
     endpoints: dict[Endpoint, EndpointPartitions] | None
 
 
-def read_answer(response: StreamsGroupHeartbeatResponse, version: int) -> Told:
-    """What an answer says.
+def parse_response(response: StreamsGroupHeartbeatResponse, version: int) -> ParsedResponse:
+    """Parses a response without an error.
 
     Raises:
         ValueError: it makes no sense.
@@ -41,10 +43,14 @@ def read_answer(response: StreamsGroupHeartbeatResponse, version: int) -> Told:
     active, standby, warmup = response.active_tasks, response.standby_tasks, response.warmup_tasks
     tasks = None
     if active is not None and standby is not None and warmup is not None:
-        tasks = tasks_of(((Role.ACTIVE, active), (Role.STANDBY, standby), (Role.WARMUP, warmup)))
+        tasks = tasks_of(active, standby, warmup)
+        if len(tasks) < sum(len(ids.partitions) for ids in (*active, *standby, *warmup)):
+            raise ValueError("a task is listed twice")
+        if any(task.partition < 0 for task in tasks):
+            raise ValueError("a task is negative")
     elif active is not None or standby is not None or warmup is not None:
         raise ValueError("tasks of some roles, but not of all")
-    return Told(
+    return ParsedResponse(
         epoch=response.member_epoch,
         heartbeat_interval_ms=response.heartbeat_interval_ms,
         task_offset_interval_ms=max(0, response.task_offset_interval_ms),
@@ -70,12 +76,12 @@ def _code(code: int) -> StatusCode | int:
 
 
 def _endpoints(
-    told: Iterable[StreamsGroupHeartbeatResponse.PartitionsByUserEndpoint],
+    listed: Iterable[StreamsGroupHeartbeatResponse.PartitionsByUserEndpoint],
 ) -> dict[Endpoint, EndpointPartitions]:
-    """By endpoint; members of one instance may be told of one by one."""
+    """Partitions by endpoint; several entries may be of one instance."""
     found: dict[Endpoint, EndpointPartitions] = {}
     nothing = EndpointPartitions(frozenset(), frozenset())
-    for of in told:
+    for of in listed:
         endpoint = Endpoint(of.user_endpoint.host, of.user_endpoint.port)
         active, standby = found.get(endpoint, nothing)
         found[endpoint] = EndpointPartitions(
@@ -84,5 +90,5 @@ def _endpoints(
     return found
 
 
-def _partitions(told: Iterable[WirePartitions]) -> frozenset[TopicPartition]:
-    return frozenset(TopicPartition(of.topic, partition) for of in told for partition in of.partitions)
+def _partitions(listed: Iterable[WirePartitions]) -> frozenset[TopicPartition]:
+    return frozenset(TopicPartition(of.topic, partition) for of in listed for partition in of.partitions)

@@ -1,57 +1,42 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 
-from kohort.coordinator.placement.model import Task
-from kohort.coordinator.streams.task_offsets import TaskOffsets
-from kohort.protocol.messages.streams_group_heartbeat import TaskOffset
+from kohort.streams.task_offsets import TaskOffsets
+from kohort.streams.tasks import TaskId
 
-T = Task("0", 0)
-T1 = Task("0", 1)
-
-
-def told(offsets: Mapping[Task, int] | None) -> list[TaskOffset] | None:
-    if offsets is None:
-        return None
-    return [TaskOffset(subtopology_id=task[0], partition=task[1], offset=offset) for task, offset in offsets.items()]
+T = TaskId("0", 0)
+T1 = TaskId("0", 1)
 
 
-def report(
-    offsets: TaskOffsets, member: str, process: str, copies: Mapping[Task, int] | None, ends: Mapping[Task, int] | None
-) -> None:
-    offsets.report(member, process, told(copies), told(ends))
-
-
-def nobody(member: str, task: Task) -> bool:
+def nobody(member: str, task: TaskId) -> bool:
     del member, task
     return False
 
 
-def everybody(member: str, task: Task) -> bool:
+def everybody(member: str, task: TaskId) -> bool:
     del member, task
     return True
 
 
 def test_the_lag_is_what_is_missing_to_the_largest_end_that_anybody_reports() -> None:
     offsets = TaskOffsets()
-    report(offsets, "a", "p", {T: 70}, {T: 80})
-    report(offsets, "b", "q", {}, {T: 100})
+    offsets.report("a", "p", {T: 70}, {T: 80})
+    offsets.report("b", "q", {}, {T: 100})
     assert offsets.lag(T, "p", nobody) == 30
     assert offsets.end(T) == 100
 
 
 def test_who_tails_a_changelog_knows_its_end() -> None:
     offsets = TaskOffsets()
-    report(offsets, "a", "p", {T: 70}, {T: 80})
-    report(offsets, "b", "q", {}, {T: 100})
+    offsets.report("a", "p", {T: 70}, {T: 80})
+    offsets.report("b", "q", {}, {T: 100})
     assert offsets.lag(T, "p", everybody) == 10
 
 
 def test_what_nobody_reports_isnt_known() -> None:
     offsets = TaskOffsets()
-    report(offsets, "a", "p", {T: 70}, {})
+    offsets.report("a", "p", {T: 70}, {})
     assert offsets.lag(T, "p", everybody) is None
     assert offsets.lag(T1, "p", everybody) is None
     assert offsets.lag(T, "q", everybody) is None
@@ -60,54 +45,54 @@ def test_what_nobody_reports_isnt_known() -> None:
 
 def test_a_process_lags_as_little_as_the_furthest_of_its_members() -> None:
     offsets = TaskOffsets()
-    report(offsets, "a", "p", {T: 70}, {T: 100})
-    report(offsets, "b", "p", {T: 90}, {})
+    offsets.report("a", "p", {T: 70}, {T: 100})
+    offsets.report("b", "p", {T: 90}, {})
     assert offsets.lag(T, "p", nobody) == 10
 
 
 @pytest.mark.parametrize(("offset", "lag"), [(-2, 0), (-1, None), (-4, None), (2**63 - 1, None), (0, 100), (120, 0)])
 def test_offsets_that_are_none(offset: int, lag: int | None) -> None:
     offsets = TaskOffsets()
-    report(offsets, "a", "p", {T: offset}, {T: 100})
+    offsets.report("a", "p", {T: offset}, {T: 100})
     assert offsets.lag(T, "p", nobody) == lag
 
 
 @pytest.mark.parametrize("end", [-1, -2, 2**63 - 1])
 def test_ends_that_are_none(end: int) -> None:
     offsets = TaskOffsets()
-    report(offsets, "a", "p", {T: 5}, {T: end})
+    offsets.report("a", "p", {T: 5}, {T: end})
     assert offsets.end(T) is None
 
 
 def test_a_report_replaces_the_one_before() -> None:
     offsets = TaskOffsets()
-    report(offsets, "a", "p", {T: 70, T1: 5}, {T: 100, T1: 9})
-    report(offsets, "a", "p", {T: 80}, {T: 100})
+    offsets.report("a", "p", {T: 70, T1: 5}, {T: 100, T1: 9})
+    offsets.report("a", "p", {T: 80}, {T: 100})
     assert offsets.lags(nobody) == {("p", T): 20}
     assert offsets.ends() == {T: 100}
 
 
 def test_what_a_report_leaves_out_is_as_before() -> None:
     offsets = TaskOffsets()
-    report(offsets, "a", "p", {T: 70}, {T: 100})
-    report(offsets, "a", "p", {T: 90}, None)
+    offsets.report("a", "p", {T: 70}, {T: 100})
+    offsets.report("a", "p", {T: 90}, None)
     assert offsets.lags(nobody) == {("p", T): 10}
-    report(offsets, "a", "p", None, {T: 120})
+    offsets.report("a", "p", None, {T: 120})
     assert offsets.lags(nobody) == {("p", T): 30}
 
 
 def test_a_member_that_says_nothing_doesnt_report() -> None:
     offsets = TaskOffsets()
-    report(offsets, "a", "p", None, None)
-    report(offsets, "b", "p", {}, {})
+    offsets.report("a", "p", None, None)
+    offsets.report("b", "p", {}, {})
     assert not offsets.reports("a")
     assert offsets.reports("b")
 
 
 def test_a_member_that_leaves_is_forgotten() -> None:
     offsets = TaskOffsets()
-    report(offsets, "a", "p", {T: 70}, {T: 100})
-    report(offsets, "b", "q", {T: 50}, None)
+    offsets.report("a", "p", {T: 70}, {T: 100})
+    offsets.report("b", "q", {T: 50}, None)
     offsets.forget("a")
     assert not offsets.reports("a")
     assert offsets.lags(nobody) == {}
@@ -118,7 +103,7 @@ def test_a_member_that_leaves_is_forgotten() -> None:
 
 def test_all_lags_and_ends_are_by_process_and_task() -> None:
     offsets = TaskOffsets()
-    report(offsets, "a", "p", {T: 70, T1: -2}, {T: 100})
-    report(offsets, "b", "q", {T: 50}, {})
+    offsets.report("a", "p", {T: 70, T1: -2}, {T: 100})
+    offsets.report("b", "q", {T: 50}, {})
     assert offsets.lags(nobody) == {("p", T): 30, ("p", T1): 0, ("q", T): 50}
     assert offsets.ends() == {T: 100}

@@ -1,3 +1,5 @@
+"""Topologies on the wire and in records."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -6,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.coordinator.streams.topology import CopartitionGroup, InternalTopic, Topology
+from kohort.coordinator.streams.requests import check_topology
 from kohort.protocol.messages.streams_group_heartbeat import KeyValue, StreamsGroupHeartbeatRequest, TopicInfo
 from kohort.protocol.stored.streams_group_topology import StreamsGroupTopologyValue
+from kohort.streams.topology import InternalTopic, Subtopology, Topology, check
+from kohort.streams.topology_messages import topology_of, topology_record, topology_request
 
 Told = StreamsGroupHeartbeatRequest.Topology
 Part = Told.Subtopology
@@ -34,31 +38,31 @@ def word_count() -> Told:
 
 
 def test_a_topology_names_its_topics() -> None:
-    topology = Topology.told(word_count())
+    topology = topology_of(word_count())
     assert topology.epoch == 3
     assert list(topology.subtopologies) == ["0", "1"]
-    assert topology.source_topics == {"words", "repartition"}
+    assert topology.readers == {"words": "0", "repartition": "1"}
     assert topology.internal_topics == {"repartition", "store-changelog"}
     assert topology.required_topics == {"words", "repartition", "store-changelog"}
     assert topology.source_patterns == set()
 
 
 def test_changelogs_keep_their_settings() -> None:
-    changelogs = Topology.told(word_count()).subtopologies["1"].changelogs
-    assert changelogs == (InternalTopic("store-changelog", configs=(("cleanup.policy", "compact"),)),)
+    changelogs = topology_of(word_count()).subtopologies["1"].changelogs
+    assert changelogs == (InternalTopic("store-changelog", configs={"cleanup.policy": "compact"}),)
 
 
 def test_a_source_topic_that_is_a_changelog_as_well_isnt_internal() -> None:
     table = Part(subtopology_id="0", source_topics=("t",), state_changelog_topics=[TopicInfo(name="t")])
-    topology = Topology.told(Told(subtopologies=[table]))
+    topology = topology_of(Told(subtopologies=[table]))
     assert topology.internal_topics == set()
     assert topology.required_topics == {"t"}
 
 
-@pytest.mark.parametrize(("told", "factor"), [(-1, None), (0, None), (3, 3)])
-def test_the_replication_factor_is_the_brokers_unless_it_is_given(told: int, factor: int | None) -> None:
+@pytest.mark.parametrize(("told", "factor"), [(-1, 0), (0, 0), (3, 3)])
+def test_the_replication_factor_is_the_brokers_unless_it_is_given(told: int, factor: int) -> None:
     part = Part(subtopology_id="0", repartition_source_topics=[TopicInfo(name="r", replication_factor=told)])
-    assert Topology.told(Told(subtopologies=[part])).subtopologies["0"].repartition_sources == (
+    assert topology_of(Told(subtopologies=[part])).subtopologies["0"].repartition_sources == (
         InternalTopic("r", replication_factor=factor),
     )
 
@@ -73,9 +77,7 @@ def test_copartition_groups_are_known_by_name() -> None:
             Copartitioned(source_topics=(0,), source_topic_regex=(0,), repartition_source_topics=(1,)),
         ],
     )
-    assert Topology.told(Told(subtopologies=[part])).subtopologies["0"].copartition_groups == (
-        CopartitionGroup(("b", "r"), ("x.*",)),
-    )
+    assert topology_of(Told(subtopologies=[part])).subtopologies["0"].copartition_groups == (("b", "r", "x.*"),)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_topologies_that_say_something_else_differ(change: dict[str, Any]) -> No
     told = word_count()
     for field, value in change.items():
         setattr(told, field, value)
-    assert Topology.told(told) != Topology.told(word_count())
+    assert topology_of(told) != topology_of(word_count())
 
 
 @st.composite
@@ -175,13 +177,76 @@ def shuffled(told: Told, draw: st.DataObject) -> Told:
 @settings(max_examples=40)
 @given(topologies(), st.data())
 def test_the_order_in_which_a_topology_is_told_makes_no_difference(told: Told, draw: st.DataObject) -> None:
-    one, other = Topology.told(told), Topology.told(shuffled(told, draw))
+    one, other = topology_of(told), topology_of(shuffled(told, draw))
     assert one == other
-    assert one.record().encode(0) == other.record().encode(0)
+    assert topology_record(one).encode(0) == topology_record(other).encode(0)
 
 
 @settings(max_examples=40)
 @given(topologies())
 def test_a_record_brings_the_topology_back(told: Told) -> None:
-    topology = Topology.told(told)
-    assert Topology.told(StreamsGroupTopologyValue.decode(topology.record().encode(0), 0)) == topology
+    topology = topology_of(told)
+    assert topology_of(StreamsGroupTopologyValue.decode(topology_record(topology).encode(0), 0)) == topology
+
+
+COUNT = Topology(
+    {
+        "1": Subtopology(
+            repartition_sources=[InternalTopic(name="app-words-repartition")],
+            changelogs=[InternalTopic(name="app-counts-changelog", configs={"z": "1", "cleanup.policy": "compact"})],
+        ),
+        "0": Subtopology(source_topics=["lines"], repartition_sinks=["app-words-repartition"]),
+    }
+)
+
+
+def test_a_word_count_as_the_group_understands_it() -> None:
+    wire = topology_request(COUNT)
+    check_topology(wire)
+    understood = topology_of(wire)
+    assert list(understood.subtopologies) == ["0", "1"]
+    assert understood.subtopologies["0"].source_topics == ("lines",)
+    assert understood.subtopologies["0"].repartition_sinks == ("app-words-repartition",)
+    (changelog,) = understood.subtopologies["1"].changelogs
+    assert changelog.configs == {"cleanup.policy": "compact", "z": "1"}
+    assert [topic.name for topic in understood.subtopologies["1"].repartition_sources] == ["app-words-repartition"]
+
+
+def test_copartition_groups_are_positions_of_sources_patterns_and_repartition_topics() -> None:
+    topology = Topology(
+        {
+            "0": Subtopology(
+                source_topics=["b", "a"],
+                source_patterns=["x.*"],
+                repartition_sources=[InternalTopic(name="r", partitions=2)],
+                copartition_groups=[["r", "b"], ["a", "x.*"]],
+            )
+        }
+    )
+    first, second = topology_request(topology).subtopologies[0].copartition_groups
+    assert (first.source_topics, first.source_topic_regex, first.repartition_source_topics) == ((0,), (0,), ())
+    assert (second.source_topics, second.source_topic_regex, second.repartition_source_topics) == ((1,), (), (0,))
+
+
+@st.composite
+def applications(draw: st.DrawFn) -> Topology:
+    parts = {}
+    for number in range(draw(st.integers(1, 4))):
+        names = [f"t{number}-{position}" for position in range(draw(st.integers(1, 3)))]
+        repartition = [InternalTopic(name=f"r{number}", partitions=draw(st.integers(1, 3)))] * draw(st.integers(0, 1))
+        sources = [*names, *(topic.name for topic in repartition)]
+        parts[str(number)] = Subtopology(
+            source_topics=draw(st.permutations(names)),
+            repartition_sources=repartition,
+            changelogs=[InternalTopic(name=f"c{number}-{store}") for store in range(draw(st.integers(0, 2)))],
+            copartition_groups=draw(st.lists(st.lists(st.sampled_from(sources), min_size=1), max_size=2)),
+        )
+    return Topology(parts, epoch=draw(st.integers(0, 3)))
+
+
+@given(applications())
+def test_what_members_say_the_group_understands(topology: Topology) -> None:
+    check(topology)
+    request = topology_request(topology)
+    check_topology(request)
+    assert topology_of(request) == topology

@@ -11,21 +11,17 @@ from kohort.client.backoff import Backoff
 from kohort.client.errors import ClientError, ConfigError
 from kohort.client.streams.events import (
     Assigned,
-    Endpoint,
     EndpointPartitions,
     EndpointsChanged,
     Event,
     Lost,
     Revoked,
     ShutdownRequested,
-    Status,
-    StatusCode,
     StatusesChanged,
 )
-from kohort.client.streams.membership import Membership
-from kohort.client.streams.reactions import Reaction
+from kohort.client.streams.heartbeat_errors import Reaction
+from kohort.client.streams.membership_manager import StreamsMembershipManager
 from kohort.client.streams.settings import MemberSettings
-from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.client.streams.transitions import State
 from kohort.client.types import GroupMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -37,7 +33,11 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     TaskIds,
 )
 from kohort.protocol.messages.streams_group_heartbeat import TopicPartition as WirePartitions
-from kohort.streams.tasks import Role, TaskId, grouped
+from kohort.streams.endpoint import Endpoint
+from kohort.streams.statuses import Status, StatusCode
+from kohort.streams.tasks import Role, TaskId, task_ids
+from kohort.streams.topology import InternalTopic, Subtopology, Topology
+from kohort.streams.topology_messages import topology_request
 
 TOPOLOGY = Topology(
     {"0": Subtopology(source_topics=["in"], changelogs=[InternalTopic(name="app-store-changelog")])}, epoch=2
@@ -53,7 +53,9 @@ class Scripted:
     def __init__(self, **settings: Any) -> None:
         self.now = 1_000_000
         given = {"group_id": "app", "topology": TOPOLOGY, "member_id": "m", "process_id": "p"} | settings
-        self.member = Membership(MemberSettings(**given), Backoff(100, 1000, Random(1)), leave_within_ms=10_000)
+        self.member = StreamsMembershipManager(
+            MemberSettings(**given), Backoff(100, 1000, Random(1)), leave_within_ms=10_000
+        )
 
     def joined(self, epoch: int = 3, tasks: dict[TaskId, Role] | None = None) -> Scripted:
         self.member.begin(self.now)
@@ -93,8 +95,8 @@ class Scripted:
         }
         if tasks is not None:
             names = ("active_tasks", "standby_tasks", "warmup_tasks")
-            fields |= {name: grouped(tasks, role) for name, role in zip(names, Role, strict=True)}
-        return self.member.answered(StreamsGroupHeartbeatResponse(**(fields | more)), self.now)
+            fields |= {name: task_ids(TaskIds, tasks, role) for name, role in zip(names, Role, strict=True)}
+        return self.member.on_response(StreamsGroupHeartbeatResponse(**(fields | more)), self.now)
 
     def beat(self, **answer: Any) -> StreamsGroupHeartbeatRequest:
         """A heartbeat, and its answer."""
@@ -136,7 +138,7 @@ def test_it_joins_with_all_that_it_is_made_of() -> None:
     scripted.member.begin(scripted.now)
     request = scripted.sent()
     assert (request.group_id, request.member_id, request.member_epoch) == ("app", "m", 0)
-    assert request.topology == TOPOLOGY.wire()
+    assert request.topology == topology_request(TOPOLOGY)
     assert (request.rack_id, request.process_id, request.rebalance_timeout_ms) == ("r", "p", 9)
     assert [(tag.key, tag.value) for tag in request.client_tags or ()] == [("zone", "a")]
     assert request.user_endpoint == WireEndpoint(host="host", port=80)
@@ -173,7 +175,7 @@ def test_promised_tasks_are_said_before_the_application_asks_for_them() -> None:
     scripted = Scripted().joined(tasks={A: ACTIVE})
     scripted.beat(epoch=4, tasks={A: ACTIVE, B: ACTIVE})
     scripted.sent()
-    scripted.member.missed(scripted.now)
+    scripted.member.on_failure(scripted.now)
     assert owned(scripted.beat(epoch=4, tasks={A: ACTIVE})) == {A: ACTIVE, B: ACTIVE}, "it may take B at any moment"
     assert owned(scripted.beat(epoch=5)) == {A: ACTIVE}, "now it won't"
     assert not scripted.events()
@@ -196,13 +198,13 @@ def test_each_task_is_released_when_it_is_closed() -> None:
 def test_after_a_lost_answer_everything_is_said_on_the_same_epoch() -> None:
     scripted = Scripted(client_tags={"zone": "a"}).joined(tasks={A: ACTIVE})
     scripted.sent()
-    scripted.member.missed(scripted.now)
+    scripted.member.on_failure(scripted.now)
     assert 80 <= scripted.wait <= 120
     request = scripted.sent()
     assert (request.member_epoch, owned(request), request.process_id) == (3, {A: ACTIVE}, "p")
     assert request.topology is None, "the group takes it from those who join only"
     assert request.client_tags
-    scripted.member.missed(scripted.now)
+    scripted.member.on_failure(scripted.now)
     assert 160 <= scripted.wait <= 240
     scripted.beat(tasks={A: ACTIVE})
     assert scripted.wait == INTERVAL
@@ -214,7 +216,7 @@ def test_what_a_lost_answer_gave_is_asked_for_by_joining_anew() -> None:
     """Apache Kafka tells of tasks once. They would be nobody's, or never be given up."""
     scripted = Scripted().joined(tasks={A: ACTIVE})
     scripted.sent()
-    scripted.member.missed(scripted.now)
+    scripted.member.on_failure(scripted.now)
     scripted.beat(epoch=4)
     assert scripted.events() == [Lost({A: ACTIVE})]
     scripted.member.closed([A], scripted.now)
@@ -225,7 +227,7 @@ def test_what_a_lost_answer_gave_is_asked_for_by_joining_anew() -> None:
 
 def test_heartbeats_that_could_not_be_sent_lose_nothing() -> None:
     scripted = Scripted().joined(tasks={A: ACTIVE})
-    scripted.member.missed(scripted.now)
+    scripted.member.on_failure(scripted.now)
     scripted.beat()
     assert not scripted.events() and scripted.member.state is State.STABLE
 
@@ -234,7 +236,7 @@ def test_a_static_member_whose_join_was_not_answered_frees_its_name_first() -> N
     scripted = Scripted(instance_id="i")
     scripted.member.begin(scripted.now)
     assert scripted.sent().member_epoch == 0
-    scripted.member.missed(scripted.now)
+    scripted.member.on_failure(scripted.now)
     assert scripted.sent().member_epoch == -2
     scripted.answer(error=ErrorCode.UNKNOWN_MEMBER_ID)
     request = scripted.sent()
@@ -259,8 +261,8 @@ def test_a_name_that_is_taken_is_waited_for_as_long_as_a_session_lasts() -> None
     [
         (ErrorCode.NOT_COORDINATOR, Reaction.FIND_COORDINATOR),
         (ErrorCode.COORDINATOR_NOT_AVAILABLE, Reaction.FIND_COORDINATOR),
-        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, Reaction.AGAIN),
-        (ErrorCode.REQUEST_TIMED_OUT, Reaction.AGAIN),
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, Reaction.RETRY),
+        (ErrorCode.REQUEST_TIMED_OUT, Reaction.RETRY),
     ],
 )
 def test_errors_of_the_moment(error: ErrorCode, reaction: Reaction) -> None:
@@ -285,7 +287,7 @@ def test_fenced_it_abandons_its_tasks_and_joins_anew(error: ErrorCode) -> None:
     assert scripted.member.due_at is None
     scripted.member.closed([B], scripted.now)
     request = scripted.beat(epoch=9, tasks={A: ACTIVE})
-    assert (request.member_epoch, request.topology, owned(request)) == (0, TOPOLOGY.wire(), {})
+    assert (request.member_epoch, request.topology, owned(request)) == (0, topology_request(TOPOLOGY), {})
     assert scripted.events() == [Assigned({A: ACTIVE})]
 
 
@@ -398,7 +400,7 @@ def test_leaving_is_tried_for_a_while() -> None:
     scripted.member.quit(scripted.now)
     while scripted.member.state is State.DEPARTING:
         assert scripted.sent().member_epoch == -1
-        scripted.member.missed(scripted.now)
+        scripted.member.on_failure(scripted.now)
     assert scripted.member.state is State.LEFT
     assert 8_000 < scripted.now - started <= 10_000
 
@@ -443,14 +445,14 @@ def test_a_request_to_shut_down_is_said_until_it_is_heard() -> None:
     scripted = Scripted().joined()
     scripted.member.shut_application_down()
     assert scripted.sent().shutdown_application
-    scripted.member.missed(scripted.now)
+    scripted.member.on_failure(scripted.now)
     assert scripted.beat().shutdown_application
     assert not scripted.beat().shutdown_application
 
 
 def test_statuses_and_endpoints_are_told_when_they_change() -> None:
     scripted = Scripted().joined()
-    told = [WireStatus(status_code=0, status_detail="old"), WireStatus(status_code=99, status_detail="new to us")]
+    reported = [WireStatus(status_code=0, status_detail="old"), WireStatus(status_code=99, status_detail="new to us")]
     partitions = WirePartitions(topic="in", partitions=(0, 1))
     of_endpoint = StreamsGroupHeartbeatResponse.PartitionsByUserEndpoint
     endpoints = [
@@ -461,13 +463,13 @@ def test_statuses_and_endpoints_are_told_when_they_change() -> None:
             user_endpoint=WireEndpoint(host="h", port=1), active_partitions=[], standby_partitions=[partitions]
         ),
     ]
-    scripted.beat(status=told, partitions_by_user_endpoint=endpoints)
+    scripted.beat(status=reported, partitions_by_user_endpoint=endpoints)
     both = frozenset({TopicPartition("in", 0), TopicPartition("in", 1)})
     assert scripted.events() == [
         StatusesChanged((Status(StatusCode.STALE_TOPOLOGY, "old"), Status(99, "new to us"))),
         EndpointsChanged({Endpoint("h", 1): EndpointPartitions(both, both)}),
     ]
-    scripted.beat(status=told)
+    scripted.beat(status=reported)
     assert not scripted.events()
     scripted.beat(status=[])
     assert scripted.events() == [StatusesChanged(())]
@@ -476,35 +478,35 @@ def test_statuses_and_endpoints_are_told_when_they_change() -> None:
 
 def test_offsets_are_reported_at_intervals() -> None:
     scripted = Scripted()
-    report = scripted.member.offsets.report
+    report = scripted.member.offsets.update
     report({A: 5}, {A: 10})
     scripted.member.begin(scripted.now)
     request = scripted.beat(tasks={})
-    assert [(told.partition, told.offset) for told in request.task_offsets or ()] == [(0, 5)]
-    assert [(told.partition, told.offset) for told in request.task_end_offsets or ()] == [(0, 10)]
+    assert [(reported.partition, reported.offset) for reported in request.task_offsets or ()] == [(0, 5)]
+    assert [(reported.partition, reported.offset) for reported in request.task_end_offsets or ()] == [(0, 10)]
     report({A: 6}, {A: 10})
-    started, told = scripted.now, []
+    started, reported = scripted.now, []
     while scripted.now - started < 50_000:
         if scripted.beat().task_offsets is not None:
-            told.append(scripted.now - started)
-            report({A: 10 + len(told)}, {A: 20})
-    assert told == [20_000, 40_000]
+            reported.append(scripted.now - started)
+            report({A: 10 + len(reported)}, {A: 20})
+    assert reported == [20_000, 40_000]
 
 
 def test_a_warm_up_that_has_caught_up_is_reported_at_once_and_once() -> None:
     scripted = Scripted().joined(tasks={A: WARMUP, B: STANDBY})
-    scripted.member.offsets.report({A: 0, B: 1000}, {A: 1000, B: 1000})
+    scripted.member.offsets.update({A: 0, B: 1000}, {A: 1000, B: 1000})
     assert scripted.wait == INTERVAL, "no warm-up has caught up"
-    scripted.member.offsets.report({A: 900, B: 1000}, {A: 1000, B: 1000})
+    scripted.member.offsets.update({A: 900, B: 1000}, {A: 1000, B: 1000})
     assert scripted.wait == 0
     assert scripted.beat().task_offsets
-    scripted.member.offsets.report({A: 901, B: 1000}, {A: 1000, B: 1000})
+    scripted.member.offsets.update({A: 901, B: 1000}, {A: 1000, B: 1000})
     assert scripted.wait == INTERVAL
 
 
 def test_brokers_of_version_0_are_told_no_offsets() -> None:
     scripted = Scripted().joined(tasks={A: WARMUP})
-    scripted.member.offsets.report({A: 1000}, {A: 1000})
+    scripted.member.offsets.update({A: 1000}, {A: 1000})
     request = scripted.sent(version=0)
     assert (request.task_offsets, request.task_end_offsets) == (None, None)
     scripted.answer(acceptable_recovery_lag_v0=7)

@@ -1,4 +1,4 @@
-"""What becomes of each error that a heartbeat can be answered with."""
+"""What a member does about each error of a heartbeat: retries, is fenced and joins again, or fails."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Final
 from kohort.client.errors import FencedError, UnsupportedError, kafka_error
 from kohort.protocol.errors import ErrorCode
 
-__all__ = ["REACTIONS", "Reaction", "fatal_error", "reaction_to"]
+__all__ = ["HEARTBEAT_ERRORS", "Reaction", "fatal_error", "reaction_to"]
 
 
 class Reaction(enum.Enum):
-    """What a member does about an answer."""
+    """What a member does about a response."""
 
-    TAKE = "take it"
-    AGAIN = "say everything again, after a while"
-    FIND_COORDINATOR = "find the coordinator, then say everything again, after a while"
-    WAIT = "say everything again for a minute; then all tasks are lost, and the error is raised"
-    REJOIN = "all tasks are lost; when they are closed, join anew"
+    ACCEPT = "applies it"
+    RETRY = "sends everything again, after a pause"
+    FIND_COORDINATOR = "finds the coordinator again, then sends everything again, after a pause"
+    RETRY_FOR_A_MINUTE = "sends everything again for a minute; then all tasks are lost, and the error is raised"
+    REJOIN = "is fenced: all tasks are lost; when they are closed, it joins again"
     FAIL = "all tasks are lost; the error is raised"
 
 
 E = ErrorCode
-REACTIONS: Final[Mapping[ErrorCode, tuple[Reaction, str]]] = {
-    E.NONE: (Reaction.TAKE, ""),
-    E.COORDINATOR_LOAD_IN_PROGRESS: (Reaction.AGAIN, ""),
+HEARTBEAT_ERRORS: Final[Mapping[ErrorCode, tuple[Reaction, str]]] = {
+    E.NONE: (Reaction.ACCEPT, ""),
+    E.COORDINATOR_LOAD_IN_PROGRESS: (Reaction.RETRY, ""),
     E.COORDINATOR_NOT_AVAILABLE: (Reaction.FIND_COORDINATOR, ""),
     E.NOT_COORDINATOR: (Reaction.FIND_COORDINATOR, ""),
     E.FENCED_MEMBER_EPOCH: (Reaction.REJOIN, ""),
@@ -36,7 +36,7 @@ REACTIONS: Final[Mapping[ErrorCode, tuple[Reaction, str]]] = {
     E.STREAMS_TOPOLOGY_FENCED: (Reaction.FAIL, "start the application again with the topology that the group has"),
     E.GROUP_MAX_SIZE_REACHED: (Reaction.FAIL, "stop another member, or raise group.streams.max.size on the brokers"),
     E.UNRELEASED_INSTANCE_ID: (
-        Reaction.WAIT,
+        Reaction.RETRY_FOR_A_MINUTE,
         "nothing if the member with this instance_id died: its session ends soon; if it lives, stop it",
     ),
     E.FENCED_INSTANCE_ID: (Reaction.FAIL, "two members run with one instance_id; give each its own"),
@@ -59,29 +59,29 @@ REACTIONS: Final[Mapping[ErrorCode, tuple[Reaction, str]]] = {
         "the user needs DESCRIBE on all topics of the topology, and CREATE for internal ones",
     ),
 }
-"""Beside the reaction, what people can do. Of other errors, retriable ones are tried again, and the rest fails."""
+"""The reaction, and what people can do. Other errors are retried if they are retriable, and fail the member if not."""
 
 
 def reaction_to(code: int, *, joining: bool = True) -> Reaction:
-    """What to do about an answer with this code, to a member that joins or one that was in the group."""
+    """Returns what to do about a response with this code; `joining` is whether the member sent epoch 0."""
     try:
         known = ErrorCode(code)
     except ValueError:
         return Reaction.FAIL
     if known is ErrorCode.GROUP_ID_NOT_FOUND and not joining:
-        return Reaction.REJOIN  # the group was deleted, or its brokers have lost it: it can be made again
-    if known in REACTIONS:
-        return REACTIONS[known][0]
-    return Reaction.AGAIN if known.retriable else Reaction.FAIL
+        return Reaction.REJOIN  # the group was deleted, or its brokers lost it: joining creates it again
+    if known in HEARTBEAT_ERRORS:
+        return HEARTBEAT_ERRORS[known][0]
+    return Reaction.RETRY if known.retriable else Reaction.FAIL
 
 
 def fatal_error(code: int, message: str | None) -> Exception:
-    """The exception of an answer that isn't to be tried again; says what to do."""
+    """Returns the exception for an error that isn't retried; its text says what to do."""
     error = kafka_error(code, message)
-    _, advice = REACTIONS.get(error.code, (Reaction.FAIL, ""))
-    told = "; ".join(part for part in ((message or "").rstrip(".;"), advice) if part)
+    _, advice = HEARTBEAT_ERRORS.get(error.code, (Reaction.FAIL, ""))
+    text = "; ".join(part for part in ((message or "").rstrip(".;"), advice) if part)
     if error.code is ErrorCode.FENCED_INSTANCE_ID:
-        return FencedError(f"{error.code.name}: {told}")
+        return FencedError(f"{error.code.name}: {text}")
     if error.code is ErrorCode.UNSUPPORTED_VERSION:
-        return UnsupportedError(f"{error.code.name}: {told}")
-    return kafka_error(code, told or None)
+        return UnsupportedError(f"{error.code.name}: {text}")
+    return kafka_error(code, text or None)
