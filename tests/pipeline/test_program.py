@@ -629,6 +629,14 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
         lambda app: _flights(app).transform(lambda df: df.limit(3)).to("x"),
         r"transform\(lambda\): limit would go over those rows",
     ),
+    "a transform that subtracts": (
+        lambda app: _flights(app).transform(lambda df: df.exceptAll(static(df, df.schema))).to("x"),
+        r"transform\(lambda\): exceptAll would go over those rows",
+    ),
+    "a transform that intersects": (
+        lambda app: _flights(app).transform(lambda df: df.intersectAll(static(df, df.schema))).to("x"),
+        r"transform\(lambda\): intersectAll would go over those rows",
+    ),
     "a join on what is no key": (
         lambda app: _flights(app, key="origin").join(app.table("airlines", **A_TABLE), "origin").to("x"),
         r"join\('airlines'\) on 'origin': a table is joined by its key, 'carrier'",

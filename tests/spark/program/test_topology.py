@@ -25,7 +25,7 @@ from kohort.spark import (
     sum_,
     variance,
 )
-from kohort.spark.program.analysis import empty
+from kohort.spark.internals import empty_frame
 from kohort.spark.program.compiled import CompiledSubtopology, Program, TableStore
 from kohort.spark.program.describing import describe
 from kohort.spark.program.errors import ProgramError
@@ -97,7 +97,7 @@ def test_the_fingerprint_leaves_out_what_may_change() -> None:
 
 def test_spark_connect_has_no_driver_here() -> None:
     with pytest.raises(ProgramError, match=r"this is a session of Spark Connect; .* without \.remote\(…\)"):
-        empty(object(), AIRLINE)  # type: ignore[arg-type]
+        empty_frame(object(), AIRLINE)  # type: ignore[arg-type]
 
 
 def test_what_a_part_reads_and_keeps() -> None:

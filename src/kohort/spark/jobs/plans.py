@@ -10,9 +10,9 @@ from typing import Final, Literal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from kohort.client.config import ClientConfig
+from kohort.spark.internals import arrow_schema, empty_frame
 from kohort.spark.jobs.column_encoding import column, from_wire, wire_schema
 from kohort.spark.jobs.keys import key_text
 from kohort.spark.jobs.pruning import used_columns
@@ -202,7 +202,7 @@ class _Flow:
             self._add(step)
         self._inputs = inputs = [_with(schema, own)]
         for piece, join in zip(self._pieces, self._joins, strict=False):
-            before = _transformed(_empty(spark, inputs[-1]), piece)
+            before = _transformed(empty_frame(spark, inputs[-1]), piece)
             inputs.append(_joined_schema(before.schema, join))
         after: list[str] | None = None
         self._used: list[frozenset[str]] = []
@@ -252,7 +252,7 @@ class _Flow:
         keyed = rows.select(*passed, *[field.name for field in own], key_text(join.on, Route.TEXT).alias(KEY))
         joining = Joining(
             join.table.name,
-            to_arrow_schema(wired, timezone="UTC"),
+            arrow_schema(wired),
             _JOINED,
             join.how == "inner",
             join.is_global,
@@ -288,10 +288,6 @@ def _transformed(rows: DataFrame, piece: Sequence[Transform]) -> DataFrame:
     for step in piece:
         rows = transformed(rows, step.function, HIDDEN)
     return rows
-
-
-def _empty(spark: SparkSession, schema: T.StructType) -> DataFrame:
-    return spark.createDataFrame([], schema)
 
 
 def _completed(rows: DataFrame, schema: T.StructType) -> DataFrame:

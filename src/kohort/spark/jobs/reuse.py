@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-_CLOCK: Final = re.compile(r"\b(current_timestamp|current_date|current_time|now|localtimestamp|localtime)\(")
-_ALL_FIELDS: Final = 100_000
+from kohort.spark.internals import PlanNode, analyzed, executed
+
 _SHUFFLE: Final = "spark.sql.shuffle.partitions"
 _HASHED: Final = "spark.sql.objectHashAggregate.sortBased.fallbackThreshold"
 _HASHED_AT_LEAST: Final = 128  # Spark's own
@@ -58,34 +57,19 @@ def is_reusable(frame: DataFrame) -> bool:
     What went through an exchange or came from a subquery would be taken from the first run; the current time and the
     seeds of random numbers are chosen once a plan.
     """
-    execution = frame._jdf.queryExecution()
-    analyzed = execution.analyzed()
-    patterns = getattr(frame.sparkSession._jvm, "org.apache.spark.sql.catalyst.trees.TreePattern")
-    fixed = (patterns.EXPRESSION_WITH_RANDOM_SEED(), patterns.PLAN_EXPRESSION())
-    if any(analyzed.containsPattern(each) for each in fixed):
+    plan = analyzed(frame)
+    if plan.has_random_numbers or plan.has_subqueries or plan.reads_clock:
         return False
-    if _CLOCK.search(analyzed.treeString(True, False, _ALL_FIELDS, False, False)):
-        return False
-    return _runs_anew(execution.executedPlan())
+    return _runs_again(executed(frame))
 
 
 def keeps_splits(frame: DataFrame) -> bool:
     """Whether each split's rows stay together and in order: nothing is shuffled, joined or united."""
-    node = frame._jdf.queryExecution().executedPlan()
-    while node.children().size() == 1:
-        if _is_exchange(node):
-            return False
-        node = node.children().apply(0)
-    return bool(node.children().size() == 0)
+    node = executed(frame)
+    while len(node.children) == 1 and not node.is_exchange:
+        (node,) = node.children
+    return not node.children and not node.is_exchange
 
 
-def _is_exchange(node: Any) -> bool:
-    name = node.nodeName()
-    return "Exchange" in name or "Adaptive" in name or "QueryStage" in name
-
-
-def _runs_anew(node: Any) -> bool:
-    if _is_exchange(node) or "Subquery" in node.nodeName():
-        return False
-    children = node.children()
-    return all(_runs_anew(children.apply(number)) for number in range(children.size()))
+def _runs_again(node: PlanNode) -> bool:
+    return not node.is_exchange and all(map(_runs_again, node.children))

@@ -2,55 +2,36 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import PySparkException
 
+from kohort.spark.internals import NodeName, PlanNode, analyzed, error_sentence, unlogged_errors
 from kohort.spark.program.errors import ProgramError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
-__all__ = ["called", "empty", "explained", "identities", "over_several_rows", "sentence"]
-
-_OVER_SEVERAL: Final = {
-    "Aggregate": "groupBy or an aggregate",
-    "Deduplicate": "dropDuplicates",
-    "Distinct": "distinct",
-    "Except": "subtract",
-    "FlatMapCoGroupsInArrow": "cogroup().applyInArrow",
-    "FlatMapCoGroupsInPandas": "cogroup().applyInPandas",
-    "FlatMapGroupsInArrow": "groupBy().applyInArrow",
-    "FlatMapGroupsInPandas": "groupBy().applyInPandas",
-    "GlobalLimit": "limit",
-    "Intersect": "intersect",
-    "Offset": "offset",
-    "Pivot": "pivot",
-    "Tail": "tail",
-    "Window": "a window function",
-}
-_CONNECT: Final = (
-    "this is a session of Spark Connect; a streams application needs a Spark driver in its own process: "
-    'SparkSession.builder.master("local[*]") or a cluster\'s master, without .remote(…)'
-)
-_CODE: Final = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
-_STATE: Final = re.compile(r"\s*SQLSTATE: \w+;?")
-
-
-def empty(spark: SparkSession, schema: StructType) -> DataFrame:
-    """A DataFrame with these columns, for Spark to analyse what is done with it."""
     from pyspark.sql import DataFrame
 
-    jvm = getattr(spark, "_jvm", None)
-    if jvm is None:
-        raise ProgramError(_CONNECT)
-    # createDataFrame([], schema) would set up a distributed collection, at ten times the cost.
-    columns = jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
-    return DataFrame(spark._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), columns), spark)
+__all__ = ["called", "explained", "identities", "over_several_rows"]
+
+_OVER_SEVERAL: Final[dict[str, str]] = {
+    NodeName.AGGREGATE: "groupBy or an aggregate",
+    NodeName.CO_GROUPED_IN_ARROW: "cogroup().applyInArrow",
+    NodeName.CO_GROUPED_IN_PANDAS: "cogroup().applyInPandas",
+    NodeName.DEDUPLICATE: "dropDuplicates",
+    NodeName.DISTINCT: "distinct",
+    NodeName.EXCEPT: "subtract",
+    NodeName.EXCEPT_ALL: "exceptAll",
+    NodeName.GROUPED_IN_ARROW: "groupBy().applyInArrow",
+    NodeName.GROUPED_IN_PANDAS: "groupBy().applyInPandas",
+    NodeName.INTERSECT: "intersect",
+    NodeName.INTERSECT_ALL: "intersectAll",
+    NodeName.LIMIT: "limit",
+    NodeName.OFFSET: "offset",
+    NodeName.WINDOW: "a window function",
+}
 
 
 def identities(frame: DataFrame) -> dict[str, int]:
@@ -58,17 +39,12 @@ def identities(frame: DataFrame) -> dict[str, int]:
 
     A union has the ids of its first side, whatever is in the others: its columns have none here.
     """
-    plan = _plan(frame)
-    if _has_union(plan):
-        return {}
-    output = plan.output()
-    columns = (output.apply(i) for i in range(output.length()))
-    return {column.name(): column.exprId().id() for column in columns}
+    plan = analyzed(frame)
+    return {} if _has_union(plan) else {column.name: column.id for column in plan.output}
 
 
-def _has_union(node: Any) -> bool:
-    below = node.children()
-    return node.nodeName() == "Union" or any(_has_union(below.apply(i)) for i in range(below.length()))
+def _has_union(node: PlanNode) -> bool:
+    return node.name == NodeName.UNION or any(map(_has_union, node.children))
 
 
 def over_several_rows(frame: DataFrame, source: DataFrame) -> str | None:
@@ -76,28 +52,26 @@ def over_several_rows(frame: DataFrame, source: DataFrame) -> str | None:
 
     That a static DataFrame is joined is no harm, whatever it is made of.
     """
-    stream = _plan(source).collectLeaves().head()
+    stream = analyzed(source).first_leaf
     found: list[str] = []
     others: list[str] = []
 
-    def walk(node: Any) -> bool:
+    def walk(node: PlanNode) -> bool:
         """Whether the rows come by here."""
-        below = node.children()
-        if below.length() == 0:
+        if not node.children:
             # In a join with itself one side has new ids, but is the same otherwise.
-            return bool(node.sameResult(stream))
-        within = [walk(below.apply(i)) for i in range(below.length())]
+            return node.same_result(stream)
+        within = [walk(child) for child in node.children]
         if any(within):
-            name = node.nodeName()
-            if name in _OVER_SEVERAL:
-                found.append(_OVER_SEVERAL[name])
-            elif name == "Union" and not all(within):
+            if node.name in _OVER_SEVERAL:
+                found.append(_OVER_SEVERAL[node.name])
+            elif node.name == NodeName.UNION and not all(within):
                 others.append("a union with other rows would add them again in each epoch. Write them to a topic, once")
-            elif name == "Join":
-                found.extend(_join(node.joinType().toString(), within))
+            elif node.name == NodeName.JOIN:
+                found.extend(_join(node, within))
         return any(within)
 
-    walk(_plan(frame))
+    walk(analyzed(frame))
     if found:
         return (
             f"{found[-1]} would go over those rows that happen to be in an epoch. Group with "
@@ -106,10 +80,10 @@ def over_several_rows(frame: DataFrame, source: DataFrame) -> str | None:
     return others[-1] if others else None
 
 
-def _join(kind: str, within: list[bool]) -> Iterator[str]:
+def _join(node: PlanNode, within: list[bool]) -> Iterator[str]:
     if all(within):
         yield "a join of the stream with itself"
-    elif kind in ("FullOuter", "RightOuter" if within[0] else "LeftOuter"):
+    elif within.index(False) in node.outer_sides:
         yield "a join that keeps all rows of the other side"
 
 
@@ -137,33 +111,8 @@ def called(where: str, function: Callable[[DataFrame], DataFrame], frame: DataFr
 @contextmanager
 def explained(where: str) -> Iterator[None]:
     """What Spark refuses becomes a `ProgramError` that says where it is in the program, and what Spark says."""
-    from pyspark.logger import PySparkLogger
-
-    # PySpark logs the whole plan and a Java stack trace beside each error that it raises.
-    logger = PySparkLogger.getLogger("DataFrameQueryContextLogger")
-    before, logger.disabled = logger.disabled, True
     try:
-        yield
-    except ProgramError:
-        raise
+        with unlogged_errors():
+            yield
     except PySparkException as error:
-        raise ProgramError(f"{where}: {sentence(error)}") from error
-    finally:
-        logger.disabled = before
-
-
-def sentence(error: PySparkException) -> str:
-    """What Spark says is wrong: without codes, and without the plan that follows."""
-    text = error.getMessage() or str(error)
-    lines = [_STATE.sub("", line) for line in text.strip().splitlines()]
-    told = [line for line in lines if line][:2]
-    if len(told) > 1 and told[1].lstrip().startswith(("'", "+-", "==", ":-")):
-        told = told[:1]  # then comes the plan
-    return _CODE.sub("", " ".join(told)).strip()
-
-
-def _plan(frame: DataFrame) -> Any:
-    java = getattr(frame, "_jdf", None)
-    if java is None:
-        raise ProgramError(_CONNECT)
-    return java.queryExecution().analyzed()
+        raise ProgramError(f"{where}: {error_sentence(error)}") from error

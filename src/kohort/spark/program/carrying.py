@@ -8,8 +8,9 @@ one passes these columns on with them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from kohort.spark.internals import Attribute, NodeName, PlanNode, analyzed, frame_of
 from kohort.spark.program.compiled import PARTITION
 
 if TYPE_CHECKING:
@@ -18,10 +19,23 @@ if TYPE_CHECKING:
 __all__ = ["carried", "transformed"]
 
 _PASSING: Final = frozenset(
-    {"CollectMetrics", "Filter", "Generate", "Join", "LateralJoin", "Repartition", "RepartitionByExpression"}
-    | {"ResolvedHint", "Sample", "Sort", "SubqueryAlias", "View", "WithCTE"}
+    {
+        NodeName.COLLECT_METRICS,
+        NodeName.FILTER,
+        NodeName.GENERATE,
+        NodeName.HINT,
+        NodeName.JOIN,
+        NodeName.LATERAL_JOIN,
+        NodeName.REPARTITION,
+        NodeName.REPARTITION_BY,
+        NodeName.SAMPLE,
+        NodeName.SORT,
+        NodeName.SUBQUERY_ALIAS,
+        NodeName.VIEW,
+        NodeName.WITH_CTE,
+    }
 )
-"""Nodes whose output has all columns of (at least) one child. `Project` and `Union` are told what to pass on."""
+"""Nodes whose output has all columns of (at least) one child. Projections and unions are told what to pass on."""
 
 
 def transformed(rows: DataFrame, function: Callable[[DataFrame], DataFrame], hidden: Collection[str]) -> DataFrame:
@@ -41,94 +55,62 @@ def carried(made: DataFrame, rows: DataFrame, names: Sequence[str]) -> DataFrame
     They are lost where rows go through something that can't be looked into: `mapInPandas`, `mapInArrow`, a union with
     other rows.
     """
-    from pyspark.sql import DataFrame
-
     lost = [name for name in names if name in rows.columns and name not in made.columns]
     if not lost:
         return made
-    session = rows.sparkSession
-    source = rows._jdf.queryExecution().analyzed()
-    places = {each.name(): place for place, each in enumerate(_each(source.output())) if each.name() in lost}
-    plan, _ = _Carrier(session, source, places).carry(made._jdf.queryExecution().analyzed())
-    return DataFrame(_dataset(session, plan), session)
+    source = analyzed(rows)
+    places = {each.name: place for place, each in enumerate(source.output) if each.name in lost}
+    plan, _ = _Carrier(source, places).carry(analyzed(made))
+    return frame_of(plan)
 
 
-_Columns = Mapping[str, Any]
-"""Attributes by name."""
+_Columns = Mapping[str, Attribute]
+"""By name."""
 
 
 class _Carrier:
     """Rebuilds plans so that columns of their source are in their output.
 
     Args:
-        session: Spark's.
         source: the plan that the columns are from.
         places: which ones, by name, and where they are in its output.
     """
 
-    def __init__(self, session: Any, source: Any, places: Mapping[str, int]) -> None:
-        self._session = session
-        self._logical = session._jvm.org.apache.spark.sql.catalyst.plans.logical
+    def __init__(self, source: PlanNode, places: Mapping[str, int]) -> None:
         self._source = source
         self._places = places
 
-    def carry(self, node: Any) -> tuple[Any, _Columns]:
+    def carry(self, node: PlanNode) -> tuple[PlanNode, _Columns]:
         """The plan rebuilt, and the columns as they are in its output; none where they are lost."""
-        if node.sameResult(self._source):  # in a union with itself one side has other ids
-            output = node.output()
-            return node, {name: output.apply(place) for name, place in self._places.items()}
-        name = node.nodeName()
-        children = list(_each(node.children()))
-        if not children or (name not in _PASSING and name not in ("Project", "Union")):
+        if node.same_result(self._source):  # in a union with itself one side has other ids
+            return node, {name: node.output[place] for name, place in self._places.items()}
+        name = node.name
+        if not node.children or (name not in _PASSING and name not in (NodeName.PROJECT, NodeName.UNION)):
             return node, {}
-        carried = [self.carry(child) for child in children]
-        if name == "Union":
+        carried = [self.carry(child) for child in node.children]
+        if name == NodeName.UNION:
             return self._union(node, carried)
         columns = next((found for _, found in carried if found), {})
         if not columns:
             return node, {}
-        node = node.withNewChildren(self._sequence([child for child, _ in carried]).toIndexedSeq())
-        if name == "Project":
-            there = {_id(each) for each in _each(node.output())}
-            more = [each for each in columns.values() if _id(each) not in there]
-            passed = self._sequence([*_each(node.projectList()), *more])
-            return self._logical.Project(passed, node.child()), columns
-        there = {_id(each) for each in _each(node.output())}
-        return node, {name: each for name, each in columns.items() if _id(each) in there}
+        node = node.with_children([child for child, _ in carried])
+        there = {each.id for each in node.output}
+        if name == NodeName.PROJECT:
+            return node.with_columns([each for each in columns.values() if each.id not in there]), columns
+        return node, {name: each for name, each in columns.items() if each.id in there}
 
-    def _union(self, node: Any, carried: Sequence[tuple[Any, _Columns]]) -> tuple[Any, _Columns]:
+    def _union(self, node: PlanNode, carried: Sequence[tuple[PlanNode, _Columns]]) -> tuple[PlanNode, _Columns]:
         """A union of the same stream several times: each side has the columns in the same places, by ids of its own."""
         if not all(found for _, found in carried):
             return node, {}
         sides = []
         for child, found in carried:
-            ids = {_id(each) for each in found.values()}
-            own = [each for each in _each(child.output()) if _id(each) not in ids]
-            plain = self._logical.Project(self._sequence([*own, *(found[name] for name in self._places)]), child)
+            ids = {each.id for each in found.values()}
+            own = [each for each in child.output if each.id not in ids]
+            side = frame_of(child.projected([*own, *(found[name] for name in self._places)]))
             # A column that replaces one of its name has an id of its own.
-            side = _dataset(self._session, plain)
             for name in self._places:
-                side = side.withColumn(name, side.col(name))
-            sides.append(side.queryExecution().analyzed())
-        union = node.withNewChildren(self._sequence(sides).toIndexedSeq())
-        output = list(_each(union.output()))
-        return union, dict(zip(self._places, output[-len(self._places) :], strict=True))
-
-    def _sequence(self, values: Sequence[Any]) -> Any:
-        jvm = self._session._jvm
-        several = jvm.java.util.ArrayList()
-        for each in values:
-            several.add(each)
-        return jvm.scala.jdk.javaapi.CollectionConverters.asScala(several).toList()
-
-
-def _dataset(session: Any, plan: Any) -> Any:
-    return session._jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
-
-
-def _each(sequence: Any) -> list[Any]:
-    return [sequence.apply(number) for number in range(sequence.size())]
-
-
-def _id(attribute: Any) -> int:
-    return int(attribute.exprId().id())
+                side = side.withColumn(name, side[name])
+            sides.append(analyzed(side))
+        union = node.with_children(sides)
+        return union, dict(zip(self._places, union.output[-len(self._places) :], strict=True))

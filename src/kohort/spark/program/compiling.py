@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kohort.spark.internals import empty_frame
 from kohort.spark.program.aggregating import Keyed, aggregate_spec, group_types
-from kohort.spark.program.analysis import called, empty, explained, identities, over_several_rows
+from kohort.spark.program.analysis import called, explained, identities, over_several_rows
 from kohort.spark.program.carrying import carried
 from kohort.spark.program.compiled import (
     PARTITION,
@@ -263,7 +264,7 @@ class _Compiler:
         if flow.key and gone:
             lost = f"{where} doesn't pass {' and '.join(gone)} through unchanged"
         key = () if gone else flow.key
-        rows = empty(self._spark, schema)  # the next step needn't analyse this one again
+        rows = empty_frame(self._spark, schema)  # the next step needn't analyse this one again
         return replace(
             flow, steps=(*flow.steps, Transform(step.function)), rows=rows, key=key, event_time=event_time, lost=lost,
             retimed=retimed,
@@ -279,7 +280,7 @@ class _Compiler:
             self._settle(flow, table)
         compiled = Join(table, on, step.how, table.is_global)
         own = [field for field in flow.rows.schema.fields if field.name == STREAM_TIME]
-        return replace(flow, steps=(*flow.steps, compiled), rows=empty(self._spark, _with(schema, own)))
+        return replace(flow, steps=(*flow.steps, compiled), rows=empty_frame(self._spark, _with(schema, own)))
 
     def _settle(self, flow: _Flow, table: TableStore) -> None:
         home = self._homes[table]
@@ -315,7 +316,7 @@ class _Compiler:
         from pyspark.sql.types import IntegerType, LongType, StructField
 
         own = [StructField(PARTITION, IntegerType()), StructField(STREAM_TIME, LongType())]
-        return empty(self._spark, _with(schema, own))
+        return empty_frame(self._spark, _with(schema, own))
 
     # Ends ------------------------------------------------------------------------------------------------------------
 

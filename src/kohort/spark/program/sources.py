@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kohort.spark.program.analysis import sentence
+from kohort.spark.internals import error_sentence
 from kohort.spark.program.compiled import PARTITION, RESERVED, SourceSpec
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.policies import DeadLetter, ErrorPolicy
@@ -145,7 +145,7 @@ def parsed_schema(where: str, given: Schema) -> StructType:
         except PySparkException as error:
             raise ProgramError(
                 f'{where}: schema={given!r} can\'t be read as columns like "origin STRING, dep_delay DOUBLE": '
-                f"{sentence(error)}"
+                f"{error_sentence(error)}"
             ) from None
         if not isinstance(schema, StructType):  # Spark reads a lone type as a type
             raise ProgramError(f'{where}: schema={given!r} is a type without a name; write "value {given}"')

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kohort.spark.formats.derived import FUNCTIONS, RECORD_TIME, DerivedTime
+from kohort.spark.internals import column_text
 from kohort.spark.program.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def event_time_of(where: str, given: str | Column | None) -> tuple[str | None, D
     """
     if given is None:
         return None, None
-    text = str(given).removeprefix("Column<'").removesuffix("'>")
+    text = column_text(given)
     if "(" not in text:
         return text.strip("`"), None
     named = _NAMED.fullmatch(text)

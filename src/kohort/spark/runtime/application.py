@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kohort.client.admin import Admin
+from kohort.spark.internals import stop_progress_bar
 from kohort.spark.jobs.epoch import EpochInput, EpochOutput
 from kohort.spark.monitoring.events import Listener
 from kohort.spark.program.compiled import CompiledSubtopology, Program
@@ -182,7 +183,7 @@ class _Running:
             stack.push_async_callback(service.close)
             instance.tell(*self._listeners, *service.listeners)
             if self._progress:
-                _stop_progress_bar(spark)
+                stop_progress_bar(spark)
             largest = max((spec.heap_bytes for part in program.parts for spec in part.aggregates), default=0)
             stack.enter_context(session_settings(spark, parallelism(), largest))
             line = stack.enter_context(RpcServer(instance.lookup, *_addresses(spark)))
@@ -235,14 +236,6 @@ def _stopping() -> Iterator[None]:
         raise unreadable(error) from error
     except ProgramError as error:
         raise ApplicationError(str(error)) from error
-
-
-def _stop_progress_bar(spark: SparkSession) -> None:
-    """Stop Spark's own bar of stages, which would tear the live line. It can't be started again."""
-    bar = spark.sparkContext._jsc.sc().progressBar()
-    if bar.isDefined():
-        bar.get().finishAll()
-        bar.get().stop()
 
 
 def _addresses(spark: SparkSession) -> tuple[str]:

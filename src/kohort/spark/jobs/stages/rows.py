@@ -285,6 +285,6 @@ def spark_schema(schema: str) -> Any:
 
 def arrow_schema(schema: str) -> pa.Schema:
     """The Arrow schema that Spark wants for a schema of Spark's JSON."""
-    from pyspark.sql.pandas.types import to_arrow_schema
+    from kohort.spark import internals
 
-    return to_arrow_schema(spark_schema(schema), timezone="UTC")
+    return internals.arrow_schema(spark_schema(schema))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, NumericType
 
+from kohort.spark.internals import column_text
 from kohort.spark.program.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -92,4 +93,4 @@ def numeric(what: str, rows: DataFrame, given: str | Column) -> DataType:
 
 def label(given: str | Column) -> str:
     """A column as messages name it."""
-    return repr(given) if isinstance(given, str) else str(given).removeprefix("Column<'").removesuffix("'>")
+    return repr(given) if isinstance(given, str) else column_text(given)
