@@ -26,6 +26,7 @@ from kohort.spark.internals import (
     empty_frame,
     error_sentence,
     executed,
+    expression_text,
     frame_of,
     optimized,
     spark_type,
@@ -296,6 +297,21 @@ def test_types_are_exchanged_with_arrow() -> None:
 )
 def test_an_expression_is_printed(spark: SparkSession, column: Callable[[], Any], text: str) -> None:
     assert column_text(column()) == text
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        lambda: F.transform("a", lambda one: F.transform("b", lambda two: one + two)),
+        lambda: F.aggregate("a", F.lit(0), lambda left, right: left + right),
+        lambda: F.col("k").cast("binary") == b"JFK",
+        lambda: F.udf(len, "int")("k"),
+        lambda: F.udf(len, "int")(F.transform("a", lambda one: one + 1)),
+    ],
+    ids=["nested functions", "aggregate", "binary", "UDF", "UDF of a function"],
+)
+def test_an_expression_that_is_made_again_has_the_same_text(spark: SparkSession, column: Callable[[], Any]) -> None:
+    assert expression_text(column()) == expression_text(column())
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from kohort.spark.program.errors import ProgramError
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.errors import PySparkException
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "empty_frame",
     "error_sentence",
     "executed",
+    "expression_text",
     "frame_of",
     "optimized",
     "spark_type",
@@ -44,6 +45,12 @@ _CONNECT: Final = (
 )
 _CLOCK: Final = re.compile(r"\b(current_timestamp|current_date|current_time|now|localtimestamp|localtime)\(")
 _ALL_FIELDS: Final = 100_000
+# What differs from one time to the next that the same expression is printed: the numbers of functions' variables (in
+# x_1 -> x_1 + 1), where in memory an array is, and, with Python functions, where in which file something was written.
+_BOUND: Final = re.compile(r"(?:(\w+|\([\w, ]+\)) ->|UnresolvedNamedLambdaVariable\((?:List\()?(\w+))")
+_VARIABLE: Final = re.compile(r"[xyz]_\d+")
+_ORIGIN: Final = re.compile(r",? ?Origin\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
+_ADDRESS: Final = re.compile(r"(\[L?[\w.]+;?)@[0-9a-f]+")
 _ERROR_CODE: Final = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _SQLSTATE: Final = re.compile(r"\s*SQLSTATE: \w+;?")
 _PLAN_STARTS: Final = ("'", "+-", "==", ":-")
@@ -272,6 +279,14 @@ def spark_type(kind: pa.DataType) -> DataType:
 def column_text(column: object) -> str:
     """A Column as Spark prints its expression: `timestamp_millis(at) AS time`."""
     return str(column).removeprefix("Column<'").removesuffix("'>")
+
+
+def expression_text(column: Column) -> str:
+    """The same, without what differs from one time to the next that an expression is made."""
+    text = _ADDRESS.sub(r"\1", _ORIGIN.sub("", column_text(column)))
+    bound = [name for found in _BOUND.finditer(text) for name in _VARIABLE.findall(found[0])]
+    numbers = {name: f"{name[0]}_{number}" for number, name in enumerate(dict.fromkeys(bound))}
+    return re.sub(r"\w+", lambda found: numbers.get(found[0], found[0]), text)
 
 
 def error_sentence(error: PySparkException) -> str:

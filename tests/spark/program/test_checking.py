@@ -14,7 +14,9 @@ pytest.importorskip("pyspark")
 
 from kohort.client import Admin, Consumer, OffsetAndMetadata, StreamsMember, TopicPartition
 from kohort.client.streams_member import Assigned
+from kohort.spark.program import checking
 from kohort.spark.program.checking import check_against
+from kohort.spark.program.committed import metadata
 from kohort.spark.program.compiled import Program, RowsInput
 from kohort.spark.program.errors import ProgramError
 from kohort.testing import Broker
@@ -98,8 +100,8 @@ def test_offsets_that_another_program_committed(kohort_broker: Broker) -> None:
     async def test(admin: Admin, name: str) -> None:
         before = await create(admin, name)
         input_0 = TopicPartition(f"{name}.flights", 0)
-        for metadata in ("", "somebody's", '"text"', json.dumps({"stream_time": 1, "program": before.fingerprint})):
-            await admin.group_offsets.alter(name, {input_0: OffsetAndMetadata(7, metadata=metadata)})
+        for text in ("", "somebody's", '"text"', json.dumps({"stream_time": 1, "program": str(before.fingerprint)})):
+            await admin.group_offsets.alter(name, {input_0: OffsetAndMetadata(7, metadata=text)})
             await check_against(admin, before)
         window = spec(size="2 hours", changelog=f"{name}-delays-changelog")
         with pytest.raises(
@@ -108,6 +110,26 @@ def test_offsets_that_another_program_committed(kohort_broker: Broker) -> None:
             rf"hold other columns, groups, windows or aggregates .*kohort groups delete {name}",
         ):
             await check_against(admin, program(name, prefix=f"{name}.", aggregate=window))
+
+    run(kohort_broker, test)
+
+
+def test_expressions_that_are_printed_otherwise_are_told_once(
+    kohort_broker: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test(admin: Admin, name: str) -> None:
+        mine = await create(admin, name)
+        fingerprint = replace(mine.fingerprint, expressions=("0a0a0a0a", "1b1b1b1b"))
+        for partition, printed in ((0, fingerprint), (1, mine.fingerprint)):
+            at = OffsetAndMetadata(7, metadata=metadata(1, printed))
+            await admin.group_offsets.alter(name, {TopicPartition(f"{name}.flights", partition): at})
+        for now, told in (({"d.a": "0a0a0a0a", "d.b": "1b1b1b1b"}, 0), ({"d.a": "0a0a0a0a", "d.b": "2c2c2c2c"}, 1)):
+            caplog.clear()
+            monkeypatch.setattr(checking, "expression_digests", lambda _, now=now: now)
+            await check_against(admin, mine)
+            assert len(caplog.messages) == told
+        assert f"{name}: Spark prints the expressions of d.b in another way than when" in caplog.text
+        assert "If its meaning has changed, give it a new version (or another application id)" in caplog.text
 
     run(kohort_broker, test)
 

@@ -15,6 +15,7 @@ from kohort.client.errors import NoBrokerError, RequestTimeoutError
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.jobs.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics
 from kohort.spark.monitoring.events import EpochDone, QuietListener
+from kohort.spark.program.committed import Fingerprint
 from kohort.spark.runtime import subtopology_runner as lanes
 from kohort.spark.runtime.active_task import ActiveTask
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
@@ -141,7 +142,7 @@ class _World(QuietListener):
         self.opening = False
         self.lane = SubtopologyRunner(
             duties, lambda: self.jobs, self.committer, self.ends, lambda tasks: self.reopened.append(set(tasks)),  # type: ignore[arg-type]
-            program="p", listener=self, waiting=self.reasons.append, opening=lambda: self.opening,
+            program=Fingerprint("p"), listener=self, waiting=self.reasons.append, opening=lambda: self.opening,
             **({} if probe is None else {"probe": probe}),  # type: ignore[arg-type]
         )  # fmt: skip
         self.running = asyncio.create_task(self.lane.run())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -11,12 +12,15 @@ from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.spark.program.committed import committed_by
 from kohort.spark.program.compiled import CompiledSubtopology, Program, RowsInput
 from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.fingerprint import expression_digests
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
     from kohort.client.administration.group_types import GroupDescription
 
 __all__ = ["check_against"]
+
+log = logging.getLogger(__name__)
 
 _NO_GROUP: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_MEMBER_ID)
 
@@ -148,14 +152,27 @@ def _difference(theirs: _Parts, ours: _Parts) -> str:
 
 def _check_committed(program: Program, committed: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
     ours = {topic for part in program.parts for topic in part.input_topics}
+    digests = expression_digests(program.parts)
+    changed: set[str] = set()
     for partition, offset in committed.items():
         said = committed_by(offset.metadata)
-        if partition.topic in ours and said is not None and said.program != program.fingerprint:
+        if partition.topic not in ours or said is None:
+            continue
+        if said.program != program.fingerprint:
             raise ProgramError(
                 f"another program has committed under the application_id {program.application_id!r} (at {partition}): "
                 f"its stores and repartition topics hold other columns, groups, windows or aggregates than this one's, "
                 f"so this one can't go on from there. {_remedy(program.application_id, running=False)}"
             )
+        pairs = zip(digests.items(), said.program.expressions, strict=False)
+        changed.update(name for (name, now), before in pairs if now != before)
+    if changed:
+        log.warning(
+            "%s: Spark prints the expressions of %s in another way than when their state was made. If its meaning has "
+            "changed, give it a new version (or another application id); if not, nothing needs to be done",
+            program.application_id,
+            ", ".join(sorted(changed)),
+        )
 
 
 def _remedy(name: str, *, running: bool) -> str:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kohort.client.streams.topology import Topology
+from kohort.spark.program.committed import Fingerprint
 from kohort.spark.program.policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.windows import WindowSpec
 
@@ -440,15 +441,15 @@ class Program:
         parts: by id, in order.
         globals: tables that every instance has all of.
         topology: as the group is told.
-        fingerprint: changes with whatever makes stores and repartition topics unreadable for another program. It goes
-            along with each committed offset.
+        fingerprint: changes with whatever makes stores and repartition topics unreadable for another program. It is
+            committed with each offset.
     """
 
     application_id: str
     parts: tuple[CompiledSubtopology, ...]
     globals: tuple[TableStore, ...]
     topology: Topology
-    fingerprint: str
+    fingerprint: Fingerprint
 
     def part(self, part_id: str) -> CompiledSubtopology:
         """The part with this id. Raises KeyError."""

@@ -36,6 +36,7 @@ from kohort.spark.program.compiled import (
     Transform,
 )
 from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.joining import joined
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.sources import SourceDef, TableDef, check_names, check_types, one_of, resolved
@@ -49,7 +50,7 @@ from kohort.spark.program.streams import (
     Stream,
     TransformDef,
 )
-from kohort.spark.program.topology import fingerprint, topology
+from kohort.spark.program.topology import topology
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,7 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from kohort.client.types import OffsetAndMetadata, TopicPartition
-from kohort.spark.program.committed import committed_by
+from kohort.spark.program.committed import Fingerprint, committed_by
 from kohort.spark.runtime.errors import ApplicationError
 from kohort.streams.tasks import TaskId
 
@@ -48,7 +48,7 @@ class ActiveTask:
     stream_time: int | None = None
 
 
-def stream_time_of(committed: OffsetAndMetadata | None, partition: TopicPartition, program: str) -> int | None:
+def stream_time_of(committed: OffsetAndMetadata | None, partition: TopicPartition, program: Fingerprint) -> int | None:
     """The stream time that was committed.
 
     Raises:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kohort.client.streams.topology import Topology
 from kohort.client.types import TopicPartition
+from kohort.spark.program.committed import Fingerprint
 from kohort.spark.runtime.subtopology_plan import SubtopologyPlan, Unreadable, subtopology_plan_of
 from kohort.streams.tasks import TaskId
 
@@ -38,7 +39,7 @@ class ApplicationPlan:
 
     application_id: str
     topology: Topology
-    fingerprint: str
+    fingerprint: Fingerprint
     parts: Mapping[str, SubtopologyPlan]
     globals: tuple[GlobalTable, ...] = ()
 

@@ -17,7 +17,7 @@ from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import KafkaError
 from kohort.spark.jobs.epoch import EpochInput, EpochOutput
 from kohort.spark.monitoring.events import STREAM, EpochDone, Listener
-from kohort.spark.program.committed import metadata
+from kohort.spark.program.committed import Fingerprint, metadata
 from kohort.spark.runtime.active_task import ActiveTask
 from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_committer import EpochCommitter, Probe, unprobed
@@ -83,7 +83,7 @@ class SubtopologyRunner:
         ends: EndOffsets,
         reopen: Callable[[Collection[TaskId]], None],
         *,
-        program: str,
+        program: Fingerprint,
         listener: Listener,
         waiting: Callable[[str | None], None],
         opening: Callable[[], bool] = lambda: False,

@@ -24,7 +24,12 @@ class Aggregation(ABC):
     """An aggregate whose partial results can be merged: those of any split of the rows give that of all rows.
 
     It keeps *state columns*, named `{name}` or `{name}.{part}`. Nothing here needs a Spark session before `bound`.
+
+    Attributes:
+        version: of the state that a user's subclass keeps. With another one, state from before isn't gone on with.
     """
+
+    version: str = "1"
 
     def bound(self, rows: DataFrame, event_time: str | None) -> Aggregation:
         """The same for these rows (only their schema matters): what depends on types is settled.
