@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 from kohort.client.admin import Admin
 from kohort.protocol.errors import KafkaError
 from kohort.spark import StreamsApp
-from kohort.spark.monitoring.events import STREAM, EpochDone, QuietListener
+from kohort.spark.monitoring.events import STREAM, BaseListener, EpochDone
 
 
-class Heard(QuietListener):
+class Heard(BaseListener):
     """The epochs that were committed, and what went wrong."""
 
     def __init__(self) -> None:

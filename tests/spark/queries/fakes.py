@@ -19,8 +19,8 @@ from kohort.protocol.records.partitioner import murmur2
 from kohort.spark.monitoring.metrics import Metrics
 from kohort.spark.monitoring.overview import Overview
 from kohort.spark.program.compiled import Route
+from kohort.spark.queries.http_server import QueryServer
 from kohort.spark.queries.queryable import OpenStore, StoreInfo, StoreRole
-from kohort.spark.queries.server import QueryServer
 from kohort.spark.state.errors import StoreClosedError
 
 DELAYS = StoreInfo(

@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kohort.spark.monitoring.events import EpochDone, QuietListener, TasksNow
+from kohort.spark.monitoring.events import BaseListener, EpochDone, TasksNow
 from kohort.spark.runtime.instance import Instance
 from tests.spark.runtime.counting import Counting, blueprint, settings
 
 
-class Lines(QuietListener):
+class Lines(BaseListener):
     """Writes what happens to a file, a line each."""
 
     def __init__(self, path: Path) -> None:

@@ -18,7 +18,7 @@ from kohort.client.producer import Producer
 from kohort.client.streams_member import Subtopology, Topology
 from kohort.client.types import TopicPartition
 from kohort.spark.jobs.epoch import DEAD_SCHEMA, ROWS_SCHEMA, UNREADABLE, EpochInput, EpochOutput, EpochStatistics
-from kohort.spark.monitoring.events import EpochDone, QuietListener, Restoring
+from kohort.spark.monitoring.events import BaseListener, EpochDone, Restoring
 from kohort.spark.reading.reader import RangeReader
 from kohort.spark.runtime.application_plan import ApplicationPlan, GlobalTable
 from kohort.spark.runtime.end_offsets import EndOffsets
@@ -30,7 +30,7 @@ from kohort.spark.state import StateDirectory
 from kohort.testing.broker import Broker
 
 
-class _Heard(QuietListener):
+class _Heard(BaseListener):
     def __init__(self) -> None:
         self.restores: list[Restoring] = []
         self.failures: list[str] = []

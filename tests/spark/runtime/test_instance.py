@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kohort.spark.monitoring.events import EpochDone, QuietListener, Restoring, TasksNow
+from kohort.spark.monitoring.events import BaseListener, EpochDone, Restoring, TasksNow
 from kohort.spark.runtime import reporting
 from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.instance import Instance
@@ -24,7 +24,7 @@ from tests.spark.runtime.counting import Counting, blueprint, settings
 from tests.spark.runtime.faults import Instances
 
 
-class Heard(QuietListener):
+class Heard(BaseListener):
     """What an instance said."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ import pytest
 from kohort.client.errors import NoBrokerError, RequestTimeoutError
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.jobs.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics
-from kohort.spark.monitoring.events import EpochDone, QuietListener
+from kohort.spark.monitoring.events import BaseListener, EpochDone
 from kohort.spark.runtime import subtopology_runner as lanes
 from kohort.spark.runtime.active_task import ActiveTask
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
@@ -129,7 +129,7 @@ class _Ends:
         await asyncio.sleep(0.001)
 
 
-class _World(QuietListener):
+class _World(BaseListener):
     """A lane and all it has to do with."""
 
     def __init__(self, duties: SubtopologyPlan = DUTIES, probe: Callable[[str], Awaitable[None]] | None = None) -> None:

@@ -97,7 +97,7 @@ class Restoring:
 class Listener(Protocol):
     """Hears what happens. Called in the instance's event loop: be quick, never block, raise nothing.
 
-    A class need not have all of the methods: derive from `QuietListener`.
+    A class need not have all of the methods: derive from `BaseListener`.
     """
 
     def epoch(self, done: EpochDone) -> None:
@@ -116,7 +116,7 @@ class Listener(Protocol):
         """Something went wrong. It is tried again where that makes sense; else the application stops."""
 
 
-class QuietListener:
+class BaseListener:
     """A listener that hears nothing: derive from it and write what is of interest."""
 
     def epoch(self, done: EpochDone) -> None:

@@ -24,7 +24,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from kohort import __version__
-from kohort.spark.monitoring.events import EpochDone, QuietListener, Restoring
+from kohort.spark.monitoring.events import BaseListener, EpochDone, Restoring
 from kohort.spark.monitoring.overview import Overview
 from kohort.spark.queries.queryable import StoreRole
 
@@ -35,7 +35,7 @@ _STATES: Final = ("starting", "running", "restoring", "waiting", "stopped", "fai
 _PART: Final = ("subtopology",)
 
 
-class Metrics(QuietListener):
+class Metrics(BaseListener):
     """Counts what a listener hears, and shows it to Prometheus.
 
     Args:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kohort.spark.monitoring.events import EpochDone, QuietListener, Restoring, TasksNow
+from kohort.spark.monitoring.events import BaseListener, EpochDone, Restoring, TasksNow
 from kohort.spark.queries.queryable import Queryable
 
 __all__ = ["Overview", "PartSoFar"]
@@ -64,7 +64,7 @@ class PartSoFar:
         return sum(records for _, _, records in self._recent) / max(now - at + took, 0.001)
 
 
-class Overview(QuietListener):
+class Overview(BaseListener):
     """Keeps what is going on: for the pages /tasks and /health, and for the live line.
 
     Args:

@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kohort.spark.monitoring.events import EpochDone, Restoring, TasksNow
-from kohort.spark.monitoring.log_lines import LogLines, printable, summary
 from kohort.spark.monitoring.overview import Overview
+from kohort.spark.monitoring.progress_log import ProgressLog, printable, summary
 
 __all__ = ["ProgressLine"]
 
@@ -49,7 +49,7 @@ class ProgressLine:
         self._console = Console(stderr=True, highlight=False) if console is None else console
         self._overview = overview
         self._live: _Live | None = None
-        self._lines = LogLines(application_id, overview, self._console)
+        self._lines = ProgressLog(application_id, overview, self._console)
         self._name = application_id
 
     def start(self) -> None:

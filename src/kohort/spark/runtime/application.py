@@ -138,7 +138,7 @@ class _Running:
     async def __call__(self) -> None:
         from kohort.spark.executor_rpc.server import RpcServer
         from kohort.spark.jobs.reuse import session_settings
-        from kohort.spark.monitoring.service import Service
+        from kohort.spark.observability import Observability
         from kohort.spark.queries.store_infos import store_infos
 
         spark, program, settings = self._spark, self._program, self._settings
@@ -172,7 +172,7 @@ class _Running:
         instance = Instance(application_plan_of(program), settings, jobs_of, before_joining=before_joining)
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(instance.directory.close)
-            service = Service(
+            service = Observability(
                 settings.application_id,
                 QueryableInstance(instance, store_infos(program)),
                 application_server=settings.endpoint,

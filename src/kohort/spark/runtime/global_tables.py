@@ -27,7 +27,7 @@ from kohort.spark.runtime.open_stores import OpenStores
 from kohort.spark.runtime.subtopology_runner import Jobs
 from kohort.spark.runtime.wait_reasons import plain
 from kohort.spark.state import Store
-from kohort.spark.state.following import unfit
+from kohort.spark.state.restore_progress import unfit
 
 log = logging.getLogger(__name__)
 

@@ -53,7 +53,7 @@ class Member(Protocol):
 
 
 class Tailer(Protocol):
-    """What keeps copies abreast: `kohort.spark.state.ChangelogTailer`."""
+    """What keeps copies abreast: `kohort.spark.state.ChangelogReader`."""
 
     def follow(self, store: Store, partition: TopicPartition) -> None:
         """Keep a store abreast of its changelog."""

@@ -15,7 +15,7 @@ from rich.console import Console
 from kohort.spark.monitoring.events import EpochDone, Restoring, TasksNow
 from kohort.spark.monitoring.overview import Overview, PartSoFar
 
-__all__ = ["LogLines", "printable", "summary"]
+__all__ = ["ProgressLog", "printable", "summary"]
 
 log = logging.getLogger("kohort.spark.monitoring.progress_line")
 
@@ -25,7 +25,7 @@ _TASKS_EVERY: Final = 1.0  # seconds between lines of tasks there: they come and
 _STEP: Final = 0.25  # of a restore, between log lines
 
 
-class LogLines:
+class ProgressLog:
     """Changes when they happen, and epochs summed up.
 
     Whoever has set up `logging` to hear of them, so at INFO, finds them there. Otherwise they are written, with the

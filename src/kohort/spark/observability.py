@@ -13,20 +13,20 @@ from kohort.spark.monitoring.journal_writer import JournalWriter
 from kohort.spark.monitoring.metrics import Metrics
 from kohort.spark.monitoring.overview import Overview
 from kohort.spark.monitoring.progress_line import ProgressLine
-from kohort.spark.queries.peers import address
+from kohort.spark.queries.http_server import QueryServer
+from kohort.spark.queries.peer_client import address
 from kohort.spark.queries.queryable import Queryable
-from kohort.spark.queries.server import QueryServer
 from kohort.spark.runtime.errors import ApplicationError
 
-__all__ = ["Service"]
+__all__ = ["Observability"]
 
 log = logging.getLogger(__name__)
 
 
-class Service:
+class Observability:
     """The live line, the journal and the HTTP server of an instance.
 
-        service = Service("flight-delays", instance, application_server=("localhost", 8080))
+        service = Observability("flight-delays", instance, application_server=("localhost", 8080))
         await service.start()          # before the member joins its group, which is told `service.endpoint`
         ...                            # everything that happens is told to all of service.listeners, in their order
         await service.close()
