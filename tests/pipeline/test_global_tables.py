@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kohort.spark import Drop, StreamsApp
-from kohort.spark.runtime.errors import ApplicationError
+from kohort.spark.errors import ApplicationError
 from kohort.testing.broker import Broker
 
 from .applications import Heard, create_topics, producer, read, run

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kohort.spark import DeadLetter, Drop, StreamsApp, avg, count, max_, window
-from kohort.spark.runtime.errors import ApplicationError
+from kohort.spark.errors import ApplicationError
 from kohort.testing.broker import Broker
 
 from ..interop.waiting import eventually

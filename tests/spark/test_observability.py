@@ -13,9 +13,9 @@ import uvloop
 from aiohttp import ClientSession
 
 from kohort.client.streams.events import Endpoint
+from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import Listeners
 from kohort.spark.observability import Observability
-from kohort.spark.runtime.errors import ApplicationError
 from tests.spark.monitoring.events import epoch, tasks
 from tests.spark.queries.fakes import FakeInstance
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 
 from kohort.client.streams.events import Endpoint
+from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import Listener
 from kohort.spark.monitoring.journal_writer import JournalWriter
 from kohort.spark.monitoring.metrics import Metrics
@@ -16,7 +17,6 @@ from kohort.spark.monitoring.progress_line import ProgressLine
 from kohort.spark.queries.http_server import QueryServer
 from kohort.spark.queries.peer_client import address
 from kohort.spark.queries.queryable import Queryable
-from kohort.spark.runtime.errors import ApplicationError
 
 __all__ = ["Observability"]
 

@@ -17,12 +17,12 @@ from kohort.client.config import client_config
 from kohort.client.producer import Producer
 from kohort.client.streams_member import Subtopology, Topology
 from kohort.client.types import TopicPartition
+from kohort.spark.errors import ApplicationError
 from kohort.spark.jobs.epoch import DEAD_SCHEMA, ROWS_SCHEMA, UNREADABLE, EpochInput, EpochOutput, EpochStatistics
 from kohort.spark.monitoring.events import BaseListener, EpochDone, Restoring
 from kohort.spark.reading.reader import RangeReader
 from kohort.spark.runtime.application_plan import ApplicationPlan, GlobalTable
 from kohort.spark.runtime.end_offsets import EndOffsets
-from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.global_tables import GlobalTables
 from kohort.spark.runtime.open_stores import OpenStores
 from kohort.spark.runtime.subtopology_plan import Unreadable

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import BaseListener, EpochDone, Restoring, TasksNow
 from kohort.spark.runtime import reporting
-from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.instance import Instance
 from kohort.spark.state import StateDirectoryError
 from kohort.streams.tasks import TaskId

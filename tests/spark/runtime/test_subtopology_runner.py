@@ -13,13 +13,14 @@ import pytest
 
 from kohort.client.errors import NoBrokerError, RequestTimeoutError
 from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.spark.errors import ApplicationError
 from kohort.spark.jobs.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics
 from kohort.spark.monitoring.events import BaseListener, EpochDone
 from kohort.spark.runtime import subtopology_runner as lanes
 from kohort.spark.runtime.active_task import ActiveTask
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.epoch_writes import EpochWrites
-from kohort.spark.runtime.errors import ApplicationError, RestartFromCommittedError
+from kohort.spark.runtime.errors import RestartFromCommittedError
 from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, Unreadable
 from kohort.spark.runtime.subtopology_runner import SubtopologyRunner
 from kohort.streams.tasks import TaskId

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kohort.client.admin import Admin
+from kohort.spark.errors import ApplicationError
 from kohort.spark.jobs.epoch import EpochInput, EpochOutput
 from kohort.spark.monitoring.events import Listener
 from kohort.spark.program.compiled import CompiledSubtopology, Program
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.runtime.application_plan import application_plan_of
-from kohort.spark.runtime.errors import ApplicationError, unreadable
+from kohort.spark.runtime.errors import unreadable
 from kohort.spark.runtime.global_tables import GLOBALS
 from kohort.spark.runtime.instance import Instance
 from kohort.spark.runtime.queryable_instance import QueryableInstance

@@ -14,6 +14,7 @@ from kohort.client.cluster import Cluster
 from kohort.client.errors import ClientError
 from kohort.client.types import TopicInfo, TopicPartition
 from kohort.protocol.errors import KafkaError
+from kohort.spark.errors import ApplicationError
 from kohort.spark.jobs.epoch import EpochInput, EpochStatistics, OffsetRange
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring
 from kohort.spark.runtime.application_plan import GlobalTable
@@ -21,7 +22,7 @@ from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_limit import share
 from kohort.spark.runtime.epoch_planning import lag
 from kohort.spark.runtime.epoch_writes import first_dead
-from kohort.spark.runtime.errors import ApplicationError, unreadable
+from kohort.spark.runtime.errors import unreadable
 from kohort.spark.runtime.job_thread import JobThread
 from kohort.spark.runtime.open_stores import OpenStores
 from kohort.spark.runtime.subtopology_runner import Jobs

@@ -29,6 +29,7 @@ from kohort.client.streams.events import (
 )
 from kohort.client.streams_member import StreamsMember
 from kohort.client.types import TopicInfo
+from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import Listener, Listeners, TasksNow
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.runtime.activation import Activation, DanglingTransactions
@@ -37,7 +38,6 @@ from kohort.spark.runtime.dangling_transactions import end_own, transactional_id
 from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_committer import EpochCommitter, Probe, unprobed
 from kohort.spark.runtime.epoch_limit import LimitSettings
-from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.global_tables import GLOBALS, GlobalTables
 from kohort.spark.runtime.local_task import LocalTask, tasks_now
 from kohort.spark.runtime.open_stores import OpenStores
