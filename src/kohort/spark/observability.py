@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 from collections.abc import Sequence
+from functools import partial
 
 from kohort.client.streams.events import Endpoint
 from kohort.spark.errors import ApplicationError
@@ -16,7 +17,7 @@ from kohort.spark.monitoring.overview import Overview
 from kohort.spark.monitoring.progress_line import ProgressLine
 from kohort.spark.queries.http_server import QueryServer
 from kohort.spark.queries.peer_client import address
-from kohort.spark.queries.queryable import Queryable
+from kohort.spark.queries.queryable import Queryable, standby_lags
 
 __all__ = ["Observability"]
 
@@ -57,8 +58,8 @@ class Observability:
     ) -> None:
         self._instance = instance
         self._application_server = application_server
-        self._overview = Overview(instance=instance)
-        self._metrics = Metrics(application_id, self._overview)
+        self._overview = Overview(measured_lags=instance.lags)
+        self._metrics = Metrics(application_id, self._overview, partial(standby_lags, instance))
         self._journal = None if journal is None else JournalWriter(journal)
         self._progress = ProgressLine(application_id, self._overview) if progress else None
         self._server: QueryServer | None = None

@@ -4,11 +4,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kohort.spark.monitoring.events import Listeners
+from kohort.spark.monitoring.lag import RecordsLag, StandbyLag
 from kohort.spark.monitoring.metrics import Metrics
 from kohort.spark.monitoring.overview import Overview
-from kohort.spark.queries.queryable import StoreRole
 from tests.spark.monitoring.events import epoch, restoring, tasks
-from tests.spark.queries.fakes import FakeInstance
 
 
 class Clock:
@@ -70,7 +69,7 @@ def test_rate_lag_and_restores() -> None:
 
 def test_the_lag_is_that_of_now_where_it_is_known() -> None:
     clock = Clock()
-    overview = Overview(clock, FakeInstance(behind={"0": (90, 95.0), "1": (5, 99.0)}))
+    overview = Overview(clock, lambda: {"0": RecordsLag(90, 95.0), "1": RecordsLag(5, 99.0)})
     metrics = Metrics("app", overview)
     overview.epoch(epoch(1.0, lag=3))
     overview.epoch(epoch(1.0, [], lag=2))
@@ -85,11 +84,8 @@ def test_the_lag_is_that_of_now_where_it_is_known() -> None:
 
 
 def test_metrics() -> None:
-    instance = FakeInstance()
-    overview = Overview(instance=instance)
-    instance.opens("delays", 2, role=StoreRole.STANDBY, lag=17)
-    instance.opens("delays", 3)
-    metrics = Metrics("flight-delays", overview)
+    overview = Overview()
+    metrics = Metrics("flight-delays", overview, lambda: [StandbyLag("delays", 2, "standby", 17)])
     told = Listeners([overview, metrics])
     told.tasks(tasks(0.0, ["0_0", "1_0"], ["1_2"], restoring=["1_0"]))
     told.epoch(epoch(1.0, records=100, dropped=3, reasons={"no key": 1, "unreadable": 2}, late=2, lag=9))
@@ -121,4 +117,3 @@ def test_metrics() -> None:
     assert samples["kafka_streams_state", "failing"] == 1
     assert samples["kafka_streams_state", "running"] == 0
     assert any(name == "kafka_streams_info" and "flight-delays" in labels for name, *labels in samples)
-    assert not any(len(key) == 4 and key[0] == "kafka_streams_standby_records_lag" and "3" in key for key in samples)

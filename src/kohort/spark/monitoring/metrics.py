@@ -6,7 +6,7 @@ knows these finds them; units are spelled out, as Prometheus wants it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from prometheus_client import (
@@ -25,8 +25,8 @@ from prometheus_client.registry import Collector
 
 from kohort import __version__
 from kohort.spark.monitoring.events import BaseListener, EpochDone, Restoring
+from kohort.spark.monitoring.lag import StandbyLag
 from kohort.spark.monitoring.overview import Overview
-from kohort.spark.queries.queryable import StoreRole
 
 __all__ = ["Metrics"]
 
@@ -41,9 +41,12 @@ class Metrics(BaseListener):
     Args:
         application_id: of the application.
         overview: another listener of the same instance; it must be told first.
+        standby_lags: returns what the copies of stores lack now.
     """
 
-    def __init__(self, application_id: str, overview: Overview) -> None:
+    def __init__(
+        self, application_id: str, overview: Overview, standby_lags: Callable[[], Iterable[StandbyLag]] = tuple
+    ) -> None:
         registry = self._registry = CollectorRegistry()
 
         def counter(name: str, documentation: str, labels: Iterable[str] = _PART) -> Counter:
@@ -66,7 +69,7 @@ class Metrics(BaseListener):
         Info("kafka_streams", "What runs.", registry=registry).info(
             {"application_id": application_id, "version": __version__}
         )
-        registry.register(_Now(overview))
+        registry.register(_Now(overview, standby_lags))
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
 
@@ -103,8 +106,8 @@ class Metrics(BaseListener):
 class _Now(Collector):
     """What holds at the moment of asking."""
 
-    def __init__(self, overview: Overview) -> None:
-        self._overview = overview
+    def __init__(self, overview: Overview, standby_lags: Callable[[], Iterable[StandbyLag]]) -> None:
+        self._overview, self._standby_lags = overview, standby_lags
 
     def describe(self) -> Iterable[Metric]:
         """No metrics: Prometheus needn't collect any to register this."""
@@ -153,9 +156,6 @@ class _Now(Collector):
             "Records of changelogs that standbys and warm-ups lack.",
             labels=["store", "partition", "role"],
         )
-        if (instance := self._overview.instance) is not None:
-            for name in instance.stores():
-                for store in instance.open_stores(name):
-                    if store.role in (StoreRole.STANDBY, StoreRole.WARMUP) and store.lag is not None:
-                        copies.add_metric([name, str(store.partition), store.role.value], store.lag)
+        for store, partition, role, records in self._standby_lags():
+            copies.add_metric([store, str(partition), role], records)
         yield copies

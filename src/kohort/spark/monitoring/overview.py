@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kohort.spark.monitoring.events import BaseListener, EpochDone, Restoring, TasksNow
-from kohort.spark.queries.queryable import Queryable
+from kohort.spark.monitoring.lag import RecordsLag
 
 __all__ = ["Overview", "PartSoFar"]
 
@@ -69,7 +69,7 @@ class Overview(BaseListener):
 
     Args:
         clock: seconds since 1970.
-        instance: who is asked for the lag, and by metrics for copies of stores; None: the lag is the last epochs'.
+        measured_lags: returns the lags of subtopologies as they are now; by default they are as of the last epochs.
 
     Attributes:
         now: the tasks; None before there are any.
@@ -79,9 +79,11 @@ class Overview(BaseListener):
         failure: what went wrong last, and when; None when it has gone on since.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.time, instance: Queryable | None = None) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.time, measured_lags: Callable[[], Mapping[str, RecordsLag]] = dict
+    ) -> None:
         self.clock = clock
-        self.instance = instance
+        self._measured_lags = measured_lags
         self.now: TasksNow | None = None
         self.parts: dict[str, PartSoFar] = {}
         self.restores: dict[tuple[str, str], Restoring] = {}
@@ -135,14 +137,14 @@ class Overview(BaseListener):
         return sum(self.lags().values())
 
     def lags(self) -> dict[str, int]:
-        """The same by part: as far as that is known now, or was after the last epoch."""
-        told = {part_id: part.lag for part_id, part in list(self.parts.items())}
-        return told | {part_id: left for part_id, (left, _) in self._asked().items()}
+        """The same by subtopology: as measured now, else as of its last epoch."""
+        last = {part_id: part.lag for part_id, part in list(self.parts.items())}
+        return last | {part_id: lag.records for part_id, lag in self._measured_lags().items()}
 
     def lag_ages(self) -> dict[str, float]:
-        """Since how many seconds nobody has heard how far a part's topics go; of parts that are asked for their lag."""
+        """Seconds since the lag of each subtopology was measured; those whose lag isn't measured are left out."""
         now = self.clock()
-        return {part_id: max(0.0, now - at) for part_id, (_, at) in self._asked().items()}
+        return {part_id: max(0.0, now - lag.at) for part_id, lag in self._measured_lags().items()}
 
     def rate(self) -> float:
         """Records a second, lately."""
@@ -162,9 +164,6 @@ class Overview(BaseListener):
         if self.now.active and set(self.now.active) <= set(self.now.restoring):
             return "restoring"
         return "running"
-
-    def _asked(self) -> Mapping[str, tuple[int, float]]:
-        return {} if self.instance is None else self.instance.lags()
 
     # Pages -----------------------------------------------------------------------------------------------------
 
