@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from kohort.spark.monitoring.events import STREAM, EpochDone, Restoring, TasksNow
+from kohort.spark.monitoring.pauses import Pause, pauses_between
 
-__all__ = ["Entry", "JournalAnalysis", "Pause", "TaskCount", "Throughput", "read_journals"]
+__all__ = ["Entry", "JournalAnalysis", "TaskCount", "Throughput", "read_journals"]
 
 _SILENT_FOR: Final = 5.0  # seconds
 
@@ -27,41 +27,6 @@ class Entry(NamedTuple):
     instance: str
     event: str
     fields: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Pause:
-    """The time between two epochs of a task, on one instance or from one to the next. Seconds since 1970.
-
-    Attributes:
-        task: "0_1".
-        before, after: the instances of the two epochs.
-        committed: when the first was committed.
-        began: when the second began.
-        resumed: when the second was committed: from `committed` on, nothing new of the task was to be seen.
-    """
-
-    task: str
-    before: str
-    after: str
-    committed: float
-    began: float
-    resumed: float
-
-    @property
-    def seconds(self) -> float:
-        """From commit to commit: how long nothing new was to be seen."""
-        return self.resumed - self.committed
-
-    @property
-    def idle(self) -> float:
-        """Seconds in which nobody worked on the task: 0 if epoch followed on epoch."""
-        return max(self.began - self.committed, 0.0)
-
-    @property
-    def moved(self) -> bool:
-        """Whether the task went to another instance."""
-        return self.before != self.after
 
 
 class TaskCount(NamedTuple):
@@ -125,16 +90,7 @@ class JournalAnalysis:
         Where a task had nothing to read that counts, too: pauses mean something while there is a backlog or a steady
         flow.
         """
-        by_task: dict[str, list[tuple[str, EpochDone]]] = {}
-        for instance, done in self.epochs():
-            for task in done.tasks:
-                by_task.setdefault(task, []).append((instance, done))
-        return [
-            Pause(task, before, after, one.at, other.at - other.took_ms / 1000, other.at)
-            for task, epochs in by_task.items()
-            for (before, one), (after, other) in pairwise(epochs)
-            if since <= other.at <= until
-        ]
+        return [pause for pause in pauses_between(self.epochs()) if since <= pause.resumed <= until]
 
     def longest_pauses(self, *, since: float = 0.0, until: float = float("inf")) -> dict[str, Pause]:
         """The longest pause of each task; of tasks with two epochs at least."""
