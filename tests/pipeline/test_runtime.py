@@ -34,7 +34,11 @@ def test_flights(spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Pat
     run(app, spark, heard, lambda: _groups(servers) == expected)
     assert not heard.failures
     assert _groups(servers) == expected
-    assert {(each.part, each.input) for each in heard.epochs} >= {("0", "airlines"), ("0", "stream"), ("1", "stream")}
+    assert {(each.subtopology, each.input) for each in heard.epochs} >= {
+        ("0", "airlines"),
+        ("0", "stream"),
+        ("1", "stream"),
+    }
     ours = ("kohort-lane", "kohort-line")
     eventually(lambda: not [each for each in threading.enumerate() if each.name.startswith(ours)], what="threads end")
 

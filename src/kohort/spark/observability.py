@@ -1,4 +1,4 @@
-"""All of it together: what an instance starts so that people can see what it does and ask what it knows."""
+"""Starts what makes an instance observable: the live line, the journal, metrics, and the HTTP server."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ log = logging.getLogger(__name__)
 class Observability:
     """The live line, the journal and the HTTP server of an instance.
 
-        service = Observability("flight-delays", instance, application_server=("localhost", 8080))
-        await service.start()          # before the member joins its group, which is told `service.endpoint`
-        ...                            # everything that happens is told to all of service.listeners, in their order
-        await service.close()
+        observability = Observability("flight-delays", instance, application_server=("localhost", 8080))
+        await observability.start()  # before the member joins its group, to which it sends `observability.endpoint`
+        ...  # events go to all of observability.listeners, in their order
+        await observability.close()
 
     Args:
         application_id: of the application.
-        instance: whose stores are asked for.
+        instance: whose stores and lags are read.
         application_server: host and port where others reach the instance; port 0 takes a free one. None: no server.
-        journal: the file that everything is written to; None for none.
-        progress: whether to show the live line, or where there is no terminal plain ones.
+        journal: the file that events are written to; None for none.
+        progress: whether to show the live line, or plain lines where there is no terminal.
 
     Attributes:
-        listeners: whom the instance tells what happens.
-        endpoint: where others reach the instance, once it is started; None without a server.
+        listeners: what the instance has to call.
+        endpoint: where others reach the instance, once started; None without a server.
 
     Raises:
         OSError: the journal can't be written.
@@ -64,14 +64,14 @@ class Observability:
         self._progress = ProgressLine(application_id, self._overview) if progress else None
         self._server: QueryServer | None = None
         self.endpoint: Endpoint | None = None
-        listeners: Sequence[Listener | None] = (self._overview, self._metrics, self._journal, self._progress)
-        self.listeners: tuple[Listener, ...] = tuple(each for each in listeners if each is not None)
+        listeners = (self._overview, self._metrics, self._journal, self._progress)
+        self.listeners: Sequence[Listener] = [each for each in listeners if each is not None]
 
     async def start(self) -> None:
-        """Listen, and begin to show the line.
+        """Starts the server and the live line.
 
-        The server listens on the address that others reach the instance by; if that is none of this machine's, as in a
-        container, on all of them.
+        The server listens on the address where others reach the instance. If that isn't one of this machine's, as in a
+        container, it listens on all of them.
 
         Raises:
             ApplicationError: the port is in use, or may not be listened on.
@@ -79,7 +79,7 @@ class Observability:
         if self._application_server is not None:
             host, port = self._application_server
             try:
-                self._server = await self._listening(host, port)
+                self._server = await self._started_server(host, port)
             except OSError as error:
                 raise ApplicationError(
                     f'application_server="{host}:{port}": this instance can\'t answer queries there, since its port'
@@ -91,7 +91,7 @@ class Observability:
             self._progress.start()
 
     async def close(self) -> None:
-        """End all of it. May be called twice, and when it wasn't started."""
+        """Closes all of it. May be called twice, and before it is started."""
         server, self._server = self._server, None
         if server is not None:
             await server.close()
@@ -100,7 +100,7 @@ class Observability:
         if self._journal is not None:
             self._journal.close()
 
-    async def _listening(self, host: str, port: int) -> QueryServer:
+    async def _started_server(self, host: str, port: int) -> QueryServer:
         server = QueryServer(self._instance, self._overview, self._metrics, host, port)
         try:
             await server.start()

@@ -33,7 +33,7 @@ def test_states() -> None:
     assert overview.state() == "stopped"
     overview.tasks(tasks(0.0, ["0_0"]))
     overview.failed("a Spark job failed")
-    assert (overview.state(), overview.health()["failure"]) == ("failing", "a Spark job failed")
+    assert (overview.state(), overview.health_page()["failure"]) == ("failing", "a Spark job failed")
     overview.epoch(epoch(0.0))
     assert overview.state() == "running"
     overview.failed("again")
@@ -55,7 +55,7 @@ def test_rate_lag_and_restores() -> None:
     overview.tasks(tasks(0.0, ["0_0", "1_0"], restoring=["1_0"]))
     overview.restoring(restoring(0.0, 5, 10))
     overview.restoring(restoring(0.0, 5, 10, "global", "planes"))
-    shown = overview.shown()
+    shown = overview.tasks_page()
     assert [restore["task"] for restore in shown["restoring"]] == ["1_0", "global"]
     assert shown["subtopologies"]["0"] | {"rate": 0} == {
         "epochs": 21, "records": 20_000, "rate": 0, "lag": 3, "dropped": 0, "reasons": {}, "late": 0,
@@ -76,8 +76,8 @@ def test_the_lag_is_that_of_now_where_it_is_known() -> None:
     overview.tasks(tasks(2.0, ["0_0"]))
     clock.now = 100.0
     assert overview.lags() == {"0": 90, "globals": 2, "1": 5}  # of 1 the first epoch isn't done yet
-    assert (overview.health()["lag"], overview.health()["lag_age_s"]) == (97, 5.0)
-    assert overview.shown()["subtopologies"]["0"]["lag"] == 90
+    assert (overview.health_page()["lag"], overview.health_page()["lag_age_s"]) == (97, 5.0)
+    assert overview.tasks_page()["subtopologies"]["0"]["lag"] == 90
     text = metrics.text().decode()
     assert 'kafka_streams_records_lag{subtopology="1"} 5.0' in text
     assert 'kafka_streams_records_lag_age_seconds{subtopology="0"} 5.0' in text

@@ -15,7 +15,7 @@ from kohort.client.errors import NoBrokerError, RequestTimeoutError
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.errors import ApplicationError
 from kohort.spark.jobs.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics
-from kohort.spark.monitoring.events import BaseListener, EpochDone
+from kohort.spark.monitoring.events import EpochDone, Listener
 from kohort.spark.runtime import subtopology_runner as lanes
 from kohort.spark.runtime.active_task import ActiveTask
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
@@ -130,7 +130,7 @@ class _Ends:
         await asyncio.sleep(0.001)
 
 
-class _World(BaseListener):
+class _World(Listener):
     """A lane and all it has to do with."""
 
     def __init__(self, duties: SubtopologyPlan = DUTIES, probe: Callable[[str], Awaitable[None]] | None = None) -> None:
@@ -217,7 +217,7 @@ def test_epochs() -> None:
         world.lane.add(second)
         await world.until(lambda: len(world.epochs) == 1)
         (done,) = world.epochs
-        assert (done.part, done.input, done.records, done.out_records, done.lag) == ("0", "stream", 12, 4, 0)
+        assert (done.subtopology, done.input, done.records, done.out_records, done.lag) == ("0", "stream", 12, 4, 0)
         assert done.positions == {"s-0": 10, "s-1": 5} and done.tasks == ("0_0", "0_1")
         assert world.committer.committed == [
             {S0: OffsetAndMetadata(10, metadata='{"stream_time":10,"program":"p"}'),

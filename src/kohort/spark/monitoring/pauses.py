@@ -13,14 +13,14 @@ __all__ = ["Pause", "pauses_between"]
 
 @dataclass(frozen=True)
 class Pause:
-    """The time between two epochs of a task, on one instance or from one to the next. Seconds since 1970.
+    """The time between two epochs of a task, on one instance or from one to the next.
 
     Attributes:
         task: "0_1".
         before, after: the instances of the two epochs.
-        committed: when the first was committed.
+        committed: when the first was committed, in seconds since 1970.
         began: when the second began.
-        resumed: when the second was committed: from `committed` on, nothing new of the task was to be seen.
+        resumed: when the second was committed.
     """
 
     task: str
@@ -32,17 +32,17 @@ class Pause:
 
     @property
     def seconds(self) -> float:
-        """From commit to commit: how long nothing new was to be seen."""
+        """From commit to commit: how long the task had no new output."""
         return self.resumed - self.committed
 
     @property
     def idle(self) -> float:
-        """Seconds in which nobody worked on the task: 0 if epoch followed on epoch."""
+        """Seconds from the commit until the next epoch began; 0 if they overlap."""
         return max(self.began - self.committed, 0.0)
 
     @property
     def moved(self) -> bool:
-        """Whether the task went to another instance."""
+        """Whether the task moved to another instance."""
         return self.before != self.after
 
 

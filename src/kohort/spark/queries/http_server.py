@@ -146,10 +146,10 @@ class QueryServer:
                 response.headers["Content-Type"] = f"{_PROMETHEUS}; charset=utf-8"
                 return response
             case "health":
-                health = self._overview.health()
+                health = self._overview.health_page()
                 return _json(health, 503 if health["status"] in ("failing", "stopped") else 200)
             case "tasks":
-                return _json({"instance": self._own(), **self._overview.shown()})
+                return _json({"instance": self._own(), **self._overview.tasks_page()})
             case "stores":
                 return _json({"instance": self._own(), "stores": [self._listed(s) for s in self._stores().values()]})
             case _:

@@ -178,7 +178,7 @@ class GlobalTables:
         self._left[table.name] = lag(self._places(table, store, ends), ends)
         self._listener.epoch(
             EpochDone(
-                at=time.time(), part=GLOBALS, number=work.epoch, input=table.name,
+                at=time.time(), subtopology=GLOBALS, number=work.epoch, input=table.name,
                 records=read.records, bytes=read.bytes, out_records=0,
                 dropped=read.dropped, reasons=read.reasons, late=0, lag=sum(self._left.values()),
                 tasks=(), took_ms=(time.monotonic() - started) * 1000, job_ms=job_ms, commit_ms=0.0,

@@ -369,7 +369,7 @@ class SubtopologyRunner:
         self._waiting(None)
         self._listener.epoch(
             EpochDone(
-                at=time.time(), part=self.duties.part, number=self._number, input=plan.input,
+                at=time.time(), subtopology=self.duties.part, number=self._number, input=plan.input,
                 records=read.records, bytes=read.bytes, out_records=made.records,
                 dropped=read.dropped, reasons=read.reasons, late=read.late, lag=lag(self.positions(), ends),
                 tasks=tuple(map(str, plan.tasks)), took_ms=took_ms, job_ms=job_ms, commit_ms=commit_ms,
