@@ -39,7 +39,7 @@ def test_flights(spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Pat
         ("0", "stream"),
         ("1", "stream"),
     }
-    ours = ("kohort-lane", "kohort-line")
+    ours = ("kohort-lane", "kohort-rpc")
     eventually(lambda: not [each for each in threading.enumerate() if each.name.startswith(ours)], what="threads end")
 
 
