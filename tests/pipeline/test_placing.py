@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from kohort.protocol.records.partitioner import partition_of
 from kohort.spark import DeadLetter, Drop, StreamsApp, count
+from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import STREAM
-from kohort.spark.runtime.errors import ApplicationError
 from kohort.testing.broker import Broker
 
 from .applications import Heard, create_topics, producer, read, run

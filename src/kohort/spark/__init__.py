@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kohort.spark.app import StreamsApp
+    from kohort.spark.errors import ApplicationError
     from kohort.spark.program.aggregates import (
         Aggregation,
         aggregation,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from kohort.spark.program.settings import AppSettings
     from kohort.spark.program.streams import Aggregated, GlobalTable, GroupedStream, Stream, Table
     from kohort.spark.program.windows import window
-    from kohort.spark.runtime.errors import ApplicationError
     from kohort.spark.state.errors import StateDirectoryError
 
 __all__ = [
@@ -56,7 +56,7 @@ _STREAMS: Final = ("Aggregated", "GlobalTable", "GroupedStream", "Stream", "Tabl
 _HOME: Final = {
     "StreamsApp": "app",
     "AppSettings": "program.settings",
-    "ApplicationError": "runtime.errors",
+    "ApplicationError": "errors",
     "DeadLetter": "program.policies",
     "Drop": "program.policies",
     "Fail": "program.policies",

@@ -18,9 +18,10 @@ from kohort.client.errors import (
 )
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.spark.errors import ApplicationError
 from kohort.spark.runtime.epoch_committer import EpochCommitter
 from kohort.spark.runtime.epoch_writes import EpochWrites
-from kohort.spark.runtime.errors import ApplicationError, RestartFromCommittedError
+from kohort.spark.runtime.errors import RestartFromCommittedError
 
 OFFSETS = {TopicPartition("s", 0): OffsetAndMetadata(7)}
 ROWS = pa.table({"key": pa.array([b"a", b"b"]), "value": pa.array([b"1", b"2"])})

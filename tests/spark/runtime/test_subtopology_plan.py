@@ -8,11 +8,11 @@ import threading
 import pytest
 
 from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.spark.errors import ApplicationError
 from kohort.spark.program.committed import Fingerprint, metadata
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.runtime.active_task import later_of, stream_time_of
 from kohort.spark.runtime.dangling_transactions import dangling, transactional_id
-from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.job_thread import JobThread
 from kohort.spark.runtime.reporting import settings_of_group
 from kohort.spark.runtime.wait_reasons import Reasons, plain

@@ -13,14 +13,15 @@ import pytest
 
 from kohort.client.errors import NoBrokerError, RequestTimeoutError
 from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.spark.errors import ApplicationError
 from kohort.spark.jobs.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics
-from kohort.spark.monitoring.events import EpochDone, QuietListener
+from kohort.spark.monitoring.events import EpochDone, Listener
 from kohort.spark.program.committed import Fingerprint
 from kohort.spark.runtime import subtopology_runner as lanes
 from kohort.spark.runtime.active_task import ActiveTask
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.epoch_writes import EpochWrites
-from kohort.spark.runtime.errors import ApplicationError, RestartFromCommittedError
+from kohort.spark.runtime.errors import RestartFromCommittedError
 from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, Unreadable
 from kohort.spark.runtime.subtopology_runner import SubtopologyRunner
 from kohort.streams.tasks import TaskId
@@ -130,7 +131,7 @@ class _Ends:
         await asyncio.sleep(0.001)
 
 
-class _World(QuietListener):
+class _World(Listener):
     """A lane and all it has to do with."""
 
     def __init__(self, duties: SubtopologyPlan = DUTIES, probe: Callable[[str], Awaitable[None]] | None = None) -> None:
@@ -217,7 +218,7 @@ def test_epochs() -> None:
         world.lane.add(second)
         await world.until(lambda: len(world.epochs) == 1)
         (done,) = world.epochs
-        assert (done.part, done.input, done.records, done.out_records, done.lag) == ("0", "stream", 12, 4, 0)
+        assert (done.subtopology, done.input, done.records, done.out_records, done.lag) == ("0", "stream", 12, 4, 0)
         assert done.positions == {"s-0": 10, "s-1": 5} and done.tasks == ("0_0", "0_1")
         assert world.committer.committed == [
             {S0: OffsetAndMetadata(10, metadata='{"stream_time":10,"program":"p"}'),

@@ -103,7 +103,7 @@ class SubtopologyJobs:
         self, lane: str, work: EpochInput, branches: int, build: Callable[[int, Place], DataFrame]
     ) -> tuple[dict[int, pa.Table], list[tuple[ReportRequest, pa.RecordBatch | None]]]:
         splits = 1 if work.length <= SMALL_EPOCH else self._many()
-        run = self._server.set_work(lane, work)
+        run = self._server.begin_epoch(lane, work)
         reports: list[tuple[ReportRequest, pa.RecordBatch | None]] = []
         try:
             self._spark.sparkContext.setJobGroup(self._group, f"part {lane}, epoch {work.epoch}", True)
@@ -112,7 +112,7 @@ class SubtopologyJobs:
                 frame = self._plan(lane, number, splits, build)
                 rows[number] = frame.toArrow()
         finally:
-            reports = self._server.take_reports(lane, run)
+            reports = self._server.end_epoch(lane, run)
         return rows, reports
 
     def _many(self) -> int:

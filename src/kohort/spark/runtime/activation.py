@@ -26,7 +26,7 @@ from kohort.spark.runtime.dangling_transactions import end_dangling_transactions
 from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_committer import Probe, unprobed
 from kohort.spark.runtime.open_stores import OpenStores
-from kohort.spark.state import ChangelogTailer, RestoreProgress, Store
+from kohort.spark.state import ChangelogReader, RestoreProgress, Store
 from kohort.streams.tasks import TaskId
 
 log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class Activation:
         blueprint: ApplicationPlan,
         member: StreamsMember,
         stores: OpenStores,
-        tailer: ChangelogTailer,
+        tailer: ChangelogReader,
         ends: EndOffsets,
         orphans: DanglingTransactions,
         listener: Listener,

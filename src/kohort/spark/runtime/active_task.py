@@ -9,8 +9,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.spark.errors import ApplicationError
 from kohort.spark.program.committed import Fingerprint, committed_by
-from kohort.spark.runtime.errors import ApplicationError
 from kohort.streams.tasks import TaskId
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kohort.client.admin import Admin
+from kohort.spark.errors import ApplicationError
 from kohort.spark.internals import stop_progress_bar
 from kohort.spark.jobs.epoch import EpochInput, EpochOutput
 from kohort.spark.monitoring.events import Listener
@@ -19,7 +20,7 @@ from kohort.spark.program.compiled import CompiledSubtopology, Program
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.runtime.application_plan import application_plan_of
-from kohort.spark.runtime.errors import ApplicationError, unreadable
+from kohort.spark.runtime.errors import unreadable
 from kohort.spark.runtime.global_tables import GLOBALS
 from kohort.spark.runtime.instance import Instance
 from kohort.spark.runtime.queryable_instance import QueryableInstance
@@ -139,7 +140,7 @@ class _Running:
     async def __call__(self) -> None:
         from kohort.spark.executor_rpc.server import RpcServer
         from kohort.spark.jobs.reuse import session_settings
-        from kohort.spark.monitoring.service import Service
+        from kohort.spark.observability import Observability
         from kohort.spark.queries.store_infos import store_infos
 
         spark, program, settings = self._spark, self._program, self._settings
@@ -173,7 +174,7 @@ class _Running:
         instance = Instance(application_plan_of(program), settings, jobs_of, before_joining=before_joining)
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(instance.directory.close)
-            service = Service(
+            service = Observability(
                 settings.application_id,
                 QueryableInstance(instance, store_infos(program)),
                 application_server=settings.endpoint,

@@ -17,9 +17,10 @@ from kohort.client.cluster import Cluster
 from kohort.client.column_codec import columns_loaded
 from kohort.client.producer import Producer
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kohort.spark.errors import ApplicationError
 from kohort.spark.runtime.commit_errors import Reaction, while_committing, while_sending
 from kohort.spark.runtime.epoch_writes import EpochWrites
-from kohort.spark.runtime.errors import ApplicationError, RestartFromCommittedError
+from kohort.spark.runtime.errors import RestartFromCommittedError
 
 if TYPE_CHECKING:
     from kohort.client.producing.delivery import TableDelivery

@@ -29,6 +29,7 @@ from kohort.client.streams.events import (
 )
 from kohort.client.streams_member import StreamsMember
 from kohort.client.types import TopicInfo
+from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import Listener, Listeners, TasksNow
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.runtime.activation import Activation, DanglingTransactions
@@ -37,7 +38,6 @@ from kohort.spark.runtime.dangling_transactions import end_own, transactional_id
 from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_committer import EpochCommitter, Probe, unprobed
 from kohort.spark.runtime.epoch_limit import LimitSettings
-from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.global_tables import GLOBALS, GlobalTables
 from kohort.spark.runtime.local_task import LocalTask, tasks_now
 from kohort.spark.runtime.open_stores import OpenStores
@@ -45,7 +45,7 @@ from kohort.spark.runtime.reporting import Reporting, settings_of_group
 from kohort.spark.runtime.subtopology_runner import Jobs, SubtopologyRunner
 from kohort.spark.runtime.task_manager import TaskManager
 from kohort.spark.runtime.wait_reasons import Reasons, plain
-from kohort.spark.state import ChangelogTailer, StateDirectory
+from kohort.spark.state import ChangelogReader, StateDirectory
 from kohort.streams.tasks import TaskId
 
 log = logging.getLogger(__name__)
@@ -144,7 +144,7 @@ class Instance:
             await end_own(self.admin, application_id, process_id)
             self._ends = EndOffsets(self.cluster, pause_ms=self.settings.poll_ms)
             stack.push_async_callback(self._ends.close)
-            self.tailer = ChangelogTailer(client, self._reasons.of("changelogs"))
+            self.tailer = ChangelogReader(client, self._reasons.of("changelogs"))
             await stack.enter_async_context(self.tailer)
             self.member = StreamsMember(
                 client,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kohort.client.streams.events import Endpoint, EndpointPartitions
 from kohort.client.types import TopicPartition
+from kohort.spark.monitoring.lag import RecordsLag
 from kohort.spark.queries.queryable import OpenStore, StoreInfo, StoreRole
 from kohort.spark.runtime.local_task import LocalTask, Phase
 from kohort.streams.tasks import Role, TaskId
@@ -76,10 +77,10 @@ class QueryableInstance:
         """Where others reach this instance; None if it told nobody."""
         return self._instance.endpoint
 
-    def lags(self) -> Mapping[str, tuple[int, float]]:
-        """By part that has tasks here: records left to read, and when that was known (seconds since 1970)."""
+    def lags(self) -> Mapping[str, RecordsLag]:
+        """The lag of each subtopology that has tasks here."""
         lanes = self._instance.lanes.items()
-        return {part: behind for part, lane in lanes if (behind := lane.behind) is not None}
+        return {subtopology: RecordsLag(*behind) for subtopology, lane in lanes if (behind := lane.behind) is not None}
 
     def _lag(self, task: TaskId, name: str) -> int | None:
         changelog = self._instance.blueprint.changelogs(task)[name]

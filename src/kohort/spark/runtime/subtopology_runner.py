@@ -15,6 +15,7 @@ from kohort.client.errors import ClientError
 from kohort.client.time_limit import time_limit
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import KafkaError
+from kohort.spark.errors import ApplicationError
 from kohort.spark.jobs.epoch import EpochInput, EpochOutput
 from kohort.spark.monitoring.events import STREAM, EpochDone, Listener
 from kohort.spark.program.committed import Fingerprint, metadata
@@ -24,7 +25,7 @@ from kohort.spark.runtime.epoch_committer import EpochCommitter, Probe, unprobed
 from kohort.spark.runtime.epoch_limit import EpochLimit, LimitSettings
 from kohort.spark.runtime.epoch_planning import EpochPlan, PollRound, lag
 from kohort.spark.runtime.epoch_writes import EpochWrites, epoch_writes, first_unreadable
-from kohort.spark.runtime.errors import ApplicationError, RestartFromCommittedError, unreadable
+from kohort.spark.runtime.errors import RestartFromCommittedError, unreadable
 from kohort.spark.runtime.job_thread import JobThread
 from kohort.spark.runtime.subtopology_plan import SubtopologyPlan
 from kohort.spark.runtime.wait_reasons import plain
@@ -368,7 +369,7 @@ class SubtopologyRunner:
         self._waiting(None)
         self._listener.epoch(
             EpochDone(
-                at=time.time(), part=self.duties.part, number=self._number, input=plan.input,
+                at=time.time(), subtopology=self.duties.part, number=self._number, input=plan.input,
                 records=read.records, bytes=read.bytes, out_records=made.records,
                 dropped=read.dropped, reasons=read.reasons, late=read.late, lag=lag(self.positions(), ends),
                 tasks=tuple(map(str, plan.tasks)), took_ms=took_ms, job_ms=job_ms, commit_ms=commit_ms,

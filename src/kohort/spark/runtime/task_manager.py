@@ -10,9 +10,9 @@ from typing import Any, Final, Protocol
 from kohort.client.errors import ClientError
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import KafkaError
+from kohort.spark.errors import ApplicationError
 from kohort.spark.runtime.activation import Activation
 from kohort.spark.runtime.application_plan import ApplicationPlan
-from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.local_task import LocalTask, Phase
 from kohort.spark.runtime.open_stores import OpenStores
 from kohort.spark.runtime.subtopology_runner import SubtopologyRunner
@@ -53,7 +53,7 @@ class Member(Protocol):
 
 
 class Tailer(Protocol):
-    """What keeps copies abreast: `kohort.spark.state.ChangelogTailer`."""
+    """What keeps copies abreast: `kohort.spark.state.ChangelogReader`."""
 
     def follow(self, store: Store, partition: TopicPartition) -> None:
         """Keep a store abreast of its changelog."""

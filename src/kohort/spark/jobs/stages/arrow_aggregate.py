@@ -70,7 +70,7 @@ def arrow_aggregate_stage(place: Place, aggregating: ArrowAggregating) -> Stage:
 
 
 def _run(place: Place, what: ArrowAggregating, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    task = place.line.work(place.lane, 0, 1)
+    task = place.line.request_input(place.lane, 0, 1)
     read = EpochStatistics()
     given = [batch for batch in batches if batch.num_rows]
     if given:

@@ -55,7 +55,7 @@ def _run(place: Place, joining: Joining, batches: Iterator[pa.RecordBatch]) -> I
         if batch.num_rows:
             yield join(place, joining, batch, read)
     if read.dropped:
-        task = place.line.work(place.lane, 0, 1)
+        task = place.line.request_input(place.lane, 0, 1)
         place.line.report(place.lane, task.run, place.branch, task_number(), f"{JOINING} {joining.number}", read)
 
 

@@ -94,7 +94,7 @@ def rows_stage(place: Place, reading: RowsReading) -> Stage:
 
 
 def _read(place: Place, split: int, reading: RowsReading) -> Iterator[pa.RecordBatch]:
-    task = place.line.work(place.lane, split, place.splits, whole=reading.whole)
+    task = place.line.request_input(place.lane, split, place.splits, whole_partitions=reading.whole)
     read, clock = EpochStatistics(), StreamTimes(task.stream_times)
     for chunk in read_chunks(task, reading.servers, read):
         batch = _decode(chunk, reading, read, clock, task.partitions)

@@ -13,9 +13,9 @@ import uvloop
 from aiohttp import ClientSession
 
 from kohort.client.streams.events import Endpoint
+from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import Listeners
-from kohort.spark.monitoring.service import Service
-from kohort.spark.runtime.errors import ApplicationError
+from kohort.spark.observability import Observability
 from tests.spark.monitoring.events import epoch, tasks
 from tests.spark.queries.fakes import FakeInstance
 
@@ -23,7 +23,9 @@ from tests.spark.queries.fakes import FakeInstance
 def test_all_of_it(tmp_path: Path) -> None:
     async def test() -> None:
         journal = tmp_path / "one.jsonl"
-        service = Service("app", FakeInstance(), application_server=("127.0.0.1", 0), journal=journal, progress=True)
+        service = Observability(
+            "app", FakeInstance(), application_server=("127.0.0.1", 0), journal=journal, progress=True
+        )
         await service.start()
         assert service.endpoint is not None
         told = Listeners(service.listeners)
@@ -52,7 +54,7 @@ def test_all_of_it(tmp_path: Path) -> None:
 
 def test_nothing_but_listeners() -> None:
     async def test() -> None:
-        service = Service("app", FakeInstance(), progress=False)
+        service = Observability("app", FakeInstance(), progress=False)
         await service.start()
         Listeners(service.listeners).epoch(epoch(1.0))
         await service.close()
@@ -85,7 +87,7 @@ def test_an_address_of_another_machine_and_a_port_in_use(
         monkeypatch.setattr(asyncio.BaseEventLoop, "create_server", _create_server_as_newer_python)
 
     async def test() -> None:
-        service = Service("app", FakeInstance(), application_server=("192.0.2.1", 0), progress=False)
+        service = Observability("app", FakeInstance(), application_server=("192.0.2.1", 0), progress=False)
         await service.start()  # behind a NAT: others reach it there, it listens on what it has
         assert service.endpoint is not None
         assert service.endpoint == Endpoint("192.0.2.1", service.endpoint.port)
@@ -93,7 +95,7 @@ def test_an_address_of_another_machine_and_a_port_in_use(
             assert got.status == 200
         await service.close()
         with socket.create_server(("127.0.0.1", 0)) as taken:
-            other = Service("app", FakeInstance(), application_server=taken.getsockname(), progress=False)
+            other = Observability("app", FakeInstance(), application_server=taken.getsockname(), progress=False)
             with pytest.raises(
                 ApplicationError, match=r'application_server="127.0.0.1:\d+": .* port is in use: give each'
             ):

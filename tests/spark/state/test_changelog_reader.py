@@ -13,7 +13,7 @@ import pytest
 
 from kohort.client import Admin, Producer, TopicPartition
 from kohort.client.errors import ClosedError
-from kohort.spark.state import ChangelogTailer, RestoreProgress, Store, StoreClosedError
+from kohort.spark.state import ChangelogReader, RestoreProgress, Store, StoreClosedError
 from kohort.testing.broker import Broker
 from kohort.testing.process import BrokerProcess
 from tests.client.support.running import run, until
@@ -44,8 +44,8 @@ class Log:
         )
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[tuple[Admin, ChangelogTailer]]:
-        async with Admin(self.servers) as admin, ChangelogTailer(self.servers, self.waits.append) as tailer:
+    async def opened(self) -> AsyncIterator[tuple[Admin, ChangelogReader]]:
+        async with Admin(self.servers) as admin, ChangelogReader(self.servers, self.waits.append) as tailer:
             await self.create(admin)
             yield admin, tailer
 
@@ -220,7 +220,7 @@ def test_a_store_that_does_not_fit_is_filled_anew(log: Log, caplog: pytest.LogCa
 
 def test_a_store_behind_the_beginning_of_its_changelog_is_filled_anew(log: Log) -> None:
     async def test() -> None:
-        async with Admin(log.servers) as admin, ChangelogTailer(log.servers) as tailer:
+        async with Admin(log.servers) as admin, ChangelogReader(log.servers) as tailer:
             await admin.topics.create(log.name, partitions=1, replication_factor=1)
             await log.put({"a": "1", "b": "2"})
             store = log.store()
@@ -263,7 +263,7 @@ def test_a_changelog_may_be_deleted_and_made_anew_while_it_is_followed(log: Log)
 
 
 def test_a_store_that_is_closed_or_left_or_a_tailer_that_is_closed_end_a_restore(log: Log) -> None:
-    async def held(tailer: ChangelogTailer, store: Store, end: Callable[[], Awaitable[object]]) -> None:
+    async def held(tailer: ChangelogReader, store: Store, end: Callable[[], Awaitable[object]]) -> None:
         restoring = asyncio.create_task(tailer.restore(store, log.at))
         await asyncio.sleep(0.3)
         await end()
@@ -340,7 +340,7 @@ def test_a_compacted_changelog_is_restored_to_its_end(tmp_path: Path) -> None:
         async with Broker() as broker:
             log = Log(broker.bootstrap_servers, tmp_path)
             server = broker.server
-            async with ChangelogTailer(log.servers) as tailer, Producer(log.servers, transactional_id="t") as producer:
+            async with ChangelogReader(log.servers) as tailer, Producer(log.servers, transactional_id="t") as producer:
                 configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
                 [partition] = server.broker.topics.create(log.name, 1, configs).partitions
                 partition.log.config = replace(partition.log.config, segment_bytes=2_000)

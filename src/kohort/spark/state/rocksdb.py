@@ -16,7 +16,7 @@ from rocksdict import (
     WriteBufferManager,
 )
 
-__all__ = ["StoreMemory", "default_memory", "open_rocks"]
+__all__ = ["StoreMemory", "default_memory", "open_rocksdb"]
 
 _MIB: Final = 1024 * 1024
 
@@ -51,7 +51,7 @@ def default_memory() -> StoreMemory:
         return _default
 
 
-def open_rocks(path: Path, memory: StoreMemory) -> Rdict:
+def open_rocksdb(path: Path, memory: StoreMemory) -> Rdict:
     """Open the database in a directory, which is made if need be.
 
     Raises:

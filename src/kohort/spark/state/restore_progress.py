@@ -13,7 +13,7 @@ from kohort.spark.state.store import Store
 
 __all__ = ["Followed", "Restore", "RestoreProgress", "Waiting", "Waits", "unfit"]
 
-log = logging.getLogger("kohort.spark.state.tailing")
+log = logging.getLogger("kohort.spark.state.changelog_reader")
 
 Waiting = Callable[[str | None], None]
 

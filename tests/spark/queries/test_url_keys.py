@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.spark.program.compiled import Route
-from kohort.spark.queries.keys import KeyTextError, all_windows, bound, parse_key, prefix_range, time_text
 from kohort.spark.queries.queryable import StoreInfo
+from kohort.spark.queries.url_keys import KeyTextError, all_windows, bound, parse_key, prefix_range, time_text
 from tests.spark.queries.fakes import AIRLINES, DELAYS, ROUTES
 
 STORED = b'{"window":"2013-01-01T05:00:00.000Z","origin":"JFK"}'

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kohort.spark.queries.listening import listening_sockets
+from kohort.spark.queries.listening_sockets import listening_sockets
 
 OWN = "127.0.0.1"
 FOREIGN = "192.0.2.1"

@@ -13,14 +13,14 @@ from aiohttp import web
 from kohort.protocol.records.partitioner import partition_of
 from kohort.spark.monitoring.metrics import Metrics
 from kohort.spark.monitoring.overview import Overview
-from kohort.spark.queries.keys import KeyTextError
-from kohort.spark.queries.listening import listening_sockets
+from kohort.spark.queries.listening_sockets import listening_sockets
+from kohort.spark.queries.peer_client import FORWARDED, MESSAGE_PACK, PeerClient, address
 from kohort.spark.queries.peer_messages import Answer, Missing, PeerQuery, encode, questions
-from kohort.spark.queries.peers import FORWARDED, MESSAGE_PACK, Peers, address
 from kohort.spark.queries.query_router import GLOBAL, QueryRouter
 from kohort.spark.queries.queryable import Queryable, StoreInfo
 from kohort.spark.queries.requests import BadRequestError, KeyRequest, RangeRequest
-from kohort.spark.queries.rows import shown_key, shown_value
+from kohort.spark.queries.result_pages import shown_key, shown_value
+from kohort.spark.queries.url_keys import KeyTextError
 
 __all__ = ["QueryServer"]
 
@@ -74,7 +74,7 @@ class QueryServer:
         self._overview = overview
         self._metrics = metrics
         self._address = (host, port)
-        self._peers = Peers(forward_timeout_ms)
+        self._peers = PeerClient(forward_timeout_ms)
         self._asking = QueryRouter(instance, self._peers)
         self._runner: web.ServerRunner | None = None
 
@@ -146,10 +146,10 @@ class QueryServer:
                 response.headers["Content-Type"] = f"{_PROMETHEUS}; charset=utf-8"
                 return response
             case "health":
-                health = self._overview.health()
+                health = self._overview.health_page()
                 return _json(health, 503 if health["status"] in ("failing", "stopped") else 200)
             case "tasks":
-                return _json({"instance": self._own(), **self._overview.shown()})
+                return _json({"instance": self._own(), **self._overview.tasks_page()})
             case "stores":
                 return _json({"instance": self._own(), "stores": [self._listed(s) for s in self._stores().values()]})
             case _:

@@ -28,10 +28,10 @@ from kohort.client.time_limit import time_limit
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import KafkaError
 from kohort.spark.state.errors import StateError, StoreClosedError, StoreCorruptError
-from kohort.spark.state.following import Followed, Restore, RestoreProgress, Waiting, Waits, unfit
+from kohort.spark.state.restore_progress import Followed, Restore, RestoreProgress, Waiting, Waits, unfit
 from kohort.spark.state.store import Store
 
-__all__ = ["ChangelogTailer", "RestoreProgress"]
+__all__ = ["ChangelogReader", "RestoreProgress"]
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ _FETCH_MAX_WAIT_MS: Final = 100
 """A changelog that comes in waits so long for the others that have no news."""
 
 
-class ChangelogTailer(Lifecycle):
+class ChangelogReader(Lifecycle):
     """Follows any number of changelogs into stores, or restores them. Used within one event loop.
 
     Args:

@@ -12,7 +12,7 @@ from yarl import URL
 from kohort.client.streams.events import Endpoint
 from kohort.spark.queries.peer_messages import Answer, PeerQuery, answers, encode
 
-__all__ = ["FORWARDED", "MESSAGE_PACK", "PeerError", "Peers", "address"]
+__all__ = ["FORWARDED", "MESSAGE_PACK", "PeerClient", "PeerError", "address"]
 
 FORWARDED: Final = "/forwarded"
 """Where instances ask each other. What is asked there is never passed on, so no question goes round in circles."""
@@ -27,7 +27,7 @@ class PeerError(Exception):
     """Another instance gave no answer that makes sense."""
 
 
-class Peers:
+class PeerClient:
     """The connections to other instances.
 
     Args:
