@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark import ProgramError, StreamsApp, aggregation, collect, count, last, max_, sum_, window
 from kohort.spark.program.aggregates import identity
-from kohort.spark.program.committed import Fingerprint
+from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.testing.broker import Broker
 
 from .applications import create_topics, producer, read, run_in_steps
@@ -103,7 +103,7 @@ def test_state_is_gone_on_with_though_spark_prints_it_otherwise(
         return len(numbers)
 
     def told() -> list[str]:
-        return [each.getMessage() for each in caplog.records if each.name == "kohort.spark.program.checking"]
+        return [each.getMessage() for each in caplog.records if each.name == "kohort.spark.program.cluster_checks"]
 
     run_in_steps(app(), spark, [partial(send, 1, 2)])
     assert told() == []

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
         variance,
     )
     from kohort.spark.program.compiled import Program
+    from kohort.spark.program.error_policies import DeadLetter, Drop, Fail
     from kohort.spark.program.errors import ProgramError
-    from kohort.spark.program.policies import DeadLetter, Drop, Fail
     from kohort.spark.program.settings import AppSettings
     from kohort.spark.program.streams import Aggregated, GlobalTable, GroupedStream, Stream, Table
     from kohort.spark.program.windows import window
@@ -57,9 +57,9 @@ _HOME: Final = {
     "StreamsApp": "app",
     "AppSettings": "program.settings",
     "ApplicationError": "errors",
-    "DeadLetter": "program.policies",
-    "Drop": "program.policies",
-    "Fail": "program.policies",
+    "DeadLetter": "program.error_policies",
+    "Drop": "program.error_policies",
+    "Fail": "program.error_policies",
     "Program": "program.compiled",
     "ProgramError": "program.errors",
     "StateDirectoryError": "state.errors",

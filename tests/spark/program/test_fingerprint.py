@@ -27,7 +27,7 @@ from kohort.spark import (
     variance,
 )
 from kohort.spark.program.aggregates.identity import identity
-from kohort.spark.program.committed import Committed, Fingerprint, committed_by, metadata
+from kohort.spark.program.committed_metadata import Committed, Fingerprint, committed_by, metadata
 from kohort.spark.program.fingerprint import fingerprint
 from tests.spark.program.programs import program, spec
 

@@ -10,10 +10,10 @@ pytest.importorskip("pyspark")
 
 from kohort.spark.internals import empty_frame
 from kohort.spark.program.compiled import CompiledSubtopology, Program, TableStore
-from kohort.spark.program.describing import describe
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.program.topology import topology
+from kohort.spark.program.topology_description import describe
 from kohort.spark.program.windows import window
 from tests.spark.program.programs import AIRLINE, program, source, spec
 

@@ -9,7 +9,7 @@ import pytest
 
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.errors import ApplicationError
-from kohort.spark.program.committed import Fingerprint, metadata
+from kohort.spark.program.committed_metadata import Fingerprint, metadata
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.runtime.active_task import later_of, stream_time_of
 from kohort.spark.runtime.dangling_transactions import dangling, transactional_id

@@ -16,7 +16,7 @@ from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.errors import ApplicationError
 from kohort.spark.jobs.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics
 from kohort.spark.monitoring.events import EpochDone, Listener
-from kohort.spark.program.committed import Fingerprint
+from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.runtime import subtopology_runner as lanes
 from kohort.spark.runtime.active_task import ActiveTask
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs

@@ -14,12 +14,12 @@ from pyspark.sql import types as T  # noqa: N812
 from kohort.client.config import ClientConfig
 from kohort.spark.internals import arrow_schema, empty_frame
 from kohort.spark.jobs.column_encoding import column, from_wire, wire_schema
-from kohort.spark.jobs.keys import key_text
-from kohort.spark.jobs.pruning import used_columns
+from kohort.spark.jobs.column_pruning import used_columns
+from kohort.spark.jobs.key_encoding import key_text
 from kohort.spark.jobs.stages.common import KEY, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP, Place, numbered
 from kohort.spark.jobs.stages.join import Joining, join_stage
-from kohort.spark.jobs.stages.placing import Placing
-from kohort.spark.jobs.stages.rows import TOMBSTONE, RowsReading, rows_stage
+from kohort.spark.jobs.stages.partition_check import Placing
+from kohort.spark.jobs.stages.read_rows import TOMBSTONE, RowsReading, rows_stage
 from kohort.spark.jobs.stages.state_lookup import partials_stage
 from kohort.spark.jobs.terminals import (
     aggregated_rows,
@@ -34,7 +34,7 @@ from kohort.spark.jobs.terminals import (
     to_rows,
     to_topic,
 )
-from kohort.spark.program.carrying import transformed
+from kohort.spark.program.column_propagation import transformed
 from kohort.spark.program.compiled import (
     Aggregate,
     Branch,
@@ -52,8 +52,8 @@ from kohort.spark.program.compiled import (
     ToTopic,
     Transform,
 )
+from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
 from kohort.spark.program.errors import ProgramError
-from kohort.spark.program.policies import DeadLetter, Drop, ErrorPolicy
 
 _JOINED = "_joined_"
 _OWN: Final = {PARTITION: T.IntegerType(), TIMESTAMP: T.LongType(), STREAM_TIME: T.LongType(), OFFSET: T.LongType()}
@@ -298,7 +298,7 @@ def _completed(rows: DataFrame, schema: T.StructType) -> DataFrame:
 
 
 def _joined_schema(schema: T.StructType, join: Join) -> T.StructType:
-    """The columns after a join, in the order of `kohort.spark.program.joining.joined`."""
+    """The columns after a join, in the order of `kohort.spark.program.join_checks.joined`."""
     own = [field for field in schema.fields if field.name in _OWN]
     return T.StructType([*(field for field in schema.fields if field not in own), *_added(join), *own])
 

@@ -16,12 +16,12 @@ from kohort.spark.executor_rpc.messages import ReportRequest
 from kohort.spark.executor_rpc.server import RpcServer
 from kohort.spark.jobs.epoch import DEAD_SCHEMA, NO_KEY, EpochInput, EpochOutput, EpochStatistics
 from kohort.spark.jobs.errors import BadRecordError
-from kohort.spark.jobs.made import in_order, taken
+from kohort.spark.jobs.plan_reuse import is_reusable, shuffle_into
 from kohort.spark.jobs.plans import Plans
-from kohort.spark.jobs.reuse import is_reusable, shuffle_into
+from kohort.spark.jobs.send_order import in_order, taken
 from kohort.spark.jobs.stages.common import READING, Place
 from kohort.spark.program.compiled import CompiledSubtopology, TableStore, TopicInput
-from kohort.spark.program.policies import ErrorPolicy, Fail
+from kohort.spark.program.error_policies import ErrorPolicy, Fail
 
 SMALL_EPOCH: Final = 20_000
 """Up to so many offsets, one split reads them all: its plan needs no exchange, and so is built once."""

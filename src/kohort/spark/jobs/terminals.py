@@ -11,13 +11,13 @@ from pyspark.sql import types as T  # noqa: N812
 from kohort.spark.internals import arrow_schema
 from kohort.spark.jobs.column_encoding import JSON_OPTIONS, column, from_wire, nullable, shown, to_wire, wire_schema
 from kohort.spark.jobs.epoch import NO_WINDOW
-from kohort.spark.jobs.keys import WINDOW_START, key_text, store_key, with_windows
-from kohort.spark.jobs.reuse import keeps_splits
+from kohort.spark.jobs.key_encoding import WINDOW_START, key_text, store_key, with_windows
+from kohort.spark.jobs.plan_reuse import keeps_splits
 from kohort.spark.jobs.stages.arrow_aggregate import WINDOW, ArrowAggregating, arrow_aggregate_stage
 from kohort.spark.jobs.stages.common import KEY, LATE, PARTITION, RECORDS, STREAM_TIME, TIMESTAMP, Place, numbered
-from kohort.spark.jobs.stages.encode import Encoding, encode_stage
+from kohort.spark.jobs.stages.encode_values import Encoding, encode_stage
 from kohort.spark.jobs.stages.state_lookup import StateLookup, priors_stage, state_column
-from kohort.spark.program.aggregating import with_offset
+from kohort.spark.program.aggregate_specs import with_offset
 from kohort.spark.program.compiled import AggregateSpec, Route, ToPartials, ToRows, ToTopic
 
 _LONG = T.LongType()

@@ -13,8 +13,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from kohort.client.streams.topology import Topology
-from kohort.spark.program.committed import Fingerprint
-from kohort.spark.program.policies import DeadLetter, ErrorPolicy
+from kohort.spark.program.committed_metadata import Fingerprint
+from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.windows import WindowSpec
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
     from kohort.protocol.records.partitioner import Partitioner
-    from kohort.spark.formats.derived import DerivedTime
+    from kohort.spark.formats.derived_times import DerivedTime
     from kohort.spark.formats.times import TimeFormats
     from kohort.spark.program.aggregates import Aggregation
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from kohort.spark.program.aggregates.identity import expressions, identity
-from kohort.spark.program.committed import Fingerprint
+from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.program.compiled import (
     AggregateSpec,
     CompiledSubtopology,

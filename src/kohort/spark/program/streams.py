@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from kohort.spark.internals import column_text
-from kohort.spark.program.advice import Advised, of_a_dataframe
 from kohort.spark.program.aggregates import Aggregation
 from kohort.spark.program.compiled import Emit
 from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.missing_methods import Advised, of_a_dataframe
 from kohort.spark.program.settings import check_name
 from kohort.spark.program.sources import FORMATS, Schema, SourceDef, TableDef, column_names, known_format
 from kohort.spark.program.windows import WindowSpec

@@ -19,7 +19,7 @@ from kohort.client.errors import RequestTimeoutError
 from kohort.client.streams_member import StreamsMember
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.monitoring.events import Listener, Restoring
-from kohort.spark.program.committed import metadata
+from kohort.spark.program.committed_metadata import metadata
 from kohort.spark.runtime.active_task import ActiveTask, later_of, stream_time_of
 from kohort.spark.runtime.application_plan import ApplicationPlan
 from kohort.spark.runtime.dangling_transactions import end_dangling_transactions

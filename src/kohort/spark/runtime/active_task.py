@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.errors import ApplicationError
-from kohort.spark.program.committed import Fingerprint, committed_by
+from kohort.spark.program.committed_metadata import Fingerprint, committed_by
 from kohort.streams.tasks import TaskId
 
 

@@ -139,7 +139,7 @@ class _Running:
 
     async def __call__(self) -> None:
         from kohort.spark.executor_rpc.server import RpcServer
-        from kohort.spark.jobs.reuse import session_settings
+        from kohort.spark.jobs.plan_reuse import session_settings
         from kohort.spark.observability import Observability
         from kohort.spark.queries.store_infos import store_infos
 
@@ -148,7 +148,7 @@ class _Running:
         parts[GLOBALS] = CompiledSubtopology(GLOBALS, None, program.globals, ())
 
         async def before_joining(admin: Admin) -> None:
-            from kohort.spark.program.checking import check_against
+            from kohort.spark.program.cluster_checks import check_against
 
             await check_against(admin, program)
             await service.start()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kohort.client.streams.topology import Topology
 from kohort.client.types import TopicPartition
-from kohort.spark.program.committed import Fingerprint
+from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.runtime.subtopology_plan import SubtopologyPlan, Unreadable, subtopology_plan_of
 from kohort.streams.tasks import TaskId
 
@@ -61,7 +61,7 @@ class ApplicationPlan:
 
 def application_plan_of(program: Program) -> ApplicationPlan:
     """What a compiled program is, without Spark."""
-    from kohort.spark.program.policies import DeadLetter, Fail
+    from kohort.spark.program.error_policies import DeadLetter, Fail
 
     tables = []
     for table in program.globals:

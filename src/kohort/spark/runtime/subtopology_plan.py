@@ -90,7 +90,7 @@ class SubtopologyPlan:
 def subtopology_plan_of(part: CompiledSubtopology) -> SubtopologyPlan:
     """What a compiled part has a lane do."""
     from kohort.spark.program.compiled import Aggregate, ToPartials, TopicInput, ToRows, ToTopic
-    from kohort.spark.program.policies import DeadLetter, Fail
+    from kohort.spark.program.error_policies import DeadLetter, Fail
 
     branches: dict[int, TopicOutput | StoreOutput] = {}
     for index, branch in enumerate(part.branches):

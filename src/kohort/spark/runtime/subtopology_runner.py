@@ -18,7 +18,7 @@ from kohort.protocol.errors import KafkaError
 from kohort.spark.errors import ApplicationError
 from kohort.spark.jobs.epoch import EpochInput, EpochOutput
 from kohort.spark.monitoring.events import STREAM, EpochDone, Listener
-from kohort.spark.program.committed import Fingerprint, metadata
+from kohort.spark.program.committed_metadata import Fingerprint, metadata
 from kohort.spark.runtime.active_task import ActiveTask
 from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_committer import EpochCommitter, Probe, unprobed

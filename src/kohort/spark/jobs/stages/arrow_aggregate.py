@@ -24,7 +24,7 @@ from kohort.spark.jobs.stages.common import (
     settled,
     task_number,
 )
-from kohort.spark.jobs.stages.rows import Stage
+from kohort.spark.jobs.stages.read_rows import Stage
 from kohort.spark.jobs.stages.state_lookup import StateLookup
 
 WINDOW = "window"

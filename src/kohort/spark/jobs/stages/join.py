@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from kohort.spark.jobs.arrow_encoding import read_objects
 from kohort.spark.jobs.epoch import NO_KEY, EpochStatistics
 from kohort.spark.jobs.stages.common import JOINING, KEY, PARTITION, Place, settled, task_number
-from kohort.spark.jobs.stages.rows import Stage
+from kohort.spark.jobs.stages.read_rows import Stage
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from kohort.spark.jobs.stages.common import (
     task_number,
     window_starts,
 )
-from kohort.spark.jobs.stages.rows import Stage
+from kohort.spark.jobs.stages.read_rows import Stage
 from kohort.spark.jobs.stages.stream_time import StreamTimes
 
 

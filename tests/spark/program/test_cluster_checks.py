@@ -14,9 +14,9 @@ pytest.importorskip("pyspark")
 
 from kohort.client import Admin, Consumer, OffsetAndMetadata, StreamsMember, TopicPartition
 from kohort.client.streams_member import Assigned
-from kohort.spark.program import checking
-from kohort.spark.program.checking import check_against
-from kohort.spark.program.committed import metadata
+from kohort.spark.program import cluster_checks
+from kohort.spark.program.cluster_checks import check_against
+from kohort.spark.program.committed_metadata import metadata
 from kohort.spark.program.compiled import Program, RowsInput
 from kohort.spark.program.errors import ProgramError
 from kohort.testing import Broker
@@ -125,7 +125,7 @@ def test_expressions_that_are_printed_otherwise_are_told_once(
             await admin.group_offsets.alter(name, {TopicPartition(f"{name}.flights", partition): at})
         for now, told in (({"d.a": "0a0a0a0a", "d.b": "1b1b1b1b"}, 0), ({"d.a": "0a0a0a0a", "d.b": "2c2c2c2c"}, 1)):
             caplog.clear()
-            monkeypatch.setattr(checking, "expression_digests", lambda _, now=now: now)
+            monkeypatch.setattr(cluster_checks, "expression_digests", lambda _, now=now: now)
             await check_against(admin, mine)
             assert len(caplog.messages) == told
         assert f"{name}: Spark prints the expressions of d.b in another way than when" in caplog.text

@@ -14,8 +14,8 @@ from kohort.protocol.records.partitioner import Partitioner, partition_of
 from kohort.spark import reading
 from kohort.spark.jobs.epoch import OffsetRange
 from kohort.spark.jobs.stages.common import PARTITION
-from kohort.spark.jobs.stages.placing import Placing
-from kohort.spark.jobs.stages.rows import RowsReading, rows_stage
+from kohort.spark.jobs.stages.partition_check import Placing
+from kohort.spark.jobs.stages.read_rows import RowsReading, rows_stage
 from tests.spark.jobs.fakes import FakeLine, FakeReader, splits
 
 PARTITIONS = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kohort.spark.program.aggregating import Keyed
+from kohort.spark.program.aggregate_specs import Keyed
 from kohort.spark.program.compiled import PARTITION, TableStore
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.sources import one_of

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types as spark
 
+from kohort.spark.formats.arrow_types import arrow_schema
+from kohort.spark.formats.byte_columns import places
 from kohort.spark.formats.codec import Decoded, FormatError
-from kohort.spark.formats.pieces import places
 from kohort.spark.formats.text_kernels import is_text
-from kohort.spark.formats.types import arrow_schema
 
 __all__ = ["PlainDecoder", "PlainEncoder"]
 

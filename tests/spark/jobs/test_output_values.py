@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.spark.jobs.splicing import output_values
+from kohort.spark.jobs.output_values import output_values
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=20)
 ANY = st.recursive(

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.spark.program.carrying import transformed
+from kohort.spark.program.column_propagation import transformed
 
 Rows = list[tuple[object, ...]]
 

@@ -11,11 +11,11 @@ from pyspark.sql import types as T  # noqa: N812
 
 from kohort.client.config import ClientConfig
 from kohort.spark import reading
-from kohort.spark.formats.derived import DerivedTime
+from kohort.spark.formats.derived_times import DerivedTime
 from kohort.spark.formats.times import TimeFormats
 from kohort.spark.jobs.epoch import ROWS_SCHEMA, OffsetRange
 from kohort.spark.jobs.stages.common import PARTITION, TIMESTAMP
-from kohort.spark.jobs.stages.rows import RowsReading, rows_stage
+from kohort.spark.jobs.stages.read_rows import RowsReading, rows_stage
 from kohort.spark.jobs.subtopology_jobs import last_of_each_key
 from tests.spark.jobs.fakes import FakeLine, FakeReader, splits
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.client.config import ClientConfig
-from kohort.spark.formats.derived import DerivedTime
+from kohort.spark.formats.derived_times import DerivedTime
 from kohort.spark.formats.times import TimeFormats
 from kohort.spark.jobs.arrow_encoding import read_objects
 from kohort.spark.jobs.batches import one_batch
@@ -31,7 +31,7 @@ from kohort.spark.jobs.stages.common import (
     settled,
     splits_of,
 )
-from kohort.spark.jobs.stages.placing import Placing, keyed, misplaced
+from kohort.spark.jobs.stages.partition_check import Placing, keyed, misplaced
 from kohort.spark.jobs.stages.stream_time import StreamTimes
 
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

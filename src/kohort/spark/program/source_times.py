@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from kohort.spark.formats.derived import FUNCTIONS, RECORD_TIME, DerivedTime
+from kohort.spark.formats.derived_times import FUNCTIONS, RECORD_TIME, DerivedTime
 from kohort.spark.internals import column_text
 from kohort.spark.program.errors import ProgramError
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from kohort.spark.jobs.stages.common import KEY, TIMESTAMP, settled
-from kohort.spark.jobs.stages.rows import Stage, spark_schema
+from kohort.spark.jobs.stages.read_rows import Stage, spark_schema
 
 
 @dataclass(frozen=True)

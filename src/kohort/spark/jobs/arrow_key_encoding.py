@@ -1,4 +1,4 @@
-"""Keys as texts in Arrow: to the byte what `kohort.spark.jobs.keys.key_text` gives in Spark."""
+"""Keys as texts in Arrow: to the byte what `kohort.spark.jobs.key_encoding.key_text` gives in Spark."""
 
 from __future__ import annotations
 

@@ -11,9 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kohort.spark.internals import empty_frame
-from kohort.spark.program.aggregating import Keyed, aggregate_spec, group_types
-from kohort.spark.program.analysis import called, explained, identities, over_several_rows
-from kohort.spark.program.carrying import carried
+from kohort.spark.program.aggregate_specs import Keyed, aggregate_spec, group_types
+from kohort.spark.program.column_propagation import carried
 from kohort.spark.program.compiled import (
     PARTITION,
     STREAM_TIME,
@@ -37,7 +36,7 @@ from kohort.spark.program.compiled import (
 )
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.fingerprint import fingerprint
-from kohort.spark.program.joining import joined
+from kohort.spark.program.join_checks import joined
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.sources import SourceDef, TableDef, check_names, check_types, one_of, resolved
 from kohort.spark.program.streams import (
@@ -51,6 +50,7 @@ from kohort.spark.program.streams import (
     TransformDef,
 )
 from kohort.spark.program.topology import topology
+from kohort.spark.program.transform_checks import called, explained, identities, over_several_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

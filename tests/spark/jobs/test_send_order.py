@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from kohort.spark.jobs.epoch import ROWS_SCHEMA
-from kohort.spark.jobs.made import in_order
+from kohort.spark.jobs.send_order import in_order
 from kohort.spark.jobs.stages.common import PARTITION, STREAM_TIME
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kohort.spark.program.analysis import explained
 from kohort.spark.program.compiled import OFFSET, PARTITION, AggregateSpec, ArrowAggregation, Route
 from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.source_times import to_millis
 from kohort.spark.program.sources import check_types, one_of, parsed_schema
 from kohort.spark.program.streams import AggregateDef
-from kohort.spark.program.times import to_millis
+from kohort.spark.program.transform_checks import explained
 from kohort.spark.program.windows import WindowSpec
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.protocol.records.partitioner import Partitioner, partitions_of
-from kohort.spark.jobs.key_texts import key_texts
+from kohort.spark.jobs.arrow_key_encoding import key_texts
 from kohort.spark.jobs.stages.common import Chunk
 
 _SHOWN: Final = 100
