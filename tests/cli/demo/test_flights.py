@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kohort.cli.demo import flights as subject
-from kohort.cli.demo.failures import DemoError
+from kohort.cli.demo.errors import DemoError
 from kohort.cli.demo.flights import fetch, load, subset
 
 FLIGHTS = """year,dep_delay,carrier,sched_dep_time,time_hour

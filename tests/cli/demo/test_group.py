@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from kohort.cli.demo.group import View, nothing_left
+from kohort.cli.demo.group import View, all_read
 from kohort.cli.demo.results import read_groups
 from kohort.client import Admin, Producer, TopicPartition
 from kohort.client.administration.group_offsets import PartitionLag
@@ -55,23 +55,23 @@ def _partition(name: str) -> tuple[str, int]:
     return topic, int(number)
 
 
-def test_what_isnt_committed_yet_is_all_to_do() -> None:
+def test_lag_of_a_topic() -> None:
     seen = view(flights_0=(30, 100), flights_1=(None, 50), airlines_0=(4, 4))
-    assert (seen.behind("flights"), seen.done("flights"), seen.behind("airlines")) == (120, 30, 0)
+    assert (seen.lag_of("flights"), seen.committed("flights"), seen.lag_of("airlines")) == (120, 30, 0)
 
 
-def test_a_group_is_settled_when_all_have_what_they_shall_have() -> None:
+def test_a_group_is_stable_when_members_have_their_target_tasks() -> None:
     two, four = Tasks({"0": (0, 1)}), Tasks({"0": (0, 1, 2, 3)})
-    assert view(member(two)).settled
-    assert not view(member(two, four)).settled
-    assert not view(member(Tasks())).settled
-    assert not view().settled
-    assert not view(member(two), state="Assigning").settled  # the target is still the one from before
+    assert view(member(two)).is_stable
+    assert not view(member(two, four)).is_stable
+    assert not view(member(Tasks())).is_stable
+    assert not view().is_stable
+    assert not view(member(two), state="Assigning").is_stable  # the target is still the one from before
 
 
 def test_shows_an_instance_by_its_name() -> None:
     console = Console(file=StringIO(), width=120)
-    console.print(view(member(Tasks({"0": (0, 1)}, {"1": (2,)})), flights_0=(0, 1234)).shown())
+    console.print(view(member(Tasks({"0": (0, 1)}, {"1": (2,)})), flights_0=(0, 1234)).rendered())
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "stable, epoch 3, 1,234 flights to go" in text
     assert text.split("instance-1")[1].split()[:4] == ["0:", "0-1", "1:", "2"]
@@ -109,7 +109,7 @@ def test_reads_the_last_committed_value_of_each_key(kohort_broker: Broker, topic
     assert asyncio.run(run()) == {("calm",): {"sky": "calm", "n": 2}, ("snow",): {"sky": "snow", "n": 1}}
 
 
-def test_markers_of_transactions_are_nothing_to_read(kohort_broker: Broker, topic: str) -> None:
+def test_markers_of_transactions_are_not_records(kohort_broker: Broker, topic: str) -> None:
     async def run() -> tuple[bool, bool]:
         servers = kohort_broker.bootstrap_servers
         await write(servers, topic, [{"sky": "calm", "n": 1}], commit=True)
@@ -120,8 +120,8 @@ def test_markers_of_transactions_are_nothing_to_read(kohort_broker: Broker, topi
         at_record = {at: PartitionLag(None, end, None, -1, "") for at, end in full.items()}
         one, other = view(), view()
         return (
-            await nothing_left(servers, View(one.group, at_marker, {})),
-            await nothing_left(servers, View(other.group, at_record, {})),
+            await all_read(servers, View(one.group, at_marker, {})),
+            await all_read(servers, View(other.group, at_record, {})),
         )
 
     assert asyncio.run(run()) == (True, False)

@@ -15,12 +15,12 @@ def timeline(tmp_path: Path) -> Timeline:
     return Timeline(read_journals(*write_journals(tmp_path)), {"instance-1": KILL})
 
 
-def test_counts_flights_but_not_tables_nor_what_parts_pass_on(timeline: Timeline) -> None:
+def test_counts_flights_but_not_tables_or_repartition_topics(timeline: Timeline) -> None:
     assert timeline.flights == 10 * 1000 + 15 * 1000 + 5 * 2000
     assert sum(timeline.throughput.total) == pytest.approx(timeline.flights)
 
 
-def test_says_what_was_left_out_and_why(timeline: Timeline) -> None:
+def test_records_that_were_left_out(timeline: Timeline) -> None:
     assert timeline.left_out == {"late": 20, "no key": 40}
 
 
@@ -28,18 +28,18 @@ def test_the_pause_of_a_task_lasts_from_the_kill_to_its_first_commit_elsewhere(t
     assert timeline.takeovers() == pytest.approx({"0_0": 6.0, "1_1": 6.1})
 
 
-def test_tasks_that_stay_wait_no_longer_than_ever(timeline: Timeline) -> None:
+def test_the_longest_pause_of_a_task_that_stays(timeline: Timeline) -> None:
     assert timeline.longest_wait() == pytest.approx(1.0)
 
 
-def test_says_who_had_a_task_when(timeline: Timeline) -> None:
+def test_spans_of_a_task(timeline: Timeline) -> None:
     spans = [(span.instance, span.role, span.begin - START, span.end - START) for span in timeline.spans
              if span.task == "0_0"]  # fmt: skip
     assert [(who, role) for who, role, _, _ in spans] == [
         ("instance-1", RESTORING), ("instance-1", ACTIVE), ("instance-2", STANDBY), ("instance-2", RESTORING),
         ("instance-2", ACTIVE),
     ]  # fmt: skip
-    assert spans[1][3] == pytest.approx(KILL - START)  # what it had ends with the kill, not with its last word
+    assert spans[1][3] == pytest.approx(KILL - START)  # its tasks end with the kill, not with its last event
     assert spans[4][2] == pytest.approx(TAKEN_OVER + 0.2 - START)
 
 

@@ -52,7 +52,7 @@ def command(
 
     0: stream and batch are equal.
 
-    1: they aren't, or something kept the demo from its end, which is said.
+    1: they aren't, or the demo failed; the message says why.
 
     130: Ctrl+C; nothing is left running.
     """
@@ -60,10 +60,10 @@ def command(
     if missing:
         fail(f"the demo needs {', '.join(missing)}, of Kohort's extra: in a clone, pip install '.[spark]'", _FAILED)
     from kohort.cli.client.running import run
-    from kohort.cli.demo.failures import DemoError
+    from kohort.cli.demo.errors import DemoError
     from kohort.cli.demo.java import check_java
     from kohort.cli.demo.plan import Plan, default_cache
-    from kohort.cli.demo.story import tell
+    from kohort.cli.demo.scenario import run_demo
 
     if port and not _is_free(port):
         fail(f"port {port} is taken: stop what listens there, or choose another --port", _FAILED)
@@ -79,7 +79,7 @@ def command(
     signal.signal(signal.SIGHUP, _hang_up)
     try:
         check_java()
-        code = run(lambda: tell(plan))
+        code = run(lambda: run_demo(plan))
     except DemoError as error:
         fail(str(error), _FAILED)
     raise typer.Exit(code)
@@ -95,5 +95,5 @@ def _is_free(port: int) -> bool:
 
 
 def _hang_up(number: int, frame: FrameType | None) -> None:
-    """The terminal was closed: end as with SIGTERM, so that nothing is left running."""
+    """Ends the demo as SIGTERM does when the terminal is closed, so that nothing is left running."""
     signal.raise_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""What the stream computed beside what the batch job computed."""
+"""Compares the results of the stream and of the batch job."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any, Final
 __all__ = ["KEYS", "Groups", "batch_groups", "differences"]
 
 KEYS: Final[dict[str, tuple[str, ...]]] = {"delays-by-hour": ("window", "origin"), "delays-by-sky": ("name", "sky")}
-"""The topics that the program writes, and the columns that tell their groups apart."""
+"""The topics that the program writes, and the columns of their groups' keys."""
 
 Groups = dict[tuple[str, ...], dict[str, Any]]
 """The groups of a topic: their columns by key."""
 
-_CLOSE: Final = 1e-9
-"""How far apart, relatively, sums of floating-point numbers may be that were added in different orders."""
+_TOLERANCE: Final = 1e-9
+"""The relative difference of floating-point sums that were added in different orders."""
 
 
 def batch_groups(result: Path) -> dict[str, Groups]:
-    """The batch job's groups by topic, out of its file."""
+    """Reads the batch job's groups by topic from its file."""
     found: dict[str, Groups] = {topic: {} for topic in KEYS}
     with result.open() as lines:
         for line in lines:
@@ -32,7 +32,7 @@ def batch_groups(result: Path) -> dict[str, Groups]:
 
 
 def differences(stream: Mapping[str, Groups], batch: Mapping[str, Groups]) -> list[str]:
-    """What differs, a line each; empty if nothing does."""
+    """The differences, a line each."""
     found = []
     for topic, expected in batch.items():
         got = stream.get(topic, {})
@@ -57,5 +57,7 @@ def _columns(stream: Mapping[str, Any], batch: Mapping[str, Any]) -> list[str]:
 
 def _equal(one: Any, other: Any) -> bool:
     if isinstance(one, float) or isinstance(other, float):
-        return one is not None and other is not None and math.isclose(one, other, rel_tol=_CLOSE, abs_tol=_CLOSE)
+        return (
+            one is not None and other is not None and math.isclose(one, other, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+        )
     return bool(one == other)

@@ -20,7 +20,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from kohort.cli.demo.failures import DemoError
+from kohort.cli.demo.errors import DemoError
 from kohort.cli.demo.untidy import reported
 from kohort.client.time_limit import time_limit
 

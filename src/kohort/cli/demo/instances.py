@@ -15,22 +15,22 @@ from kohort.cli.demo.processes import Child
 __all__ = ["Instance", "free_port", "start_batch", "start_instance"]
 
 
-_QUIET: Final = ("spark.ui.enabled=false", "spark.ui.showConsoleProgress=false", "spark.log.level=ERROR")
-"""Spark's settings: nobody looks at its pages and bars, and logs are for what goes wrong."""
+_SPARK_SETTINGS: Final = ("spark.ui.enabled=false", "spark.ui.showConsoleProgress=false", "spark.log.level=ERROR")
+"""Spark's settings: no UI, no progress bar, and only errors in the log."""
 
-_SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A JVM that runs for a minute or two has no use for the compiler that takes its time."""
+_JVM_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A JVM that runs for a minute or two doesn't gain from the slow compiler."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One of them.
+    """An instance.
 
     Attributes:
         name: "instance-1".
         process: the process of its driver.
         endpoint: where it answers queries.
-        journal: the file with all that happens to it.
+        journal: its journal's file.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Instance:
 
 
 def start_instance(number: int, program: Path, servers: str, plan: Plan) -> Instance:
-    """Start an instance with a directory, a journal and a log of its own."""
+    """Starts an instance with its own directory, journal and log."""
     name = f"instance-{number}"
     home = plan.run / name
     home.mkdir(parents=True)
@@ -54,26 +54,26 @@ def start_instance(number: int, program: Path, servers: str, plan: Plan) -> Inst
 
 
 def start_batch(program: Path, files: Path, plan: Plan) -> tuple[Child, Path]:
-    """Start the batch job; the file that it will have written when it is done."""
+    """Starts the batch job. Returns it, and the file that it writes when it is done."""
     result = plan.run / "batch.jsonl"
-    # It has time: the stream, which is what is shown, is to have the cores.
+    # At low priority: the stream, which is what is shown, gets the cores.
     command = ["nice", "-n", "19", sys.executable, "-m", "kohort.cli.demo.batch", str(program), str(files), str(result)]
     return Child("the batch job", command, plan.run / "batch-log.txt", _environment()), result
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """A free port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def _environment() -> dict[str, str]:
-    """Spark's workers are to be the Python that runs this, and its drivers to speak to this machine alone."""
-    confs = " ".join(f"--conf {each}" for each in _QUIET)
+    """Has Spark's workers use this Python, and its drivers listen on this machine only."""
+    confs = " ".join(f"--conf {each}" for each in _SPARK_SETTINGS)
     return {
         "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_SUBMIT_ARGS": f"--driver-memory 1g --driver-java-options '{_SHORT_LIVED}' {confs} pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": f"--driver-memory 1g --driver-java-options '{_JVM_OPTIONS}' {confs} pyspark-shell",
         "PYTHONWARNINGS": "ignore::FutureWarning",
         "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
     }

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from kohort.cli.demo.failures import DemoError
+from kohort.cli.demo.errors import DemoError
 
 __all__ = ["check_java", "java_version"]
 

@@ -1,4 +1,4 @@
-"""What a run of the demo is made of: how much, how fast, and where everything goes."""
+"""The plan of a run: how many flights, how fast, and where files are written."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kohort.cli.demo.failures import DemoError
+from kohort.cli.demo.errors import DemoError
 
 __all__ = ["APPLICATION", "PARTITIONS", "SETTINGS", "Plan", "program"]
 
 APPLICATION: Final = "flight-delays"
-"""The application's id, which is its group's name: the program has it."""
+"""The application's id, which is its group's; as in the program."""
 
 PARTITIONS: Final = 4
-"""Of each topic; as many tasks has each subtopology."""
+"""The partitions of each topic, and so the tasks of each subtopology."""
 
 SETTINGS: Final[dict[str, object]] = {
     "group.streams.session.timeout.ms": 6000,
     "group.streams.heartbeat.interval.ms": 1000,
 }
-"""The broker's, so that it misses an instance soon: Kafka waits for 45 s."""
+"""The broker's settings: it notices a dead instance sooner than Kafka, which takes 45 s."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What was asked for.
+    """What the user asked for.
 
     Attributes:
         records: how many flights; None for all of them.
@@ -53,10 +53,10 @@ class Plan:
         return self.directory / "run"
 
     def prepare(self) -> None:
-        """Make the directories, and remove what an earlier run left.
+        """Makes the directories, and removes the files of an earlier run.
 
         Raises:
-            DemoError: that can't be done.
+            DemoError: that fails.
         """
         try:
             if self.run.exists():
@@ -69,16 +69,16 @@ class Plan:
 
 
 def default_cache() -> Path:
-    """Where downloads are kept, unless said otherwise."""
+    """The default directory for downloads."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "kohort"
 
 
 def program() -> Path:
-    """The file of the application: docs/examples/flight_delays.py, which an installed package has beside this one.
+    """The file of the application: docs/examples/flight_delays.py; an installed package has it beside this file.
 
     Raises:
-        DemoError: it is in neither place.
+        DemoError: it doesn't exist.
     """
     here = Path(__file__).resolve()
     for candidate in (here.with_name("flight_delays.py"), here.parents[4] / "docs" / "examples" / "flight_delays.py"):

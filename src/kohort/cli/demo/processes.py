@@ -1,4 +1,4 @@
-"""Child processes that end with all that they started: an instance has a JVM, which has workers in Python."""
+"""Child processes that end with all their descendants: an instance has a JVM, which has Python workers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TAIL: Final = 15
 
 
 class Child:
-    """A command in a session of its own, so that Ctrl+C in the terminal doesn't reach it, and all of it can be killed.
+    """A command in its own session: Ctrl+C in the terminal doesn't reach it, and all its processes can be killed.
 
     Args:
         name: for people.
@@ -49,7 +49,6 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
         return self._process.pid
 
     @property
@@ -58,48 +57,47 @@ class Child:
         return self._process.poll()
 
     def kill(self) -> None:
-        """End the process and all that it started, at once: SIGKILL, as when a machine dies. May be called twice."""
+        """Kills the process and all its descendants (SIGKILL), as when a machine dies. May be called twice."""
         if self.code is None:
-            self._process.kill()  # where there is no /proc, too
+            self._process.kill()  # needed where there is no /proc
         signal_session(self.pid, signal.SIGKILL)
         self._process.wait()
 
-    def stop(self, patience: float) -> int | None:
-        """Ask it to end (SIGTERM); None if it has not within `patience` seconds, and had to be killed."""
+    def stop(self, timeout_s: float) -> int | None:
+        """Asks it to end (SIGTERM). Returns its exit code; None if it didn't end in time, and was killed."""
         if self.code is None:
             self._process.terminate()
         try:
-            return self._process.wait(patience)
+            return self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
         finally:
             self.kill()
 
     def tail(self) -> str:
-        """The end of its log."""
         lines = self.log.read_text(errors="replace").rstrip().splitlines()
         return "\n".join(lines[-_TAIL:])
 
 
 def signal_session(leader: int, number: signal.Signals) -> None:
-    """Send a signal to all processes of a session, to those that are started meanwhile, too.
+    """Sends a signal to all processes of a session, even to those that start meanwhile.
 
-    A process group won't do: the daemon that Spark's Python workers come from makes a group of its own. Without /proc
-    none is found; what an instance started ends by itself then, when it notices that the instance is gone.
+    A process group isn't enough: the daemon of Spark's Python workers makes its own. Without /proc no process is
+    found; the descendants of an instance then end when they notice that it is gone.
     """
-    told: set[int] = set()
-    while new := _session(leader) - told:
+    signalled: set[int] = set()
+    while new := _session(leader) - signalled:
         for pid in new:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
-        told |= new
+        signalled |= new
 
 
 def _session(leader: int) -> set[int]:
-    """The processes of a session, its leader among them, by what Linux tells."""
+    """The processes of a session, with its leader."""
     found = set()
     for directory in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has just ended
+        with suppress(OSError):  # the process has just ended
             after_name = (directory / "stat").read_bytes().rpartition(b")")[2].split()
             if int(after_name[3]) == leader:
                 found.add(int(directory.name))

@@ -1,4 +1,4 @@
-"""The year, replayed into topics at a steady pace."""
+"""Replays the year into topics at a steady rate."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from kohort.client import Admin, Producer
 __all__ = ["create_topics", "replay", "send_tables"]
 
 _TICKS: Final = 5
-"""How often in a second some of the flights are sent."""
+"""How often a second flights are sent."""
 
 
 async def create_topics(admin: Admin) -> None:
-    """What the application reads and writes. Tables and results keep the last value of each key."""
+    """Creates the application's topics; those of tables and results are compacted."""
     await admin.topics.create("flights", partitions=PARTITIONS)
     tables = ("airlines", "weather", *KEYS)
     await admin.topics.create(*tables, partitions=PARTITIONS, configs={"cleanup.policy": "compact"})
 
 
 async def send_tables(servers: str, year: Year) -> None:
-    """Airlines and weather: they are there before the first flight."""
+    """Sends airlines and weather, which have to be there before the first flight."""
     async with Producer(servers, compression_type="lz4") as producer:
         await (await producer.send_table("airlines", as_records(year.airlines, "carrier")))
         await (await producer.send_table("weather", as_records(year.weather, ("origin", "time_hour"))))
 
 
 async def replay(servers: str, flights: pa.Table, seconds: float, sent: Callable[[int], None]) -> None:
-    """Send the flights in `seconds`, or as fast as the broker takes them; `sent` hears how many are acknowledged.
+    """Sends the flights within `seconds`, or as fast as the broker takes them.
 
     Args:
         servers: the broker.
         flights: records, by `as_records`.
-        seconds: how long it is to take.
-        sent: called several times a second.
+        seconds: how long it takes.
+        sent: called several times a second with how many are acknowledged.
     """
     clock = asyncio.get_running_loop().time
     ticks = max(1, round(seconds * _TICKS))

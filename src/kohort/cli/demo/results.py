@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from kohort.cli.demo.comparing import Groups
-from kohort.cli.demo.failures import DemoError
+from kohort.cli.demo.errors import DemoError
 from kohort.client import Consumer, TopicPartition
 
 __all__ = ["read_groups"]

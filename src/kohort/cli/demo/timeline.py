@@ -1,4 +1,4 @@
-"""What the instances' journals tell: who had which task when, how much was done, and how long tasks stood still."""
+"""What the instances' journals show: who had which task when, throughput, and pauses of tasks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ STANDBY: Final = "standby"
 WARMUP: Final = "warm-up"
 
 _FLIGHTS: Final = "0"
-"""The subtopology that reads the flights; the others read what it passes on."""
+"""The subtopology that reads the flights; the others read its repartition topics."""
 _STEP: Final = 1.0
 """Seconds over which rates are averaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """An instance had a task in a role from one moment to another (seconds since 1970)."""
+    """An instance had a task in a role from `begin` to `end` (seconds since 1970)."""
 
     instance: str
     task: str
@@ -37,10 +37,10 @@ class Span:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What the journals of all instances say, from the first flight to the last epoch.
+    """What the journals of all instances show, from the first flight to the last epoch.
 
     Attributes:
-        journals: all instances'.
+        journals: of all instances.
         kills: when instances were killed, in seconds since 1970.
     """
 
@@ -49,7 +49,6 @@ class Timeline:
 
     @property
     def instances(self) -> Sequence[str]:
-        """Their names."""
         return sorted(self.journals.instances)
 
     @cached_property
@@ -68,7 +67,7 @@ class Timeline:
 
     @cached_property
     def left_out(self) -> Mapping[str, int]:
-        """What the branches of the program left out, each for itself, by reason; among them "late"."""
+        """How many records the branches of the program left out, by reason; "late" is one of them."""
         counts: Counter[str] = Counter()
         for _, done in self.journals.epochs():
             counts.update(done.reasons)
@@ -82,16 +81,16 @@ class Timeline:
 
     @cached_property
     def ended(self) -> float:
-        """When the last epoch that read something was committed."""
+        """When the last epoch that read records was committed."""
         return max((done.at for _, done in self.journals.epochs() if done.records), default=self.began)
 
     @cached_property
     def spans(self) -> Sequence[Span]:
-        """Who had which task when."""
+        """The times in which instances had tasks."""
         found: list[Span] = []
         for instance in self.instances:
             changes = [now for name, now in self.journals.tasks() if name == instance]
-            found += _spans(instance, changes, self.kills.get(instance, max(self.ended, self._last)))
+            found += _spans(instance, changes, self.kills.get(instance, max(self.ended, self._last_entry_at)))
         return found
 
     @property
@@ -100,36 +99,36 @@ class Timeline:
         return sorted({span.task for span in self.spans}, key=lambda task: [*map(int, task.split("_"))])
 
     def takeovers(self) -> dict[str, float]:
-        """How long after the kill each task of the dead went on elsewhere: seconds until its first epoch was committed.
+        """Seconds from the kill until another instance committed the first epoch of each task of the killed one.
 
-        Tasks for which nothing came afterwards are left out.
+        Tasks without an epoch after the kill are left out.
         """
         found: dict[str, float] = {}
-        for dead, killed in self.kills.items():
+        for victim, killed in self.kills.items():
             for instance, done in self.journals.epochs():
-                if instance != dead and done.at > killed:
-                    for task in self._held(dead, killed).intersection(done.tasks):
+                if instance != victim and done.at > killed:
+                    for task in self._active_tasks_at(victim, killed).intersection(done.tasks):
                         found.setdefault(task, done.at - killed)
         return found
 
     def longest_wait(self) -> float | None:
-        """The longest time between two epochs of a task that stayed where it was, while others moved: in seconds.
+        """Seconds of the longest pause of a task that stayed while others moved; None if there are none.
 
-        Counts tasks that read flights, which come all the time. None if there are none.
+        Counts only tasks that read flights, since these come all the time.
         """
         moved = self.takeovers()
         if not moved:
             return None
-        ((dead, killed),) = self.kills.items()
-        stayed = {task for each in self.instances if each != dead for task in self._held(each, killed)}
+        ((victim, killed),) = self.kills.items()
+        stayed = {task for each in self.instances if each != victim for task in self._active_tasks_at(each, killed)}
         pauses = self.journals.pauses(since=killed, until=killed + max(moved.values()))
         return max(
             (each.seconds for each in pauses if each.task in stayed and _subtopology(each.task) == _FLIGHTS),
             default=None,
         )
 
-    def _held(self, instance: str, moment: float) -> set[str]:
-        """The active tasks that an instance had at a moment."""
+    def _active_tasks_at(self, instance: str, moment: float) -> set[str]:
+        """The active tasks of an instance at a time."""
         return {
             span.task
             for span in self.spans
@@ -137,7 +136,7 @@ class Timeline:
         }
 
     @property
-    def _last(self) -> float:
+    def _last_entry_at(self) -> float:
         return self.journals.entries[-1].at if self.journals.entries else 0.0
 
 

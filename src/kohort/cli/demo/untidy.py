@@ -1,4 +1,4 @@
-"""What real topics have, too: flights that are reported late, times in milliseconds, records without key or value."""
+"""Makes the flights as untidy as real topics: some late, times in ms, some records without a key or a value."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ __all__ = ["flight_records", "reported"]
 
 _ONE_IN: Final = 1_000
 _LATE_BY: Final = timedelta(days=3)
-"""More than the program's windows wait for."""
+"""Longer than the grace of the program's windows."""
 
 
 def reported(flights: pa.Table) -> pa.Table:
     """Flights in the order in which they are reported, with that time as column `reported`.
 
-    It is their hour, but for one flight in a thousand, which is reported days later.
+    It is their hour, except for one flight in a thousand, which is reported days later.
     """
     hours = flights["time_hour"]
     late = pa.array(np.arange(flights.num_rows) % _ONE_IN == _ONE_IN // 2)
-    told = pc.add(hours, pa.scalar(_LATE_BY, pa.duration("s")))
-    late = pc.and_(late, pc.less_equal(told, pc.max(hours)))
-    when = pc.if_else(late, told, hours)
+    reported_late = pc.add(hours, pa.scalar(_LATE_BY, pa.duration("s")))
+    late = pc.and_(late, pc.less_equal(reported_late, pc.max(hours)))
+    when = pc.if_else(late, reported_late, hours)
     return flights.append_column("reported", when).take(pc.sort_indices(when))
 
 
 def flight_records(flights: pa.Table) -> pa.Table:
     """The records of flights, keyed by carrier, with times in ms since 1970.
 
-    One in a thousand comes again without its key, and another one in a thousand with nothing but its key.
+    One in a thousand comes again without its key, and one in a thousand without its value.
     """
     for at, field in enumerate(flights.schema):
         if pa.types.is_timestamp(field.type):

@@ -1,4 +1,4 @@
-"""The group under watch: until it is ready, through the kill, to its end."""
+"""Watches the group: until it is ready, through the kill, and until all is read."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Final
 
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from kohort.cli.demo.failures import DemoError
-from kohort.cli.demo.group import View, look, nothing_left
+from kohort.cli.demo.errors import DemoError
+from kohort.cli.demo.group import View, all_read, describe_group
 from kohort.cli.demo.instances import Instance
 from kohort.cli.demo.plan import APPLICATION
 from kohort.cli.terminal import out
@@ -20,28 +20,28 @@ from kohort.spark.monitoring.journal_analysis import read_journals
 
 __all__ = ["Bars", "Watch"]
 
-_GLANCE: Final = 0.4
-"""Seconds between two looks at the group."""
-_KILL_AT: Final = 0.42
-"""How much of the year is replayed, and half of that done, when the first instance is killed."""
-_DURING: Final = 1.5
-"""Seconds after the kill when the group is shown, which knows of nothing yet."""
-_START: Final = 300.0
-"""Seconds that instances have to start in."""
-_STUCK: Final = 90.0
+_POLL_S: Final = 0.4
+"""Seconds between two descriptions of the group."""
+_KILL_AFTER: Final = 0.42
+"""The share of the year that is replayed, and half of it committed, when the first instance is killed."""
+_SHOW_AFTER_KILL_S: Final = 1.5
+"""Seconds after the kill until the group is shown, which doesn't know of it yet."""
+_START_TIMEOUT_S: Final = 300.0
+"""Seconds that instances may take to start."""
+_PROGRESS_TIMEOUT_S: Final = 90.0
 """Seconds without any progress."""
 
 
 @dataclass(slots=True)
 class Watch:
-    """Looks at the group again and again, and tells what it sees.
+    """Describes the group again and again, and shows what changes.
 
     Attributes:
         servers, admin: where the group is.
-        instances: the first is killed when its time has come.
-        sent: how many flights are acknowledged.
+        instances: the first is killed part way.
+        sent: how many flights brokers have acknowledged.
         killed: when the first instance was killed, in seconds since 1970.
-        taken_over: whether the other has all tasks since.
+        taken_over: whether the other has all tasks since then.
     """
 
     servers: str
@@ -50,78 +50,78 @@ class Watch:
     sent: int = 0
     killed: float | None = None
     taken_over: bool = False
-    _shown_during: bool = False
-    _seen: object = None
-    _seen_at: float = field(default_factory=time.monotonic)
+    _shown_after_kill: bool = False
+    _last_progress: object = None
+    _last_progress_at: float = field(default_factory=time.monotonic)
 
     def sent_now(self, records: int) -> None:
-        """So many flights are acknowledged."""
+        """Sets how many flights are acknowledged."""
         self.sent = records
 
     async def until_ready(self) -> None:
-        """Wait until all instances have their tasks and have read the airlines: Spark is warm then. Show the group.
+        """Waits until all instances have their tasks and have read the airlines: Spark is warm then. Shows the group.
 
         Raises:
-            DemoError: one ended, or it takes too long.
+            DemoError: an instance ended, or it takes too long.
         """
-        deadline = time.monotonic() + _START
+        deadline = time.monotonic() + _START_TIMEOUT_S
         with out.status("   starting …"):
             while True:
                 view = await self._look()
-                if view is not None and self._all_there(view) and not view.behind("airlines"):
+                if view is not None and self._is_ready(view) and not view.lag_of("airlines"):
                     break
                 if time.monotonic() > deadline:
-                    raise DemoError(f"the instances weren't ready within {_START:g} s.{self._last_words()}")
-                await asyncio.sleep(_GLANCE)
-        out.print(view.shown())
+                    raise DemoError(f"the instances weren't ready within {_START_TIMEOUT_S:g} s.{self._last_events()}")
+                await asyncio.sleep(_POLL_S)
+        out.print(view.rendered())
 
     async def until_taken_over(self, total: int, replaying: asyncio.Task[None], bars: Bars) -> None:
-        """Kill the first instance when its time has come, and wait until the other has its tasks.
+        """Kills the first instance part way, and waits until the other has its tasks.
 
-        Returns early if all is replayed by then.
+        Returns early if all is replayed before.
         """
         while not (self.taken_over or (self.killed is not None and replaying.done())):
-            view = await self._see(replaying, bars)
+            view = await self._poll(replaying, bars)
             if view is not None and self.killed is None:
-                if min(self.sent, 2 * view.done("flights")) >= total * _KILL_AT:
+                if min(self.sent, 2 * view.committed("flights")) >= total * _KILL_AFTER:
                     self._kill()
             elif view is not None:
-                self._tell_of_takeover(view)
-            await asyncio.sleep(_GLANCE)
+                self._show_takeover(view)
+            await asyncio.sleep(_POLL_S)
 
     async def until_done(self, replaying: asyncio.Task[None], bars: Bars) -> None:
-        """Wait until everything is replayed, and nothing is left to read."""
+        """Waits until everything is replayed and read."""
         while True:
-            view = await self._see(replaying, bars)
+            view = await self._poll(replaying, bars)
             if view is not None:
-                self._tell_of_takeover(view)
-                if replaying.done() and not view.behind("flights") and await nothing_left(self.servers, view):
+                self._show_takeover(view)
+                if replaying.done() and not view.lag_of("flights") and await all_read(self.servers, view):
                     break
-            await asyncio.sleep(_GLANCE)
+            await asyncio.sleep(_POLL_S)
 
     async def until_interrupted(self) -> None:
-        """Wait for Ctrl+C, while the instance that is left goes on."""
+        """Waits for Ctrl+C, while the other instance goes on."""
         while True:
             self._check()
             await asyncio.sleep(1)
 
-    def _all_there(self, view: View) -> bool:
-        return view.settled and len(view.group.members) == len(self.instances)
+    def _is_ready(self, view: View) -> bool:
+        return view.is_stable and len(view.group.members) == len(self.instances)
 
     async def _look(self) -> View | None:
         self._check()
-        return await look(self.admin, APPLICATION, self._names())
+        return await describe_group(self.admin, APPLICATION, self._names())
 
-    async def _see(self, replaying: asyncio.Task[None], bars: Bars) -> View | None:
+    async def _poll(self, replaying: asyncio.Task[None], bars: Bars) -> View | None:
         if replaying.done():
             replaying.result()
         view = await self._look()
         bars.update(self.sent, view)
         now = self.sent, None if view is None else {at: each.committed for at, each in view.lag.items()}
-        if now != self._seen:
-            self._seen, self._seen_at = now, time.monotonic()
-        if time.monotonic() - self._seen_at > _STUCK:
-            raise DemoError(f"nothing has gone on for {_STUCK:g} s.{self._last_words()}")
+        if now != self._last_progress:
+            self._last_progress, self._last_progress_at = now, time.monotonic()
+        if time.monotonic() - self._last_progress_at > _PROGRESS_TIMEOUT_S:
+            raise DemoError(f"nothing has gone on for {_PROGRESS_TIMEOUT_S:g} s.{self._last_events()}")
         return view
 
     def _kill(self) -> None:
@@ -130,18 +130,18 @@ class Watch:
         first.process.kill()
         out.print(f"   [bold red]kill -9[/] {first.name}: its driver, its JVM and its workers are gone")
 
-    def _tell_of_takeover(self, view: View) -> None:
+    def _show_takeover(self, view: View) -> None:
         since = time.time() - (self.killed or 0)
-        if not self.taken_over and len(view.group.members) < len(self.instances) and view.settled:
+        if not self.taken_over and len(view.group.members) < len(self.instances) and view.is_stable:
             self.taken_over = True
             out.print(f"   {since:.0f} s later {self.instances[-1].name} has all tasks")
-            out.print(view.shown())
-        elif not self.taken_over and not self._shown_during and since > _DURING:
-            self._shown_during = True
-            out.print(view.shown())
+            out.print(view.rendered())
+        elif not self.taken_over and not self._shown_after_kill and since > _SHOW_AFTER_KILL_S:
+            self._shown_after_kill = True
+            out.print(view.rendered())
 
     def _names(self) -> Mapping[tuple[str, int], str]:
-        """Of instances by endpoint."""
+        """The names of instances by endpoint."""
         return {each.endpoint: each.name + (" (killed)" if each.process.code else "") for each in self.instances}
 
     def _check(self) -> None:
@@ -152,8 +152,8 @@ class Watch:
                     f"{each.process.tail()}"
                 )
 
-    def _last_words(self) -> str:
-        return "".join(f"\n{each.name}: {_last_word(each)} (log: {each.process.log})" for each in self.instances)
+    def _last_events(self) -> str:
+        return "".join(f"\n{each.name}: {_last_event(each)} (log: {each.process.log})" for each in self.instances)
 
 
 class Bars:
@@ -178,18 +178,18 @@ class Bars:
         self._progress.stop()
 
     def update(self, sent: int, view: View | None) -> None:
-        """Show how many flights are sent, and how many of them the group has done."""
+        """Shows how many flights are sent, and how many of them the group has committed."""
         self._progress.update(self._replayed, completed=sent)
         if view is not None:
-            self._progress.update(self._done, completed=view.done("flights"))
+            self._progress.update(self._done, completed=view.committed("flights"))
 
 
-def _last_word(instance: Instance) -> str:
-    """What an instance said last of what it waits for, or of what failed."""
+def _last_event(instance: Instance) -> str:
+    """The last failure or reason to wait in an instance's journal."""
     entries = read_journals(instance.journal).entries if instance.journal.exists() else []
     for entry in reversed(entries):
         if entry.event == "failed":
             return str(entry.fields["text"])
         if entry.event == "waiting":
             return str(entry.fields["reason"] or "it goes on")
-    return "nothing to complain of"
+    return "no failure"

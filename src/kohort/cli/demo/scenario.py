@@ -12,13 +12,13 @@ from typing import Final
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from kohort.cli.demo.comparing import KEYS, Groups, batch_groups, differences
-from kohort.cli.demo.ending import Outcome, conclude, what_next
-from kohort.cli.demo.failures import DemoError
+from kohort.cli.demo.errors import DemoError
 from kohort.cli.demo.flights import Year, fetch, load, subset
 from kohort.cli.demo.instances import start_batch, start_instance
 from kohort.cli.demo.plan import PARTITIONS, SETTINGS, Plan, program
 from kohort.cli.demo.processes import Child
 from kohort.cli.demo.replaying import create_topics, replay, send_tables
+from kohort.cli.demo.report import Outcome, report_outcome, what_next
 from kohort.cli.demo.results import read_groups
 from kohort.cli.demo.untidy import flight_records
 from kohort.cli.demo.watching import Bars, Watch
@@ -26,22 +26,22 @@ from kohort.cli.terminal import out
 from kohort.client import Admin
 from kohort.testing import BrokerProcess
 
-__all__ = ["tell"]
+__all__ = ["run_demo"]
 
 _BATCH: Final = 300.0
 """Seconds that the batch job may take once the stream is done."""
 _STOP: Final = 20.0
-"""Seconds that an instance has to stop in."""
+"""Seconds that an instance may take to stop."""
 
 
-async def tell(plan: Plan) -> int:
-    """Run the demo; the exit code: 0 if stream and batch are equal, 1 if they aren't.
+async def run_demo(plan: Plan) -> int:
+    """Runs the demo. Returns the exit code: 0 if stream and batch are equal, 1 if they aren't.
 
     Raises:
         DemoError: it can't go on.
     """
     began = time.monotonic()
-    _say("A year of flights out of New York")
+    _print_heading("A year of flights out of New York")
     year = await _year(plan)
     flights, airlines, weather = (each.num_rows for each in (year.flights, year.airlines, year.weather))
     out.print(f"   {flights:,} flights, {airlines} airlines, {weather:,} hours of weather")
@@ -52,7 +52,7 @@ async def tell(plan: Plan) -> int:
         await send_tables(servers, year)
         out.print(f"   broker on {servers}; airlines and weather are in their topics")
 
-        _say("Two instances of the application, each with a Spark session; a standby for every task")
+        _print_heading("Two instances of the application, each with a Spark session; a standby for every task")
         instances = []
         for number in (1, 2):
             instances.append(start_instance(number, program(), servers, plan))
@@ -61,26 +61,26 @@ async def tell(plan: Plan) -> int:
         records = await asyncio.to_thread(flight_records, year.flights)
         await watch.until_ready()
 
-        _say(f"The year, replayed in {plan.seconds:g} s; one instance is killed part way")
+        _print_heading(f"The year, replayed in {plan.seconds:g} s; one instance is killed part way")
         replaying = asyncio.create_task(replay(servers, records, plan.seconds, watch.sent_now))
         stack.callback(replaying.cancel)
         with Bars(records.num_rows) as bars:
             await watch.until_taken_over(records.num_rows, replaying, bars)
-            batch, result = start_batch(program(), year.files, plan)  # meanwhile
+            batch, result = start_batch(program(), year.files, plan)  # runs meanwhile
             stack.enter_context(batch)
             await watch.until_done(replaying, bars)
         out.print("   lag is zero")
 
-        _say("The result, beside a batch job: plain Spark over the CSV files")
+        _print_heading("The result, beside a batch job: plain Spark over the CSV files")
         stream = {topic: await read_groups(servers, topic, columns) for topic, columns in KEYS.items()}
         found = differences(stream, await _batch_result(batch, result))
         outcome = Outcome(plan, servers, instances, watch.killed, stream, found, time.monotonic() - began)
-        code = conclude(outcome)
+        code = report_outcome(outcome)
         if plan.keep:
             what_next(outcome)
             await watch.until_interrupted()
         elif instances[1].process.stop(_STOP) != 0:
-            out.print("[yellow]   instance-2 didn't stop in good order; its log: " + str(instances[1].process.log))
+            out.print("[yellow]   instance-2 didn't stop cleanly; its log: " + str(instances[1].process.log))
         return code
 
 
@@ -93,7 +93,7 @@ async def _year(plan: Plan) -> Year:
 
 
 def _busy(text: str) -> Progress:
-    """Shows that something goes on, and for how long it has."""
+    """A spinner with the time that has passed."""
     columns = TextColumn("  "), SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     progress = Progress(*columns, console=out, transient=True, disable=not out.is_terminal)
     if not out.is_terminal:
@@ -104,7 +104,7 @@ def _busy(text: str) -> Progress:
 
 @asynccontextmanager
 async def _broker(plan: Plan) -> AsyncIterator[str]:
-    """A broker as a child process; where it is."""
+    """Runs a broker in a child process; yields its address."""
     settings = {**SETTINGS, "num.partitions": PARTITIONS}
     broker = BrokerProcess(settings, data_dir=plan.run / "broker")
     broker.port = plan.port
@@ -128,5 +128,5 @@ async def _batch_result(batch: Child, result: Path) -> dict[str, Groups]:
     return batch_groups(result)
 
 
-def _say(text: str) -> None:
+def _print_heading(text: str) -> None:
     out.print(f"\n[bold magenta]{text}[/]")

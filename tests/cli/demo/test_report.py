@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kohort.cli.demo.ending import what_next
+from kohort.cli.demo.report import what_next
 
 
 def test_the_instance_that_one_may_add_answers_queries_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""What came of it: the verdict, numbers, charts, and what to try next."""
+"""Reports the outcome: the verdict, figures, charts, and what to try next."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from kohort.cli.demo.timeline import Timeline
 from kohort.cli.terminal import out
 from kohort.spark.monitoring.journal_analysis import read_journals
 
-__all__ = ["Outcome", "conclude", "what_next"]
+__all__ = ["Outcome", "report_outcome", "what_next"]
 
 _SHOWN: Final = 10
-"""Differences that are printed."""
+"""The most differences that are printed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """All that is known in the end.
+    """The outcome of the demo.
 
     Attributes:
-        plan, servers, instances: what ran.
+        plan, servers, instances: of this run.
         killed: when the first instance was killed, in seconds since 1970.
         stream: the groups in the application's topics.
-        differences: from the batch job's.
-        took: seconds since the beginning.
+        differences: between them and the batch job's.
+        took: how long the demo took, in seconds.
     """
 
     plan: Plan
@@ -50,15 +50,14 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """The sentence that it is all about."""
         groups = sum(map(len, self.stream.values()))
         if self.differences:
             return f"stream and batch differ: {len(self.differences):,} times in {groups:,} groups"
         return f"stream and batch are equal: {groups:,} groups compared"
 
 
-def conclude(outcome: Outcome) -> int:
-    """Print what came of it, draw the charts and write the page; the exit code."""
+def report_outcome(outcome: Outcome) -> int:
+    """Prints the outcome, draws the charts and writes the page. Returns the exit code."""
     good = not outcome.differences
     out.print(Text(f"   {outcome.verdict}", style="bold green" if good else "bold red"))
     for each in outcome.differences[:_SHOWN]:
@@ -93,7 +92,7 @@ def conclude(outcome: Outcome) -> int:
 
 
 def what_next(outcome: Outcome) -> None:
-    """Say what there is to try, while broker and instance go on."""
+    """Prints what to try while broker and instance go on."""
     host, port = outcome.instances[1].endpoint
     page = f"http://{host}:{port}"
     third = outcome.plan.run / "instance-3"
@@ -114,11 +113,11 @@ def what_next(outcome: Outcome) -> None:
 
 
 def _facts(timeline: Timeline, outcome: Outcome) -> list[tuple[str, str]]:
-    spent = timeline.ended - timeline.began
+    seconds = timeline.ended - timeline.began
     facts = [
         ("Records of flights", f"{timeline.flights:,}"),
         ("Left out, by each branch of the program", _counts(timeline.left_out)),
-        ("Throughput, mean", f"{timeline.flights / spent:,.0f} flights/s"),
+        ("Throughput, mean", f"{timeline.flights / seconds:,.0f} flights/s"),
         ("Throughput, best second", f"{max(timeline.throughput.total):,.0f} flights/s"),
     ]
     pauses = timeline.takeovers()
