@@ -52,12 +52,12 @@ def test_an_old_java_is_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("said", "version"),
+    ("output", "version"),
     [('openjdk version "17.0.15" 2025-04-15', 17), ('java version "1.8.0_402"', 8), ('openjdk version "25" x', 25),
      ("what?", None)],
 )  # fmt: skip
-def test_versions_of_java(said: str, version: int | None) -> None:
-    assert java_version(said) == version
+def test_versions_of_java(output: str, version: int | None) -> None:
+    assert java_version(output) == version
 
 
 def test_the_program_is_the_one_of_the_readme() -> None:
@@ -88,14 +88,14 @@ def test_a_child_ends_with_all_that_it_started(tmp_path: Path) -> None:
     script = "import os, subprocess, sys, time; p = subprocess.Popen(['sleep', '60'], process_group=0);"
     child = Child("x", [sys.executable, "-c", f"{script} print(p.pid, flush=True); time.sleep(60)"], tmp_path / "log")
     with child:
-        while not (said := child.tail()):
+        while not (output := child.tail()):
             time.sleep(0.01)
     assert child.code is not None and child.code < 0
-    eventually(lambda: not lives(said), what="the grandchild has ended")
+    eventually(lambda: not lives(output), what="the grandchild has ended")
 
 
 def lives(pid: str) -> bool:
     try:
         return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
-    except OSError:  # nobody is there any more, or not even a trace of it
+    except OSError:  # the process has ended
         return False

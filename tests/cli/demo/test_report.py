@@ -17,6 +17,6 @@ def test_the_instance_that_one_may_add_answers_queries_too(capsys: pytest.Captur
         stream={"delays-by-hour": {("2013-12-31T23:00:00.000Z", "JFK"): {}}},
     )
     what_next(outcome)
-    said = capsys.readouterr().out
-    assert "--state-dir run/instance-3 --endpoint 127.0.0.1:0" in said
-    assert "curl http://127.0.0.1:8081/stores/delays/JFK@2013-12-31T23:00:00Z" in said
+    output = capsys.readouterr().out
+    assert "--state-dir run/instance-3 --endpoint 127.0.0.1:0" in output
+    assert "curl http://127.0.0.1:8081/stores/delays/JFK@2013-12-31T23:00:00Z" in output

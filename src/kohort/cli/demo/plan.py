@@ -32,8 +32,8 @@ class Plan:
     Attributes:
         records: how many flights; None for all of them.
         seconds: how long their replay takes.
-        directory: gets charts and the page; `run` in it is made anew each time.
-        cache: keeps what was downloaded.
+        directory: gets charts and the page; its subdirectory `run` is replaced each time.
+        cache: the directory for downloads.
         port: the broker's; 0 for any that is free.
         cores: of Spark, an instance.
         keep: whether broker and the surviving instance stay until Ctrl+C.

@@ -105,7 +105,7 @@ def what_next(outcome: Outcome) -> None:
          f"{sys.executable} {program()} {outcome.servers} --master 'local[1]' --state-dir {third}"
          f" --endpoint {host}:0"),
         ("the group", f"{kohort} groups describe flight-delays -b {outcome.servers} --watch"),
-        ("a group's delays, out of the store of whoever has it", f"curl {page}/stores/delays/JFK@{window}"),
+        ("a group's delays, from the store of the instance that has it", f"curl {page}/stores/delays/JFK@{window}"),
         ("all stores, and metrics", f"curl {page}/stores {page}/metrics"),
         ("the result as it is written", f"{kohort} consume delays-by-sky -b {outcome.servers} --from-beginning"),
     ):  # fmt: skip

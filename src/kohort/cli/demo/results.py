@@ -1,4 +1,4 @@
-"""The topics that the program writes, as a client reads them that sees what is committed."""
+"""Reads the committed results from the topics that the program writes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kohort.client import Consumer, TopicPartition
 __all__ = ["read_groups"]
 
 _PATIENCE: Final = 30.0
-"""Seconds without any progress."""
+"""The most seconds without progress."""
 
 
 async def read_groups(servers: str, topic: str, columns: tuple[str, ...]) -> Groups:
-    """The last value of each key, by the columns that tell groups apart.
+    """The last value of each key, by the columns of the groups' keys.
 
     Raises:
-        DemoError: the end isn't reached: something keeps a transaction open.
+        DemoError: the end isn't reached, since a transaction is open.
     """
     latest: dict[bytes, bytes | None] = {}
     async for batch in _batches(servers, topic):
@@ -37,7 +37,7 @@ async def read_groups(servers: str, topic: str, columns: tuple[str, ...]) -> Gro
 
 
 async def _batches(servers: str, topic: str) -> AsyncIterator[pa.RecordBatch]:
-    """All that is committed in a topic by now."""
+    """Everything that is committed in a topic now."""
     clock = asyncio.get_running_loop().time
     async with Consumer(servers, isolation_level="read_committed", auto_offset_reset="earliest") as consumer:
         partitions = [TopicPartition(topic, info.partition) for info in await consumer.partitions_for(topic)]

@@ -43,7 +43,7 @@ def _throughput(axes: Axes, timeline: Timeline, colours: dict[str, str]) -> None
         times, *rates.values(), labels=list(rates),
         colors=[colours[name] for name in rates], linewidth=0, step="post",
     )  # fmt: skip
-    axes.set_ylim(0, axes.get_ylim()[1] * 1.22)  # room for what is said of the kill
+    axes.set_ylim(0, axes.get_ylim()[1] * 1.22)  # room for the label of the kill
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.tick_params(labelbottom=True)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0f} s")
@@ -92,8 +92,8 @@ def _mark(above: Axes, below: Axes, timeline: Timeline) -> None:
             if pause is not None:
                 axes.axvspan(at, at + pause, color=RED, alpha=0.08, linewidth=0, zorder=0)
         top = above.get_ylim()[1]
-        said: dict[str, Any] = {"va": "top", "fontsize": 9.5, "textcoords": "offset points"}
-        above.annotate(f"kill -9, {dead}", (at, top), (-6, -3), ha="right", color=RED, fontweight="bold", **said)
+        style: dict[str, Any] = {"va": "top", "fontsize": 9.5, "textcoords": "offset points"}
+        above.annotate(f"kill -9, {dead}", (at, top), (-6, -3), ha="right", color=RED, fontweight="bold", **style)
         if pause is not None:
             late = at + pause > 0.7 * above.get_xlim()[1]  # no room on the right
             where = (
@@ -101,4 +101,4 @@ def _mark(above: Axes, below: Axes, timeline: Timeline) -> None:
                 if late
                 else {"xy": (at + pause, top), "xytext": (6, -3)}
             )
-            above.annotate(f"all its tasks run again after {pause:.1f} s", color=FAINT, **where, **said)
+            above.annotate(f"all its tasks run again after {pause:.1f} s", color=FAINT, **where, **style)
