@@ -82,7 +82,7 @@ def test_a_key_whose_partition_isnt_certain_is_found_in_any() -> None:
             reply = await two.get(f"/stores/airlines/U{partition}")
             assert (reply.json["partition"], reply.json["key"]) == (partition, f"U{partition}")
         assert (await two.get("/stores/airlines/U9")).status == 404
-        two.fakes[1].opened.clear()  # nobody can say that it isn't there
+        two.fakes[1].opened.clear()  # whether it has the key is unknown
         assert (await two.get("/stores/airlines/U9")).status == 503
         assert (await two.get("/stores/airlines/U0")).status == 200
 
@@ -126,7 +126,7 @@ def test_every_instance_has_a_global_table() -> None:
 
 
 def test_a_task_that_moved_meanwhile() -> None:
-    """The instance that was asked has the task no more: the response names the one that has."""
+    """The instance that was asked doesn't have the task any more: the response names the one that has."""
 
     async def test(two: Instances) -> None:
         two.own("delays", dict.fromkeys(range(PARTITIONS), 1))
@@ -408,7 +408,7 @@ def test_a_range_that_lacks_a_partition() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "says"),
+    ("path", "status", "message"),
     [
         ("/stores/delays/JFK", 400, "the window's start is missing"),
         ("/stores/delays/%FF@2013-01-01", 400, "not Unicode"),
@@ -432,12 +432,12 @@ def test_a_range_that_lacks_a_partition() -> None:
         ("/forwarded", 405, "POST"),
     ],
 )
-def test_hostile_urls(path: str, status: int, says: str) -> None:
+def test_hostile_urls(path: str, status: int, message: str) -> None:
     async def test(two: Instances) -> None:
         two.own("delays", dict.fromkeys(range(PARTITIONS), 0))
         reply = await two.get(path)
         assert reply.status == status, reply.body
-        assert says in reply.json["message"]
+        assert message in reply.json["message"]
         assert reply.headers["X-Content-Type-Options"] == "nosniff"
 
     run(test)
@@ -452,7 +452,7 @@ def test_hostile_requests() -> None:
         for body, kind, status in (
             (b"\xc1", "application/msgpack", 400),
             (b"\xdd\xff\xff\xff\xff", "application/msgpack", 400),
-            (b"\x81\xa1x" + b"\x91" * 100_000, "application/msgpack", 400),  # nested deep, in a field nobody knows
+            (b"\x81\xa1x" + b"\x91" * 100_000, "application/msgpack", 400),  # nested deep, in an unknown field
             (encode({"store": "delays", "partitions": [0], "limit": 10_001}), "application/msgpack", 400),
             (encode({"store": "delays", "partitions": [0], "limit": 0}), "application/msgpack", 400),
             (encode({"store": "delays", "partitions": [0] * 10_001}), "application/msgpack", 400),

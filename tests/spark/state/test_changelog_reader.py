@@ -212,7 +212,7 @@ def test_a_store_that_does_not_fit_its_changelog_is_rebuilt(log: Log, caplog: py
             store.write(pa.array([b"x"]), pa.array([b"another topic's"]), 2)
             assert await reader.restore(store, log.at) == 3
             assert content(store) == {"a": "1", "b": "2", "c": "3"}
-            assert "the topic was deleted and made anew" in caplog.text
+            assert "the topic was deleted and created again" in caplog.text
             store.close()
 
     run(test(), timeout_s=60)

@@ -17,7 +17,7 @@ def plan_ranges(reader: RangeReader, options: ReadOptions) -> list[Range]:
 
     Raises:
         ValueError: a topic, partition or offset doesn't exist.
-        KafkaError, ClientError: the cluster can't be asked.
+        KafkaError, ClientError: no broker answers.
     """
     partitions = _partitions(reader, options)
     first = _offsets(reader, partitions, EARLIEST, options.committed)

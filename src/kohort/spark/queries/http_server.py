@@ -274,8 +274,8 @@ def _likely_partition(info: StoreInfo, route: bytes | None, all_partitions: tupl
     )
 
 
-def _text(part: str) -> str:
-    return unquote(part, errors="surrogateescape")  # a key may be any bytes; names are checked later
+def _text(quoted: str) -> str:
+    return unquote(quoted, errors="surrogateescape")  # a key may be any bytes; names are checked later
 
 
 def _fields(query: str) -> dict[str, str]:

@@ -114,7 +114,7 @@ def why_rebuild(position: int | None, store_topic_id: str, topic_id: str, beginn
         beginning, end: the first offset of the changelog, and its high watermark.
     """
     if store_topic_id and store_topic_id != topic_id:
-        return "the topic was deleted and made anew"
+        return "the topic was deleted and created again"
     if position is None:
         return None
     if position > end:
