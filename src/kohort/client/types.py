@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from kohort.protocol.topic_partition import TopicPartition
+
 __all__ = [
     "Broker", "GroupMetadata", "Headers", "OffsetAndMetadata", "OffsetAndTimestamp", "PartitionInfo", "Record",
     "RecordMetadata", "TopicInfo", "TopicPartition", "by_topic",
@@ -14,16 +16,6 @@ __all__ = [
 
 Headers = list[tuple[str, bytes | None]]
 """A record's headers: names (not unique) and values."""
-
-
-class TopicPartition(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 class Broker(NamedTuple):
