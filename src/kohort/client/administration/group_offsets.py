@@ -13,7 +13,7 @@ from kohort.client.administration.offsets import Offsets, OffsetSpec
 from kohort.client.administration.request_router import (
     Deadline,
     Failure,
-    NodeConnection,
+    Node,
     Outcomes,
     RequestRouter,
     outcomes_of,
@@ -259,13 +259,11 @@ class GroupOffsets:
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         return await self._at_coordinator(group_id, deadline, partial(_fetch, require_stable=require_stable))
 
-    async def _at_coordinator(
-        self, group_id: str, deadline: Deadline, work: Callable[[NodeConnection, str], Awaitable[V]]
-    ) -> V:
+    async def _at_coordinator(self, group_id: str, deadline: Deadline, work: Callable[[Node, str], Awaitable[V]]) -> V:
         """Returns the result of `work` at the group's coordinator."""
 
-        async def ask(connection: NodeConnection, keys: Sequence[str]) -> Mapping[str, V]:
-            return {group_id: await work(connection, group_id)}
+        async def ask(node: Node, keys: Sequence[str]) -> Mapping[str, V]:
+            return {group_id: await work(node, group_id)}
 
         found: Outcomes[str, V] = await self._router.ask_nodes([group_id], BY_COORDINATOR, ask, deadline)
         return found.checked()[group_id]
@@ -281,7 +279,7 @@ def _active(group: GroupDescription) -> KafkaError:
 
 
 async def _partitions(
-    router: RequestRouter, deadline: Deadline, connection: NodeConnection, topics: Sequence[str]
+    router: RequestRouter, deadline: Deadline, node: Node, topics: Sequence[str]
 ) -> Mapping[str, list[TopicPartition] | Failure]:
     answer = await metadata(router, topics, deadline)
     return {
@@ -294,18 +292,16 @@ async def _partitions(
     }
 
 
-async def _fetch(
-    connection: NodeConnection, group_id: str, *, require_stable: bool
-) -> dict[TopicPartition, OffsetAndMetadata]:
-    version = connection.version(OffsetFetchRequest, _BY_NAME)
+async def _fetch(node: Node, group_id: str, *, require_stable: bool) -> dict[TopicPartition, OffsetAndMetadata]:
+    version = node.version(OffsetFetchRequest, _BY_NAME)
     group: OffsetFetchResponse | OffsetFetchResponse.Group
     if version >= _BY_GROUP:
         groups = [OffsetFetchRequest.Group(group_id=group_id, topics=None)]
         request = OffsetFetchRequest(groups=groups, require_stable=require_stable)
-        group = (await connection.ask(request, OffsetFetchResponse, version)).groups[0]
+        group = (await node.ask(request, OffsetFetchResponse, version)).groups[0]
     else:
         request = OffsetFetchRequest(group_id=group_id, topics=None, require_stable=require_stable)
-        group = await connection.ask(request, OffsetFetchResponse, version)
+        group = await node.ask(request, OffsetFetchResponse, version)
     raise_for(group.error_code)
     found: dict[TopicPartition, OffsetAndMetadata] = {}
     for topic in group.topics:
@@ -319,7 +315,7 @@ async def _fetch(
 
 
 async def _commit(
-    connection: NodeConnection, group_id: str, *, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    node: Node, group_id: str, *, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> Outcomes[TopicPartition, None]:
     kind = OffsetCommitRequest.Topic
     request = OffsetCommitRequest(
@@ -332,7 +328,7 @@ async def _commit(
             for topic, numbers in by_topic(offsets).items()
         ],
     )
-    answer = await connection.ask(request, OffsetCommitResponse, connection.version(OffsetCommitRequest, _BY_NAME))
+    answer = await node.ask(request, OffsetCommitResponse, node.version(OffsetCommitRequest, _BY_NAME))
     return outcomes_of(
         (TopicPartition(topic.name, each.partition_index), each.error_code, None)
         for topic in answer.topics
@@ -349,9 +345,7 @@ def _committing(number: int, to: OffsetAndMetadata) -> OffsetCommitRequest.Topic
     )
 
 
-async def _delete(
-    connection: NodeConnection, group_id: str, *, partitions: Iterable[TopicPartition]
-) -> Outcomes[TopicPartition, None]:
+async def _delete(node: Node, group_id: str, *, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, None]:
     kind = OffsetDeleteRequest.Topic
     request = OffsetDeleteRequest(
         group_id=group_id,
@@ -360,7 +354,7 @@ async def _delete(
             for topic, numbers in by_topic(partitions).items()
         ],
     )
-    answer = await connection.ask(request, OffsetDeleteResponse)
+    answer = await node.ask(request, OffsetDeleteResponse)
     raise_for(answer.error_code)
     return outcomes_of(
         (TopicPartition(topic.name, each.partition_index), each.error_code, None)
