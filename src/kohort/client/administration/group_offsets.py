@@ -21,7 +21,8 @@ from kohort.client.administration.request_router import (
 from kohort.client.administration.resets import PlannedReset, ResetTo, Where, plan
 from kohort.client.administration.share_offsets import alter_share, delete_share, fetch_share
 from kohort.client.errors import PartialFailureError, raise_for
-from kohort.client.types import OffsetAndMetadata, TopicPartition, by_topic
+from kohort.client.membership.offset_requests import BY_NAME, commit_codes, commit_request
+from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition, by_topic
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kohort.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -30,9 +31,6 @@ from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetc
 __all__ = ["GroupOffsets", "PartitionLag"]
 
 V = TypeVar("V")
-
-_BY_NAME: Final = 9
-"""The last version of OffsetFetch and OffsetCommit with topics' names: a deleted topic's id means nothing to users."""
 
 _BY_GROUP: Final = 8
 """The first version of OffsetFetch with groups."""
@@ -293,7 +291,7 @@ async def _partitions(
 
 
 async def _fetch(node: Node, group_id: str, *, require_stable: bool) -> dict[TopicPartition, OffsetAndMetadata]:
-    version = node.version(OffsetFetchRequest, _BY_NAME)
+    version = node.version(OffsetFetchRequest, BY_NAME)  # users don't know a deleted topic by its id
     group: OffsetFetchResponse | OffsetFetchResponse.Group
     if version >= _BY_GROUP:
         groups = [OffsetFetchRequest.Group(group_id=group_id, topics=None)]
@@ -317,32 +315,9 @@ async def _fetch(node: Node, group_id: str, *, require_stable: bool) -> dict[Top
 async def _commit(
     node: Node, group_id: str, *, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> Outcomes[TopicPartition, None]:
-    kind = OffsetCommitRequest.Topic
-    request = OffsetCommitRequest(
-        group_id=group_id,
-        topics=[
-            kind(
-                name=topic,
-                partitions=[_committing(number, offsets[TopicPartition(topic, number)]) for number in numbers],
-            )
-            for topic, numbers in by_topic(offsets).items()
-        ],
-    )
-    answer = await node.ask(request, OffsetCommitResponse, node.version(OffsetCommitRequest, _BY_NAME))
-    return outcomes_of(
-        (TopicPartition(topic.name, each.partition_index), each.error_code, None)
-        for topic in answer.topics
-        for each in topic.partitions
-    )
-
-
-def _committing(number: int, to: OffsetAndMetadata) -> OffsetCommitRequest.Topic.Partition:
-    return OffsetCommitRequest.Topic.Partition(
-        partition_index=number,
-        committed_offset=to.offset,
-        committed_leader_epoch=to.leader_epoch,
-        committed_metadata=to.metadata,
-    )
+    request = commit_request(offsets, GroupMetadata(group_id, -1, ""), {})
+    answer = await node.ask(request, OffsetCommitResponse, node.version(OffsetCommitRequest, BY_NAME))
+    return outcomes_of((partition, code, None) for partition, code in commit_codes(answer, offsets, {}).items())
 
 
 async def _delete(node: Node, group_id: str, *, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, None]:
