@@ -47,9 +47,9 @@ class _GoneError(ClientError):
 
 async def metadata(router: RequestRouter, topics: Collection[str] | None, deadline: Deadline) -> MetadataResponse:
     """Returns metadata with these topics, None for all. Doesn't create topics."""
-    asked = None if topics is None else [MetadataRequest.Topic(name=name) for name in topics]
+    requested = None if topics is None else [MetadataRequest.Topic(name=name) for name in topics]
     answer = await router.any(
-        MetadataRequest(topics=asked, allow_auto_topic_creation=False), MetadataResponse, deadline
+        MetadataRequest(topics=requested, allow_auto_topic_creation=False), MetadataResponse, deadline
     )
     if answer.error_code:
         raise kafka_error(answer.error_code)

@@ -132,14 +132,14 @@ class Outcomes(dict[K, V]):
         raise PartialFailureError(self, self.failed)
 
 
-def outcomes_of(said: Iterable[tuple[K, int, str | None]]) -> Outcomes[K, None]:
+def outcomes_of(results: Iterable[tuple[K, int, str | None]]) -> Outcomes[K, None]:
     """Returns the outcomes of a response's parts: key, error code, message.
 
     Raises:
         KafkaError: a part has a retriable error, so that the request should be sent again.
     """
     outcomes: Outcomes[K, None] = Outcomes()
-    for key, code, message in said:
+    for key, code, message in results:
         if not code:
             outcomes[key] = None
             continue

@@ -34,8 +34,8 @@ class ShareOffset(NamedTuple):
 
 async def fetch_share(node: Node, group_id: str) -> dict[TopicPartition, ShareOffset]:
     """Returns the start offsets of all partitions for which the group has state."""
-    asked = DescribeShareGroupOffsetsRequest.Group(group_id=group_id, topics=None)
-    answer = await node.ask(DescribeShareGroupOffsetsRequest(groups=[asked]), DescribeShareGroupOffsetsResponse)
+    group_request = DescribeShareGroupOffsetsRequest.Group(group_id=group_id, topics=None)
+    answer = await node.ask(DescribeShareGroupOffsetsRequest(groups=[group_request]), DescribeShareGroupOffsetsResponse)
     group = answer.groups[0]
     raise_for(group.error_code, group.error_message)
     found: dict[TopicPartition, ShareOffset] = {}
