@@ -105,7 +105,7 @@ class GreedyActives:
     def _room_for_extra(self, process: int, subtopology: int, allow_more: bool = False) -> int | None:
         """The member of a process that can take a stateful extra task, the one with the fewest; None if none can.
 
-        Members have room for a fair share; with `allow_more` for more, of which one is moved on within the process then.
+        Members have room for a fair share; with `allow_more` for more, and one is moved on within the process.
         """
         extras = self.extra_tasks.stateful
         if self.extra_tasks.counts[process] >= self._spread.high[process]:
