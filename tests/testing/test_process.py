@@ -68,7 +68,7 @@ def test_settings_and_options_are_kohort_serves() -> None:
         assert broker.log().startswith("{")
 
 
-def test_what_keeps_it_from_starting_is_told() -> None:
+def test_a_failed_start_shows_the_log() -> None:
     with pytest.raises(RuntimeError, match=r"exit code 2; its log ends with\n(.|\n)*did you mean num\.partitions\?"):
         BrokerProcess({"num.partition": 7}).__enter__()
 
