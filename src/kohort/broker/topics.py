@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from kohort.log.log import Log
 from kohort.protocol.errors import ErrorCode, KafkaError
-from kohort.protocol.stored import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
+from kohort.protocol.stored import INTERNAL_TOPICS
 from kohort.protocol.stored.cluster_metadata import (
     METADATA_TOPIC,
     ConfigRecord,
@@ -28,7 +28,6 @@ from kohort.protocol.stored.cluster_metadata import (
 
 __all__ = ["ConfigResource", "Partition", "PartitionStorage", "Topic", "Topics", "check_topic_name"]
 
-INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC})
 MAX_NAME: Final = 249
 MAX_PARTITIONS_AT_ONCE: Final = 10_000
 """Partitions that one request may create, as in Kafka."""

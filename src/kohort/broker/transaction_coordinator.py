@@ -59,7 +59,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
 
     def _write_markers(self, entry: Entry[TransactionShard], markers: Markers) -> None:
         """Writes a transaction's markers, and records those that are safe: a recorded one is never written again."""
-        unmarked = entry.shard.unmarked(markers)
+        unmarked = entry.shard.pending_markers(markers)
         written: list[TopicPartition] = []
         pending = 1 + len(unmarked)
 
@@ -70,7 +70,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
             pending -= 1
             if not pending:
                 # In the meantime others may have recorded the markers, and the next transaction may have begun.
-                still_unmarked = set(entry.shard.unmarked(markers))
+                still_unmarked = set(entry.shard.pending_markers(markers))
                 marked = [partition for partition in written if partition in still_unmarked]
                 self.perform(entry, entry.shard.markers_written(markers.transactional_id, marked, self.broker.now()))
 
@@ -139,7 +139,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
     def abort_timed_out(self) -> None:
         """Aborts transactions by their transaction.timeout.ms."""
         now = self.broker.now()
-        self.each(lambda shard: shard.check_timeouts(now))
+        self.each(lambda shard: shard.abort_timed_out(now))
 
     def expire(self) -> None:
         """Expires transactional ids by transactional.id.expiration.ms."""

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from kohort.broker.authorizer import Operation, ResourceType
-from kohort.coordinator.streams.internal_topics import MISSING_INTERNAL_TOPICS
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
+from kohort.streams.statuses import StatusCode
 from tests.broker.handlers.conftest import Rules
 from tests.broker.streams.members import (
     Crowd,
@@ -94,7 +94,9 @@ def test_who_may_not_create_all_internal_topics_creates_none(with_crowd: Run) ->
         response = await (await first(crowd)).join()
 
         assert response.error_code == 0
-        assert "The client may not create app-counts-changelog." in statuses(response)[MISSING_INTERNAL_TOPICS]
+        assert (
+            "The client may not create app-counts-changelog." in statuses(response)[StatusCode.MISSING_INTERNAL_TOPICS]
+        )
         assert crowd.topics.get("app-words-repartition") is None
 
     with_crowd(test, authorizer=Rules(CLUSTER, (Operation.CREATE, ResourceType.TOPIC, "app-counts-changelog")))

@@ -12,7 +12,7 @@ from kohort.broker.config import Settings
 from kohort.broker.context import Context, Session
 from kohort.broker.streams.internal_topics import PARTITIONS_PER_TURN, InternalTopics
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE
-from kohort.coordinator.streams.topology import InternalTopic
+from kohort.streams.topology import InternalTopic
 
 
 def run(directory: Path, test: Callable[[Broker, InternalTopics, Context], Coroutine[Any, Any, None]]) -> None:

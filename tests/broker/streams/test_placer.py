@@ -18,7 +18,7 @@ from kohort.broker.streams import solver as solver_module
 from kohort.broker.streams.placer import SMALL, Placer
 from kohort.broker.streams.solver import Solver, SolverError
 from kohort.coordinator.placement import ASSIGNORS
-from kohort.coordinator.placement.model import Group, Member, Placement, Subtopology
+from kohort.coordinator.placement.model import Group, Member, Placement, SubtopologyTasks
 from kohort.coordinator.streams.environment import PlacementJob
 from tests.broker.streams.solvers import ABSENT, MORTAL, SILENT, InProcess
 
@@ -26,7 +26,7 @@ Came = tuple[PlacementJob, Placement | None]
 
 
 def group(tasks: int) -> Group:
-    return Group((Subtopology("0", tasks, 1),), tuple(Member(f"m{number}") for number in range(3)))
+    return Group((SubtopologyTasks("0", tasks, 1),), tuple(Member(f"m{number}") for number in range(3)))
 
 
 def job(tasks: int, assignor: str = "optimal") -> PlacementJob:
@@ -230,7 +230,7 @@ def test_a_process_that_died_is_started_again() -> None:
 def test_a_process_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, members: int) -> None:
     monkeypatch.setattr(solver_module, "DEADLINE_SECONDS", 0.05)
     solver = Solver(SILENT)
-    asked = Group((Subtopology("0", 2),), tuple(Member(f"m{number}") for number in range(members)))
+    asked = Group((SubtopologyTasks("0", 2),), tuple(Member(f"m{number}") for number in range(members)))
 
     with pytest.raises(SolverError, match=r"longer than 0\.05 s"):
         solver.solve("optimal", asked)

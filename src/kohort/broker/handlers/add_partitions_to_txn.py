@@ -9,7 +9,6 @@ from typing import Final
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply, when_replied
-from kohort.broker.topics import INTERNAL_TOPICS
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -17,6 +16,7 @@ from kohort.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnTopicResult,
 )
+from kohort.protocol.stored import INTERNAL_TOPICS
 
 _Requested = AddPartitionsToTxnRequest.Transaction
 _Results = AddPartitionsToTxnResponse.ResultsByTransaction

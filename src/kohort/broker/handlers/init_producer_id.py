@@ -5,7 +5,7 @@ from __future__ import annotations
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply
-from kohort.coordinator.transactions import fenced_for, give_producer_id
+from kohort.coordinator.transactions import fencing_error, init_idempotent_producer
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -22,13 +22,13 @@ def handle(request: InitProducerIdRequest, context: Context) -> InitProducerIdRe
             return _refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         if (request.producer_id < 0) is not (request.producer_epoch < 0):
             return _refused(ErrorCode.INVALID_REQUEST)
-        return give_producer_id(broker.topics.next_producer_id)
+        return init_idempotent_producer(broker.topics.next_producer_id)
     if not context.allowed(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     return broker.transactions.submit(
         transactional_id,
         lambda shard, now, reply: shard.init_producer_id(request, context.client, now, reply),
-        lambda code: _refused(fenced_for(code, context.version, 4)),
+        lambda code: _refused(fencing_error(code, context.version, 4)),
     )
 
 

@@ -10,7 +10,6 @@ from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply, map_reply, when_replied
 from kohort.coordinator.streams.environment import Cluster
-from kohort.coordinator.streams.internal_topics import MISSING_INTERNAL_TOPICS
 from kohort.coordinator.streams.requests import check_topology
 from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
@@ -19,6 +18,7 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
+from kohort.streams.statuses import StatusCode
 
 log = logging.getLogger("kohort.broker.streams")
 
@@ -74,11 +74,11 @@ def _response(result: HeartbeatResult, context: Context) -> Response:
     others: list[Status] = []
     detail = problem
     for status in response.status or ():
-        if status.status_code == MISSING_INTERNAL_TOPICS:
+        if status.status_code == StatusCode.MISSING_INTERNAL_TOPICS:
             detail = f"{status.status_detail} {problem}"
         else:
             others.append(status)
-    response.status = [*others, Status(status_code=MISSING_INTERNAL_TOPICS, status_detail=detail)]
+    response.status = [*others, Status(status_code=StatusCode.MISSING_INTERNAL_TOPICS, status_detail=detail)]
     return response
 
 

@@ -11,8 +11,8 @@ from kohort.broker.admin.replica_assignment import check_replication
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.config import check_topic_configs
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE
-from kohort.coordinator.streams.topology import InternalTopic
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
+from kohort.streams.topology import InternalTopic
 
 if TYPE_CHECKING:
     from kohort.broker.broker import Broker
@@ -76,8 +76,7 @@ class InternalTopics:
     def _check(self, topic: InternalTopic) -> None:
         self._broker.topics.check_new(topic.name, topic.partitions)
         check_topic_configs(dict(topic.configs))
-        factor = topic.replication_factor
-        check_replication(self._broker.config.int("default.replication.factor") if factor is None else factor)
+        check_replication(topic.replication_factor or self._broker.config.int("default.replication.factor"))
         if self._partitions + topic.partitions > MAX_PARTITIONS_AT_ONCE:
             raise KafkaError(
                 ErrorCode.POLICY_VIOLATION, f"{self._partitions} other partitions have to be created before"

@@ -25,11 +25,11 @@ from collections.abc import Sequence
 from typing import IO, Any, Final
 
 from kohort.coordinator.placement import ASSIGNORS
-from kohort.coordinator.placement.model import Group, Member, Placement, Subtopology
+from kohort.coordinator.placement.model import Group, Member, Placement, SubtopologyTasks
 
 __all__ = ["Solver", "SolverError"]
 
-_ANY: Final = Group((Subtopology("0", 3, 1),), (Member("a"), Member("b")), standbys=1)
+_ANY: Final = Group((SubtopologyTasks("0", 3, 1),), (Member("a"), Member("b")), standbys=1)
 # Without -P, a file in the broker's working directory could shadow a module.
 _COMMAND: Final = (sys.executable, "-P", "-m", "kohort.broker.streams.solver")
 _SIZE: Final = struct.Struct(">Q")
