@@ -24,7 +24,7 @@ class RequestHeader(Header, versions="1-2", flexible=2):
 
 
 class ResponseHeader(Header, versions="0-1", flexible=1):
-    """Stands before every response; ApiVersions always answers with version 0.
+    """The header of a response; that of ApiVersions always has version 0.
 
     - v1: flexible
     """
