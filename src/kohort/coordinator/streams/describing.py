@@ -1,11 +1,11 @@
-"""What StreamsGroupDescribe tells of a group."""
+"""Descriptions of groups, for StreamsGroupDescribe."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kohort.coordinator.streams.configured_topology import ConfiguredSubtopology
 from kohort.coordinator.streams.group import StreamsGroup
-from kohort.coordinator.streams.internal_topics import ConfiguredSubtopology
 from kohort.coordinator.streams.member import StreamsMember
 from kohort.protocol.messages.streams_group_describe import (
     Assignment,
@@ -27,7 +27,7 @@ _Topology = StreamsGroupDescribeResponse.Group.Topology
 
 
 def describe(group: StreamsGroup) -> _Group:
-    """All there is to know of a group."""
+    """Returns the description of a group."""
     return _Group(
         group_id=group.group_id,
         group_state=group.state.value,
@@ -39,7 +39,7 @@ def describe(group: StreamsGroup) -> _Group:
 
 
 def _topology(group: StreamsGroup) -> _Topology | None:
-    """The topology with its topics resolved, where they are in order; as members brought it otherwise."""
+    """Returns the topology with its topics resolved if they are in order, otherwise as members brought it."""
     if group.topology is None:
         return None
     resolved = group.configured.subtopologies if group.configured is not None and group.configured.ready else {}

@@ -1,4 +1,4 @@
-"""What streams groups mean for their committed offsets."""
+"""Rules for the committed offsets of streams groups."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ _STATE_OF: Final = {number: state for state, number in _STATES.items()}
 def group_record(
     group_id: str, epoch: int, metadata_hash: int, validated_topology_epoch: int, configs: Mapping[str, str]
 ) -> Record:
-    """Type 17: the group's epoch, and what it was bumped for."""
+    """Type 17: the group's epoch, and the state that it was bumped for."""
     return Record(
         metadata.StreamsGroupMetadataKey(group_id=group_id),
         metadata.StreamsGroupMetadataValue(
@@ -66,7 +66,7 @@ def group_record(
 
 
 def member_record(group_id: str, member_id: str, said: StreamsMetadata) -> Record:
-    """Type 19: what a member says about itself."""
+    """Type 19: a member's metadata."""
     endpoint = said.endpoint
     return Record(
         member.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id),
@@ -85,7 +85,7 @@ def member_record(group_id: str, member_id: str, said: StreamsMetadata) -> Recor
 
 
 def metadata_of(value: member.StreamsGroupMemberMetadataValue) -> StreamsMetadata:
-    """What a record of type 19 tells."""
+    """Returns the metadata of a record of type 19."""
     endpoint = value.user_endpoint
     return StreamsMetadata(
         instance_id=value.instance_id,
@@ -109,7 +109,7 @@ def assignment_epoch_record(group_id: str, epoch: int) -> Record:
 
 
 def target_record(group_id: str, member_id: str, tasks: Mapping[TaskId, Role]) -> Record:
-    """Type 21: what a member shall hold in the end."""
+    """Type 21: a member's target."""
     active, standby, warmup = (task_ids(target.TaskIds, tasks, role) for role in Role)
     return Record(
         target.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
@@ -118,7 +118,7 @@ def target_record(group_id: str, member_id: str, tasks: Mapping[TaskId, Role]) -
 
 
 def target_of(value: target.StreamsGroupTargetAssignmentMemberValue) -> dict[TaskId, Role]:
-    """What a record of type 21 tells."""
+    """Returns the target of a record of type 21."""
     return tasks_of(value.active_tasks, value.standby_tasks, value.warmup_tasks)
 
 
@@ -172,7 +172,7 @@ def topology_record(group_id: str, topology: Topology) -> Record:
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Record]:
-    """What removes a member."""
+    """Returns the tombstones of a member."""
     return [
         Record(current.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
         Record(target.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),
@@ -181,7 +181,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[Record]:
 
 
 def group_tombstones(group_id: str, member_ids: Iterable[str] = ()) -> list[Record]:
-    """What removes a group with these members."""
+    """Returns the tombstones of a group with these members."""
     return [
         *(record for member_id in member_ids for record in member_tombstones(group_id, member_id)),
         Record(target_epoch.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id), None),
