@@ -184,13 +184,13 @@ class _Configuration:
             else:
                 self._partitions[name] = count
         unmatched = [pattern for pattern, names in self._matched.items() if not names]
-        said = []
+        problems = []
         if missing:
-            said.append(f"These source topics aren't there: {_shown(missing)}.")
+            problems.append(f"These source topics aren't there: {_shown(missing)}.")
         if unmatched:
-            said.append(f"No topic matches these source patterns: {_shown(unmatched)}.")
-        if said:
-            raise _ProblemError(StatusCode.MISSING_SOURCE_TOPICS, " ".join(said))
+            problems.append(f"No topic matches these source patterns: {_shown(unmatched)}.")
+        if problems:
+            raise _ProblemError(StatusCode.MISSING_SOURCE_TOPICS, " ".join(problems))
 
     def _derive(self) -> None:
         """Gives the other repartition topics as many partitions as the subtopology that writes them has tasks.
@@ -245,10 +245,10 @@ class _Configuration:
         wanted = max(counts or fixed.values() or followers.values(), default=0)
         if counts.union(fixed.values()) - {wanted}:
             names = self._named((*outer, *fixed), patterns)
-            told = (f"{name} ({self._partitions[name]})" for name in names)
+            counted = (f"{name} ({self._partitions[name]})" for name in names)
             raise _ProblemError(
                 StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
-                f"These topics have to have equally many partitions, and have not: {_shown(told)}.",
+                f"These topics have to have equally many partitions, and have not: {_shown(counted)}.",
             )
         self._partitions.update(dict.fromkeys(followers, wanted))
 

@@ -67,18 +67,18 @@ def _subtopology(name: str, each: Subtopology, resolved: ConfiguredSubtopology |
 
 
 def _member(group: StreamsGroup, member: StreamsMember) -> _Group.Member:
-    said, endpoint = member.metadata, member.metadata.endpoint
+    metadata, endpoint = member.metadata, member.metadata.endpoint
     return _Group.Member(
         member_id=member.member_id,
         member_epoch=member.current.epoch,
-        instance_id=said.instance_id,
-        rack_id=said.rack_id,
-        client_id=said.client_id,
-        client_host=said.client_host,
-        topology_epoch=said.topology_epoch,
-        process_id=said.process_id,
+        instance_id=metadata.instance_id,
+        rack_id=metadata.rack_id,
+        client_id=metadata.client_id,
+        client_host=metadata.client_host,
+        topology_epoch=metadata.topology_epoch,
+        process_id=metadata.process_id,
         user_endpoint=None if endpoint is None else Endpoint(host=endpoint.host, port=endpoint.port),
-        client_tags=[KeyValue(key=key, value=said.tags[key]) for key in sorted(said.tags)],
+        client_tags=[KeyValue(key=key, value=metadata.tags[key]) for key in sorted(metadata.tags)],
         task_offsets=task_offsets(TaskOffset, group.offsets.offsets_of(member.member_id)),
         task_end_offsets=task_offsets(TaskOffset, group.offsets.ends_of(member.member_id)),
         assignment=_assignment(member.current.assigned),

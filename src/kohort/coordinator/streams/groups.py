@@ -37,7 +37,7 @@ __all__ = ["STREAMS", "StreamsGroups"]
 log = logging.getLogger(__name__)
 
 STREAMS: Final = "streams"
-"""The type of these groups, and their protocol type, as ListGroups tells them."""
+"""The type of these groups, and their protocol type, as ListGroups has them."""
 
 _INT32: Final = 2**31
 _PLACEMENT_DELAY_MS: Final = 50

@@ -29,7 +29,7 @@ class Sender:
 
     Attributes:
         metadata: its metadata before this heartbeat.
-        current: where it stands; nowhere, if it is new.
+        current: its current assignment; empty if it is new.
         new: it wasn't in the group.
         behind: it may not know its epoch and assignment yet. Until it does, it gets them again and isn't reconciled:
             what it reports may be old.

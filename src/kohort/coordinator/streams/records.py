@@ -65,21 +65,21 @@ def group_record(
     )
 
 
-def member_record(group_id: str, member_id: str, said: StreamsMetadata) -> Record:
+def member_record(group_id: str, member_id: str, given: StreamsMetadata) -> Record:
     """Type 19: a member's metadata."""
-    endpoint = said.endpoint
+    endpoint = given.endpoint
     return Record(
         member.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id),
         member.StreamsGroupMemberMetadataValue(
-            instance_id=said.instance_id,
-            rack_id=said.rack_id,
-            client_id=said.client_id,
-            client_host=said.client_host,
-            rebalance_timeout_ms=said.rebalance_timeout_ms,
-            topology_epoch=said.topology_epoch,
-            process_id=said.process_id,
+            instance_id=given.instance_id,
+            rack_id=given.rack_id,
+            client_id=given.client_id,
+            client_host=given.client_host,
+            rebalance_timeout_ms=given.rebalance_timeout_ms,
+            topology_epoch=given.topology_epoch,
+            process_id=given.process_id,
             user_endpoint=None if endpoint is None else member.Endpoint(host=endpoint.host, port=endpoint.port),
-            client_tags=[member.KeyValue(key=key, value=said.tags[key]) for key in sorted(said.tags)],
+            client_tags=[member.KeyValue(key=key, value=given.tags[key]) for key in sorted(given.tags)],
         ),
     )
 
@@ -123,7 +123,7 @@ def target_of(value: target.StreamsGroupTargetAssignmentMemberValue) -> dict[Tas
 
 
 def current_assignment_record(group_id: str, member_id: str, assignment: CurrentAssignment[TaskId, Role]) -> Record:
-    """Type 22: where a member stands."""
+    """Type 22: a member's current assignment."""
     given, revoking = assignment.assigned, assignment.revoking
     return Record(
         current.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
@@ -142,10 +142,10 @@ def current_assignment_record(group_id: str, member_id: str, assignment: Current
 
 
 def read_current_assignment(value: current.StreamsGroupCurrentMemberAssignmentValue) -> CurrentAssignment[TaskId, Role]:
-    """What a record of type 22 tells.
+    """Returns the current assignment of a record of type 22.
 
     A state that isn't known, a newer server's, counts as waiting for others: the member's next heartbeat finds out.
-    Tasks of records that tell no epochs, an older server's, count as given in the member's epoch.
+    Tasks of records without assignment epochs, an older server's, count as assigned in the member's epoch.
     """
     assignment_epochs = {}
     for ids in (*value.active_tasks, *value.active_tasks_pending_revocation):

@@ -126,15 +126,15 @@ def _check_offsets(field: str, offsets: Collection[TaskOffset]) -> None:
     if len(offsets) > _MAX_TASKS:
         raise _invalid(f"{field}: a member can't have more than {_MAX_TASKS} tasks.")
     seen: set[tuple[str, int]] = set()
-    for told in offsets:
-        task = (told.subtopology_id, told.partition)
-        if told.partition < 0:
+    for each in offsets:
+        task = (each.subtopology_id, each.partition)
+        if each.partition < 0:
             raise _invalid(
-                f"{field}: partition {told.partition} of subtopology {shown(told.subtopology_id)} is negative."
+                f"{field}: partition {each.partition} of subtopology {shown(each.subtopology_id)} is negative."
             )
         if task in seen:
             raise _invalid(
-                f"{field}: task {told.partition} of subtopology {shown(told.subtopology_id)} is listed twice."
+                f"{field}: task {each.partition} of subtopology {shown(each.subtopology_id)} is listed twice."
             )
         seen.add(task)
 
@@ -187,13 +187,13 @@ class _Roles:
             if topic in self._readers:
                 raise _bad(f"{where}: topic {topic} is a source already, of subtopology {shown(self._readers[topic])}.")
             self._readers[topic] = name
-        for told in (*subtopology.repartition_source_topics, *subtopology.state_changelog_topics):
-            _check_internal(told, where)
-        for told in subtopology.state_changelog_topics:
-            if told.partitions:
+        for topic_info in (*subtopology.repartition_source_topics, *subtopology.state_changelog_topics):
+            _check_internal(topic_info, where)
+        for topic_info in subtopology.state_changelog_topics:
+            if topic_info.partitions:
                 raise _bad(
-                    f"{where}: changelog {told.name} has Partitions {told.partitions}; it must be 0, since a changelog "
-                    f"has as many as the subtopology has tasks."
+                    f"{where}: changelog {topic_info.name} has Partitions {topic_info.partitions}; it must be 0, since "
+                    f"a changelog has as many as the subtopology has tasks."
                 )
         for topic in changelogs:
             _check_name(topic, where)
