@@ -204,7 +204,7 @@ def test_a_warm_up_beside_the_target_member_goes_on() -> None:
     assert group.refine(m2={T: ACTIVE}).tasks == {"m1": {T: ACTIVE}, "m2": {}, "m3": {T: WARMUP}}
 
 
-def test_a_standby_in_the_process_of_the_keeper_waits() -> None:
+def test_a_standby_in_the_process_of_the_interim_owner_waits() -> None:
     group = Group(m1={T: ACTIVE}, m2={}, m3={})
     group.in_process("m3", "p-m1")
     refined = group.refine(m2={T: ACTIVE}, m3={T: STANDBY})

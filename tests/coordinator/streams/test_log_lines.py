@@ -1,4 +1,4 @@
-"""What the log lines tell somebody who wants to know why a group rebalanced."""
+"""Log lines that say why a group rebalanced."""
 
 from __future__ import annotations
 
