@@ -146,15 +146,15 @@ def _group_of_file(file: str) -> Group:
 
 
 def _running_group(group_id: str, bootstrap_server: str | None, config: str | None, timeout: float) -> Group:
-    from kohort.cli.client.administering import administer, known_groups
+    from kohort.cli.client.admin import existing_groups, with_admin
     from kohort.cli.placing.live_group import read_live_group
 
     async def read(admin: Admin) -> tuple[Group, list[str]]:
-        await known_groups(admin, [group_id])
+        await existing_groups(admin, [group_id])
         return await read_live_group(admin, group_id)
 
     try:
-        group, notes = administer(bootstrap_server, config, timeout, read)
+        group, notes = with_admin(bootstrap_server, config, timeout, read)
     except typer.Exit as ended:  # it said why
         raise typer.Exit(UNREACHABLE if ended.exit_code == 1 else ended.exit_code) from None
     for note in notes:

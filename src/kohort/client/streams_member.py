@@ -11,7 +11,6 @@ from typing import Final, Self
 
 from kohort.client.cluster import Cluster
 from kohort.client.config import Servers
-from kohort.client.connector.settings import MembershipSettings
 from kohort.client.errors import (
     ClientError,
     ClosedError,
@@ -22,6 +21,7 @@ from kohort.client.errors import (
 )
 from kohort.client.group_offsets import GroupOffsets
 from kohort.client.lifecycle import Lifecycle
+from kohort.client.membership.settings import MembershipSettings
 from kohort.client.server_cluster_info import CoordinatorKind
 from kohort.client.streams.committing_member import CommittingStreamsMember
 from kohort.client.streams.events import (

@@ -74,7 +74,6 @@ class Purgatory:
 
     @property
     def delayed(self) -> int:
-        """Number of operations that wait."""
         return self._delayed
 
     def try_complete_else_watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:

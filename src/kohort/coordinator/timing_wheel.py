@@ -54,8 +54,6 @@ class Timer(ABC):
 
 
 class _Call(Timer):
-    """A timer that calls a function."""
-
     __slots__ = ("_callback",)
 
     def __init__(self, deadline: int, callback: Callable[[], object]) -> None:

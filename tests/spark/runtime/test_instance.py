@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from kohort.spark.monitoring.events import EpochDone, QuietListener, Restoring, TasksNow
-from kohort.spark.runtime import reporting
-from kohort.spark.runtime.errors import ApplicationError
+from kohort.spark.errors import ApplicationError
+from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
+from kohort.spark.runtime import task_offset_reporting
 from kohort.spark.runtime.instance import Instance
 from kohort.spark.state import StateDirectoryError
 from kohort.streams.tasks import TaskId
 from kohort.testing.broker import Broker
-from tests.spark.runtime.counting import Counting, blueprint, settings
+from tests.spark.runtime.counting import Counting, plan, settings
 from tests.spark.runtime.faults import Instances
 
 
-class Heard(QuietListener):
+class Heard(Listener):
     """What an instance said."""
 
     def __init__(self) -> None:
@@ -57,8 +57,8 @@ async def running(
     """An instance, which is stopped at the end of the block."""
     made: list[Counting] = []
 
-    def make(part: str) -> Counting:
-        jobs = Counting(part, world.servers, lambda *asked: instance.lookup(*asked))
+    def make(subtopology: str) -> Counting:
+        jobs = Counting(subtopology, world.servers, lambda *asked: instance.lookup(*asked))
         made.append(jobs)
         change(jobs)
         return jobs
@@ -66,7 +66,7 @@ async def running(
     heard = Heard()
     options = {"heartbeat_interval_ms": 100, "session_timeout_ms": 5_000, **options}
     instance = Instance(
-        blueprint(world.app), settings(world.app, world.servers, world.home / name, **options), make, listener=heard
+        plan(world.app), settings(world.app, world.servers, world.home / name, **options), make, listener=heard
     )
     task = asyncio.create_task(instance.run())
     try:
@@ -101,9 +101,9 @@ def test_it_comes_back_to_its_state_and_leaves_nothing_behind(kohort_broker: Bro
         before = {thread.name for thread in threading.enumerate()}
         async with world.feeding():
             async with running(world, "one") as (instance, heard, task):
-                await until(lambda: {done.part for done in heard.epochs} == {"0", "1"})
+                await until(lambda: {done.subtopology for done in heard.epochs} == {"0", "1"})
                 with pytest.raises(StateDirectoryError, match="used by another process"):
-                    Instance(blueprint(world.app), instance.settings, lambda part: None)  # type: ignore[arg-type, return-value]
+                    Instance(plan(world.app), instance.settings, lambda subtopology: None)  # type: ignore[arg-type, return-value]
             await task
             assert heard.now is not None and heard.now.active == () and not heard.failures
         async with running(world, "one") as (_, heard, task):
@@ -132,7 +132,8 @@ def test_a_second_one_comes_and_the_first_one_goes(kohort_broker: Broker, tmp_pa
                     (copy,) = (TaskId.parse(each) for each in second.now.standby)  # type: ignore[union-attr]
                     await until(
                         lambda: (
-                            (store := instance.stores.get("counts", copy.partition)) is not None and store.count() > 0
+                            (store := instance.stores.get("counts", copy.partition)) is not None
+                            and store.scan(limit=1).num_rows > 0
                         )
                     )
                     for listener in (first, second):
@@ -152,7 +153,7 @@ def test_a_second_one_comes_and_the_first_one_goes(kohort_broker: Broker, tmp_pa
 
 def test_it_stops_when_it_cannot_go_on(kohort_broker: Broker, tmp_path: Path) -> None:
     def broken(jobs: Counting) -> None:
-        if jobs.part == "1":
+        if jobs.subtopology == "1":
             jobs.failure = ValueError("a bug of the user's")
 
     async def scenario(world: Instances) -> None:
@@ -204,7 +205,7 @@ def test_cancelled_at_any_moment(kohort_broker: Broker, tmp_path: Path) -> None:
 def test_the_state_of_tasks_that_others_have_is_deleted_after_a_while(
     kohort_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reporting, "_LOOK_S", 0.1)
+    monkeypatch.setattr(task_offset_reporting, "_LOOK_S", 0.1)
 
     async def scenario(world: Instances) -> None:
         async with world.feeding(), running(world, "one", state_cleanup_delay_ms=6_000) as (first, heard, _):

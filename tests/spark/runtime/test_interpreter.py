@@ -19,18 +19,21 @@ from kohort.client.errors import (
     RequestTimeoutError,
 )
 from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.spark.errors import ApplicationError
 from kohort.spark.jobs.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics
-from kohort.spark.monitoring.events import EpochDone, QuietListener
+from kohort.spark.monitoring.events import EpochDone, Listener
+from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.runtime import subtopology_epochs
 from kohort.spark.runtime.activation import Activated
+from kohort.spark.runtime.epoch_interpreter import EpochInterpreter
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.epoch_writes import EpochWrites
-from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.interpreter import Interpreter
 from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, Unreadable
 from kohort.spark.runtime.subtopology_runner import SubtopologyRunner
 from kohort.spark.runtime.task_manager import TaskManager
 from kohort.spark.runtime.task_states import TaskState
+from kohort.spark.runtime.under_way import UnderWay
 from kohort.spark.state import StateError
 from kohort.streams.tasks import Role, TaskId
 
@@ -167,7 +170,7 @@ class _Ends:
         await asyncio.sleep(0.001)
 
 
-class _World(QuietListener):
+class _World(Listener):
     """An interpreter and all it has to do with."""
 
     def __init__(self, plan: SubtopologyPlan = PLAN, probe: Callable[[str], Awaitable[None]] | None = None) -> None:
@@ -182,16 +185,20 @@ class _World(QuietListener):
         self.cannot_restore: list[Exception] = []
         self.restorable = asyncio.Event()
         self.restorable.set()
-        self.manager = TaskManager({"0": plan}, "p")
+        self.manager = TaskManager({"0": plan}, Fingerprint("p"))
         self.runner = SubtopologyRunner(
             plan, lambda: self.jobs, self.committer, self.stores.of,  # type: ignore[arg-type]
             **({} if probe is None else {"probe": probe}),  # type: ignore[arg-type]
         )  # fmt: skip
         application: Any = SimpleNamespace(changelogs=lambda task: {"counts": TopicPartition("c", task.partition)})
+        under_way = UnderWay(self.stopped.append)
+        self.epoch_interpreter = EpochInterpreter(
+            self.manager, self.ends, lambda subtopology: self.runner, under_way, listener=self,
+            fail=self.stopped.append,
+        )  # fmt: skip
         self.interpreter = Interpreter(
-            application, self.manager, self, self.stores, self, self.ends, self,  # type: ignore[arg-type]
-            lambda subtopology: self.runner, listener=self, fail=self.stopped.append,
-            changed=lambda: self.reasons.append(self.manager.reason),
+            application, self.manager, self, self.stores, self, self, self.epoch_interpreter, under_way,  # type: ignore[arg-type]
+            fail=self.stopped.append, changed=lambda: self.reasons.append(self.manager.reason),
         )  # fmt: skip
 
     # What it listens to, and what it is to the interpreter.
@@ -264,7 +271,7 @@ def test_epochs() -> None:
         world.assigned(T0, T1)
         await world.until(lambda: len(world.epochs) == 1)
         (done,) = world.epochs
-        assert (done.part, done.input, done.records, done.out_records, done.lag) == ("0", "stream", 12, 4, 0)
+        assert (done.subtopology, done.input, done.records, done.out_records, done.lag) == ("0", "stream", 12, 4, 0)
         assert done.positions == {"s-0": 10, "s-1": 5} and done.tasks == ("0_0", "0_1")
         assert 0 < done.job_ms < done.took_ms and 0 < done.commit_ms < done.took_ms
         assert world.committer.committed == [
@@ -524,7 +531,7 @@ def test_stopped_between_any_two_steps(step: str, how: str, monkeypatch: pytest.
 
 
 def test_how_far_it_is_behind_is_seen_while_an_epoch_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kohort.spark.runtime.interpreter._LOOK_S", 0.0)
+    monkeypatch.setattr("kohort.spark.runtime.epoch_interpreter._LOOK_S", 0.0)
 
     async def scenario(world: _World) -> None:
         epochs = world.manager.epochs["0"]
@@ -533,10 +540,10 @@ def test_how_far_it_is_behind_is_seen_while_an_epoch_hangs(monkeypatch: pytest.M
         world.assigned(T0)
         await world.until(world.jobs.started.is_set)
         world.ends.now[S0] = 25
-        await world.interpreter.look()
+        await world.epoch_interpreter.look()
         assert epochs.lag == 25
         world.ends.failures = [RequestTimeoutError("no answer")]
-        await world.interpreter.look()
+        await world.epoch_interpreter.look()
         assert epochs.lag == 25  # as of then
         world.jobs.gate.set()
         await world.until(lambda: epochs.lag == 0)

@@ -1,17 +1,17 @@
-"""InitProducerId: a producer id and epoch for a producer that is idempotent or transactional."""
+"""InitProducerId: producer ids and epochs for idempotent and transactional producers."""
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply
-from kohort.broker.security import CLUSTER_NAME, Operation, ResourceType
 from kohort.coordinator.transactions import fencing_error, init_idempotent_producer
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 
 def handle(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse | Reply[InitProducerIdResponse]:
-    """Give an id at once to a producer without transactions; the others are the coordinator's."""
+    """Assigns an id to an idempotent producer; the transaction coordinator handles transactional ones."""
     broker = context.broker
     transactional_id = request.transactional_id
     if transactional_id is None:

@@ -113,7 +113,6 @@ class ClassicGroup:
             self.leader = new.member_id
 
     def reset(self, members: Iterable[Member], leader: str | None, protocol: str | None) -> None:
-        """Replaces all members."""
         self.members = {member.member_id: member for member in members}
         self.static_ids = {
             member.instance_id: member.member_id for member in self.members.values() if member.instance_id is not None
@@ -172,7 +171,6 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest rebalance timeout of any member."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     # Protocols --------------------------------------------------------------------------------------------------

@@ -268,7 +268,6 @@ class ClassicGroups:
     # The log ----------------------------------------------------------------------------------------------------
 
     def replay(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-        """Applies a record of a group."""
         group = self._groups.get(key.group)
         if value is None:
             if group is not None:

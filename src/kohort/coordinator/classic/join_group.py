@@ -28,8 +28,6 @@ _SKIP_ASSIGNMENT: Final = 9  # first version of JoinGroup that tells a leader to
 
 
 class _Join:
-    """A JoinGroup under way."""
-
     __slots__ = ("client", "protocols", "reply", "request")
 
     def __init__(self, request: JoinGroupRequest, client: Client, reply: Reply) -> None:
@@ -46,11 +44,9 @@ class _Join:
 
     @property
     def why(self) -> str:
-        """The client's reason (KIP-800)."""
         return self.request.reason or "no reason given"
 
     def member(self, member_id: str) -> Member:
-        """The member that joins, with this id."""
         return Member(
             member_id,
             self.request.group_instance_id,

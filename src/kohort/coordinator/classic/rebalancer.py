@@ -71,7 +71,6 @@ class Rebalancer:
         heartbeats.try_complete_else_watch(DelayedHeartbeat(self, group, member, now + timeout), (member,))
 
     def cancel_session_timeout(self, member: Member) -> None:
-        """The member is being removed."""
         member.is_leaving = True
         self.heartbeats.check_and_complete(member)
 

@@ -25,8 +25,6 @@ R = TypeVar("R")
 
 
 class Member(Generic[M, I, R]):
-    """A member: what it says about itself, and its current assignment."""
-
     __slots__ = ("current", "member_id", "metadata")
 
     def __init__(self, member_id: str, metadata: M, current: CurrentAssignment[I, R] | None = None) -> None:

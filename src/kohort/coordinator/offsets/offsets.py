@@ -38,8 +38,6 @@ _Fetched: TypeAlias = OffsetFetchResponse.Group.Topic.Partition
 
 
 class OffsetSettings(Protocol):
-    """The settings that concern offsets, by Kafka's names."""
-
     @property
     def offset_metadata_max_bytes(self) -> int:
         """Longest metadata of an offset, in characters, as Kafka counts."""
@@ -74,7 +72,6 @@ class Offsets:
         return group_id in self._producers or bool(self._committed.topics(group_id))
 
     def has_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether an open transaction holds an offset for the partition."""
         return any(
             self._pending[producer_id].get(group_id, topic, partition) is not None
             for producer_id in self._producers.get(group_id, ())

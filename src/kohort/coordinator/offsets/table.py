@@ -58,7 +58,6 @@ class OffsetTable:
         partitions[partition] = committed
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
-        """Removes an offset, if there is one."""
         topics = self._groups.get(group_id, {})
         partitions = topics.get(topic, {})
         if partitions.pop(partition, None) is None:
@@ -73,7 +72,6 @@ class OffsetTable:
         return list(self._groups)
 
     def topics(self, group_id: str) -> list[str]:
-        """Topics that a group has offsets for, sorted."""
         return sorted(self._groups.get(group_id, ()))
 
     def partitions(self, group_id: str, topic: str) -> list[tuple[int, CommittedOffset]]:

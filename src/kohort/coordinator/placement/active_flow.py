@@ -77,7 +77,6 @@ class ActiveFlows:
         return _least_movement(self._problem, self._shares, extras, nothing, self._members, total)
 
     def _share(self, tasks: int) -> _Bounds:
-        """Bounds of a member's fair share."""
         count = len(self._members)
         return _Bounds([tasks // count] * count, [-(-tasks // count)] * count)
 

@@ -30,7 +30,6 @@ class ActiveSolution:
         return ActiveSolution(self.holders | other.holders, self.kept | other.kept, self.with_state | other.with_state)
 
     def placement(self, problem: Problem, shares: FairShares) -> list[int]:
-        """The member of each task."""
         active = [-1] * problem.tasks
         sticky: dict[int, dict[int, list[int]]] = {subtopology: {} for subtopology in self.holders}
         for task, member in sorted(self.kept.items()):

@@ -52,7 +52,6 @@ def optimal(group: Group) -> Placement:
 
 
 def _place_active(problem: Problem) -> list[int]:
-    """The member of each task."""
     shares = FairShares(problem)
     spread = StateStoreSpread(problem, shares)
     greedy = GreedyActives(problem, shares, spread)

@@ -44,6 +44,5 @@ def sticky_tasks(problem: Problem, floors: Sequence[int]) -> list[dict[int, list
 
 
 def _cost_elsewhere(problem: Problem, here: int, task: int) -> int:
-    """The least cost of restoring a task in another process."""
     costs = problem.costs_with_state(task)
     return min((cost for process, cost in costs.items() if process != here), default=problem.full_cost[task])

@@ -355,7 +355,6 @@ class TransactionShard:
     def _transition_step(
         self, following: Transaction, reply: Reply, response: object, refused: _Response
     ) -> TransactionStep:
-        """The step with the next state of a transactional id."""
         return TransactionStep(
             [following.record()],
             [Answer(reply, response)],

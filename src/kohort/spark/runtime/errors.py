@@ -1,13 +1,8 @@
-"""What stops a lane, an instance, or the application."""
+"""What stops a subtopology, an instance, or the application."""
 
 from __future__ import annotations
 
-
-class ApplicationError(Exception):
-    """The application can't go on: bad input where it is to stop at that, a job that always fails, or the like.
-
-    Says which record or which part it was, and what can be done.
-    """
+from kohort.spark.errors import ApplicationError
 
 
 def unreadable(record: object) -> ApplicationError:
@@ -19,4 +14,4 @@ def unreadable(record: object) -> ApplicationError:
 
 
 class RestartFromCommittedError(Exception):
-    """What was written may count or not, or the producer can't go on: the lane has to begin from what is committed."""
+    """Whether a transaction counts isn't known: its tasks have to begin from what is committed."""

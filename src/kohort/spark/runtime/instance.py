@@ -28,6 +28,7 @@ from kohort.client.streams.events import (
 )
 from kohort.client.streams_member import StreamsMember
 from kohort.client.types import TopicInfo
+from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import Listener, Listeners, TasksNow
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.runtime.activation import Activation
@@ -35,17 +36,19 @@ from kohort.spark.runtime.application_plan import ApplicationPlan
 from kohort.spark.runtime.dangling_transactions import DanglingTransactions, end_own, transactional_id
 from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_committer import EpochCommitter, Probe, unprobed
+from kohort.spark.runtime.epoch_interpreter import EpochInterpreter
 from kohort.spark.runtime.epoch_limit import LimitSettings
-from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.global_tables import GLOBALS, GlobalTables
 from kohort.spark.runtime.interpreter import Interpreter
 from kohort.spark.runtime.local_task import tasks_now
 from kohort.spark.runtime.open_stores import OpenStores
 from kohort.spark.runtime.plain_errors import plain
-from kohort.spark.runtime.reporting import Reporting, settings_of_group
+from kohort.spark.runtime.repartition_purging import purge_repartition_topics
 from kohort.spark.runtime.subtopology_runner import Jobs, SubtopologyRunner
 from kohort.spark.runtime.task_manager import TaskManager
-from kohort.spark.state import ChangelogTailer, StateDirectory
+from kohort.spark.runtime.task_offset_reporting import TaskOffsetReporting
+from kohort.spark.runtime.under_way import UnderWay
+from kohort.spark.state import ChangelogReader, StateDirectory
 from kohort.streams.endpoint import Endpoint
 
 log = logging.getLogger(__name__)
@@ -94,9 +97,9 @@ class Instance:
         self.stores = OpenStores(plan, self.directory)
         self.admin, self.cluster = Admin(settings.client), Cluster(settings.client)
         self.ends = EndOffsets(self.cluster, pause_ms=settings.poll_ms)
-        self.changelogs = ChangelogTailer(settings.client, self.waits("changelogs"))
+        self.changelogs = ChangelogReader(settings.client, self.waits("changelogs"))
         self.manager = TaskManager(
-            plan.parts,
+            plan.subtopologies,
             plan.fingerprint,
             LimitSettings(
                 most_records=settings.max_epoch_records,
@@ -150,10 +153,10 @@ class Instance:
             stack.callback(self.directory.close)
             await stack.enter_async_context(self.admin)
             await stack.enter_async_context(self.cluster)
-            self.cluster.follow({topic for part in self.plan.parts.values() for topic in part.inputs.topics})
+            self.cluster.follow({topic for each in self.plan.subtopologies.values() for topic in each.inputs.topics})
             if self._before_joining is not None:
                 await self._before_joining(self.admin)
-            if configs := settings_of_group(self.settings):
+            if configs := group_configs(self.settings):
                 await self.admin.configs.alter(ConfigResource(ResourceType.GROUP, application_id), set=configs)
             await end_own(self.admin, application_id, process_id)
             stack.push_async_callback(self.ends.close)
@@ -168,8 +171,8 @@ class Instance:
                 client_tags=self.settings.client_tags,
                 user_endpoint=self.endpoint,
             )
-            reporting = Reporting(self, member)
-            await reporting.look_at_disk()
+            reporting = TaskOffsetReporting(self, member)
+            await reporting.report_disk()
             if self.globals is not None:
                 stack.push_async_callback(self.globals.close)
                 following = self._beside(self._until_failure(self.globals.run()), "globals")
@@ -180,7 +183,11 @@ class Instance:
             stack.push_async_callback(self._end_background)
             await member.start()
             self._beside(reporting.run(), "reporting")
-            self._beside(_every(_LOOK_S, interpreter.look), "looking")
+            if topics := self.plan.repartition_topics:
+                interval_ms = self.settings.repartition_purge_interval_ms
+                self._beside(
+                    purge_repartition_topics(self.admin, topics, self.manager.positions, interval_ms), "purging"
+                )
             await self._follow_group(member, interpreter)
         if self._failure is not None:
             raise self._failure
@@ -282,17 +289,22 @@ class Instance:
                 )
 
             return SubtopologyRunner(
-                plan.parts[subtopology],
+                plan.subtopologies[subtopology],
                 lambda: self._make_jobs(subtopology),
                 EpochCommitter(make_producer, self.cluster, member, self._probe),
                 self.stores.of,
                 self._probe,
             )
 
-        return Interpreter(
-            plan, self.manager, member, self.stores, self.changelogs, self.ends, activation, make_runner,
-            listener=self._listener, changed=self._changed, fail=self.fail,
+        under_way = UnderWay(self.fail)
+        epochs = EpochInterpreter(
+            self.manager, self.ends, make_runner, under_way, listener=self._listener, fail=self.fail,
             prepared=None if self.globals is None else self.globals.loaded,
+        )  # fmt: skip
+        self._beside(_every(_LOOK_S, epochs.look), "looking")
+        return Interpreter(
+            plan, self.manager, member, self.stores, self.changelogs, activation, epochs, under_way,
+            changed=self._changed, fail=self.fail,
         )  # fmt: skip
 
     def _global_tables(self) -> GlobalTables:
@@ -314,6 +326,18 @@ class Instance:
     def known_topics(self) -> Mapping[str, TopicInfo]:
         """What is known of the topics that the tasks read."""
         return self.cluster.info.topics
+
+
+def group_configs(settings: AppSettings) -> dict[str, str]:
+    """The group's configuration that an application asks for."""
+    wanted = {
+        "streams.num.standby.replicas": settings.num_standby_replicas,
+        "streams.num.warmup.replicas": settings.max_warmup_replicas,
+        "streams.acceptable.recovery.lag": settings.acceptable_recovery_lag,
+        "streams.session.timeout.ms": settings.session_timeout_ms,
+        "streams.heartbeat.interval.ms": settings.heartbeat_interval_ms,
+    }
+    return {key: str(value) for key, value in wanted.items() if value is not None}
 
 
 async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:

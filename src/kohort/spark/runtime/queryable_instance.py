@@ -1,4 +1,4 @@
-"""An instance as those see it who ask for its stores: `kohort.spark.queries.queryable.Queryable`."""
+"""The instance as queries see it: implements `kohort.spark.queries.queryable.Queryable`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
+from kohort.spark.monitoring.lag import RecordsLag
 from kohort.spark.queries.queryable import OpenStore, StoreInfo, StoreRole
 from kohort.spark.runtime.local_task import LocalTask
 from kohort.spark.runtime.task_states import IN_AN_EPOCH, TaskState
@@ -20,7 +21,7 @@ _COPIES: Final = {Role.STANDBY: StoreRole.STANDBY, Role.WARMUP: StoreRole.WARMUP
 
 
 class QueryableInstance:
-    """What is open in an instance, and who has what else.
+    """Answers what is open in an instance, and which instance has which partitions.
 
     Args:
         instance: the instance.
@@ -31,11 +32,11 @@ class QueryableInstance:
         self._instance, self._infos = instance, infos
 
     def stores(self) -> Mapping[str, StoreInfo]:
-        """All stores of the program by name."""
+        """The stores of the program by name."""
         return self._infos
 
     def partitions(self, subtopology: str) -> int | None:
-        """How many tasks a subtopology has; None while that isn't known."""
+        """How many tasks a subtopology has; None while unknown."""
         known = self._instance.known_topics()
         counts = []
         for topic in self._instance.plan.topology.subtopologies[subtopology].inputs:
@@ -49,7 +50,7 @@ class QueryableInstance:
         return self._instance.plan.inputs(TaskId(subtopology, partition))
 
     def open_stores(self, name: str) -> Sequence[OpenStore]:
-        """The partitions of a store that are open here now."""
+        """The partitions of a store that are open here."""
         info = self._infos.get(name)
         if info is None:
             return ()
@@ -71,17 +72,19 @@ class QueryableInstance:
         return found
 
     def endpoints(self) -> Mapping[Endpoint, EndpointPartitions]:
-        """Which instance has which input partitions, as the group said last."""
+        """The input partitions of each instance, as the group said last."""
         return self._instance.endpoints
 
     def endpoint(self) -> Endpoint | None:
-        """Where others reach this instance; None if it told nobody."""
+        """Where others reach this instance; None without an `application_server`."""
         return self._instance.endpoint
 
-    def lags(self) -> Mapping[str, tuple[int, float]]:
-        """By part that has tasks here: records left to read, and when that was known (seconds since 1970)."""
+    def lags(self) -> Mapping[str, RecordsLag]:
+        """The lag of each subtopology that has tasks here."""
         epochs = self._instance.manager.epochs
-        return {name: (each.lag, each.ends_at) for name, each in epochs.items() if each.ends and each.positions()}
+        return {
+            name: RecordsLag(each.lag, each.ends_at) for name, each in epochs.items() if each.ends and each.positions()
+        }
 
     @property
     def _globals_ready(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.jobs.epoch import EpochInput, EpochStatistics
 from kohort.spark.monitoring.events import STREAM
-from kohort.spark.program.committed import metadata
+from kohort.spark.program.committed_metadata import Fingerprint, metadata
 from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs
 from kohort.spark.runtime.epoch_limit import EpochLimit, LimitSettings
 from kohort.spark.runtime.epoch_planning import EpochPlan, PollRound, lag
@@ -54,7 +54,7 @@ class SubtopologyEpochs:
     def __init__(
         self,
         plan: SubtopologyPlan,
-        program: str,
+        program: Fingerprint,
         limits: LimitSettings,
         tasks: Mapping[TaskId, LocalTask],
         move: Callable[[LocalTask, TaskEvent], None],
@@ -95,7 +95,7 @@ class SubtopologyEpochs:
         return lag(self.positions(), self.ends)
 
     def _own(self) -> list[LocalTask]:
-        return [task for task in self._tasks.values() if task.id.subtopology == self.plan.part]
+        return [task for task in self._tasks.values() if task.id.subtopology == self.plan.id]
 
     # What happens ------------------------------------------------------------------------------------------------
 
@@ -235,7 +235,7 @@ class SubtopologyEpochs:
             self.operation += 1
         self._effects.append(
             ForEpochs(
-                effect, self.plan.part, self.operation, seconds=self._pause(effect, why), epoch=self.epoch,
+                effect, self.plan.id, self.operation, seconds=self._pause(effect, why), epoch=self.epoch,
                 why=(why or "") if effect is EpochEffect.STOP else "",
             )
         )  # fmt: skip
@@ -265,9 +265,7 @@ class SubtopologyEpochs:
         if all(task.failures < ATTEMPTS for task in tasks):
             return None
         places = ", ".join(f"{each.topic}-{each.partition}:{each.start}" for each in self.epoch.plan.ranges)
-        return (
-            f"subtopology {self.plan.part} failed {ATTEMPTS} times in a row at the same records, from {places}: {why}"
-        )
+        return f"subtopology {self.plan.id} failed {ATTEMPTS} times in a row at the same records, from {places}: {why}"
 
     def _short(self, ends: Mapping[TopicPartition, int]) -> str | None:
         """Which partition doesn't go as far as it was read, if any. A new leader may take a moment to know that."""

@@ -62,7 +62,7 @@ class SubtopologyRunner:
         self.plan, self.committer = plan, committer
         self._make_jobs, self._stores, self._probe = make_jobs, stores, probe
         self._jobs: Jobs | None = None
-        self._thread = JobThread(f"kohort-subtopology-{plan.part}")
+        self._thread = JobThread(f"kohort-subtopology-{plan.id}")
         self._writes = EpochWrites()
         self._positions: Mapping[tuple[str, int], int] = {}
         self._by_partition: Mapping[int, Mapping[str, TaskStore]] = {}

@@ -1,0 +1,119 @@
+"""Pages of rows, merged from several partitions and instances, and their keys and values as JSON."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from kohort.spark.queries.queryable import ReadableStore
+
+__all__ = [
+    "MAX_PAGE_BYTES", "MAX_SCANNED", "Page", "Row", "key_json", "merge_pages", "merge_rows", "scan_rows", "value_json",
+]  # fmt: skip
+
+MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
+"""Bytes of keys and values after which a page ends."""
+
+MAX_SCANNED: Final = 200_000
+"""The most rows that are scanned for a page, where only those with a suffix are wanted."""
+
+_FIRST_SCAN: Final = 128
+_MAX_SCAN: Final = 10_000
+_SCAN_BYTES: Final = 1024 * 1024
+
+
+class Row(NamedTuple):
+    """A key and its value as they are stored, and their partition (-1: a global table)."""
+
+    key: bytes
+    value: bytes
+    partition: int
+
+
+class Page(NamedTuple):
+    """Rows in the order of their keys' bytes.
+
+    `scanned_to` is the last key that was scanned for the page; None if there are no more.
+    """
+
+    rows: list[Row]
+    scanned_to: bytes | None
+
+
+def merge_rows(sources: Sequence[Iterator[Row]], limit: int, suffix: bytes | None = None) -> Page:
+    """Merges rows of sources, each in order, into a page; takes only keys that end with `suffix`, if given.
+
+    Rows with equal keys stay on one page, which may then have more than `limit` rows.
+    """
+    rows: list[Row] = []
+    size, last = 0, b""
+    for scanned, row in enumerate(heapq.merge(*sources, key=_key_of)):
+        if (len(rows) >= limit or size >= MAX_PAGE_BYTES or scanned >= MAX_SCANNED) and row.key != last:
+            return Page(rows, last)
+        last = row.key
+        if suffix is None or last.endswith(suffix):
+            rows.append(row)
+            size += len(last) + len(row.value)
+    return Page(rows, None)
+
+
+def merge_pages(pages: Iterable[Page], limit: int) -> Page:
+    """Merges pages into one; it ends where the first of those that aren't the last of their source ends."""
+    pages = list(pages)
+    scanned_to = min((page.scanned_to for page in pages if page.scanned_to is not None), default=None)
+    rows = heapq.merge(*(page.rows for page in pages), key=_key_of)
+    within = (row for row in rows if scanned_to is None or row.key <= scanned_to)
+    page = merge_rows([within], limit)
+    return page if page.scanned_to is not None else Page(page.rows, scanned_to)
+
+
+def scan_rows(store: ReadableStore, partition: int, start: bytes, end: bytes | None, limit: int) -> Iterator[Row]:
+    """Reads the rows of a partition of a store lazily: a few in the first scan, then more at a time.
+
+    After the first scan, which shows how large rows are, a scan reads about a MiB.
+    """
+    size = min(limit, _FIRST_SCAN)
+    while True:
+        table = store.scan(start, end, size)
+        keys, values = table.column("key").to_pylist(), table.column("value").to_pylist()
+        yield from map(Row, keys, values, repeat(partition))
+        if len(keys) < size:
+            return
+        start = keys[-1] + b"\0"
+        size = max(1, min(4 * size, _MAX_SCAN, _SCAN_BYTES * size // max(table.nbytes, 1)))
+
+
+def key_json(key: bytes, is_json: bool) -> msgspec.Raw | str:
+    """A key as responses have it: an object where keys are JSON, else a string."""
+    return _json_or_text(key) if is_json else key.decode(errors="replace")
+
+
+def value_json(value: bytes, with_state: bool) -> msgspec.Raw | str:
+    """A value as responses have it, without the last field of aggregates, their state, unless that is wanted."""
+    if not with_state and value.endswith(b"}}"):
+        # Quotes within strings are escaped, and the state is flat: nothing else ends like this.
+        head, found, _ = value.rpartition(b',"state":{')
+        if found:
+            value = head + b"}"
+        elif value.startswith(b'{"state":{'):
+            value = b"{}"
+    return _json_or_text(value)
+
+
+def _json_or_text(text: bytes) -> msgspec.Raw | str:
+    try:
+        _anything.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return text.decode(errors="replace")
+    return msgspec.Raw(text)
+
+
+_anything: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder()
+
+
+def _key_of(row: Row) -> bytes:
+    return row.key
