@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.offset_rules import validate_commit, validate_fetch
@@ -21,10 +21,6 @@ class StreamsOffsetRules:
 
     def __init__(self, groups: StreamsGroups) -> None:
         self._groups = groups
-
-    def group_ids(self) -> Collection[str]:
-        """All groups."""
-        return self._groups.group_ids()
 
     def validate_commit(
         self,
