@@ -1,4 +1,4 @@
-"""What streams groups mean for their committed offsets."""
+"""Rules for the committed offsets of streams groups."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StreamsOffsetRules:
         version: int,
         now: int,
     ) -> ErrorCode:
-        """Whether offsets may be committed. That is no heartbeat: only a heartbeat says how the member fares."""
+        """Returns NONE if offsets may be committed, or why not. A commit doesn't reset the session timeout."""
         del now
         group = self._group(group_id)
 
@@ -59,7 +59,7 @@ class StreamsOffsetRules:
         return validate_fetch(self._group(group_id).members, member_id, member_epoch)
 
     def validate_delete(self, group_id: str) -> ErrorCode:
-        """What a streams group reads is known."""
+        """Returns NONE: the topics that a streams group reads are known."""
         del group_id
         return ErrorCode.NONE
 
@@ -74,7 +74,7 @@ class StreamsOffsetRules:
         return EACH_COMMIT if since is None else since
 
     def delete_if_empty(self, group_id: str) -> list[Record]:
-        """What removes a group that nobody is in."""
+        """Returns the records that remove a group without members."""
         return [] if self._group(group_id).members else self._groups.delete(group_id)
 
     def _group(self, group_id: str) -> StreamsGroup:
