@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from kohort.spark.internals import NodeName, PlanNode, optimized
-from kohort.spark.program.compiled import PARTITION
 from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.internal_columns import PARTITION
 
 
 def used_columns(spark: SparkSession, schema: StructType, build: Callable[[DataFrame], DataFrame]) -> frozenset[str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kohort.spark.internals import Attribute, NodeName, PlanNode, analyzed, frame_of
-from kohort.spark.program.compiled import PARTITION
+from kohort.spark.program.internal_columns import PARTITION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -1,7 +1,7 @@
 """From what a user wrote to a `Program`.
 
 Each stream is followed from its source, step by step, over DataFrames of no rows that Spark analyses: a flow is what is
-known at a point. Where records have to move to other tasks, the part ends and another begins.
+known at a point. Where records have to move to other tasks, the subtopology ends and another begins.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from kohort.spark.internals import empty_frame
 from kohort.spark.program.aggregate_specs import Keyed, aggregate_spec, group_types
 from kohort.spark.program.column_propagation import carried
 from kohort.spark.program.compiled import (
-    PARTITION,
-    STREAM_TIME,
     Aggregate,
     Branch,
     CompiledSubtopology,
@@ -36,6 +34,7 @@ from kohort.spark.program.compiled import (
 )
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.fingerprint import fingerprint
+from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.sources import SourceDef, TableDef, check_names, check_types, one_of, resolved
@@ -72,7 +71,7 @@ def compile_program(graph: Graph, settings: AppSettings, spark: SparkSession) ->
 
 @dataclass(eq=False)
 class _Draft:
-    """A part that is being put together. A draft without input becomes a part only if its table is joined by none."""
+    """A subtopology that is being put together. One without input is kept only if nothing is joined to its table."""
 
     input: Input | None
     tables: list[TableStore] = field(default_factory=list)
@@ -115,7 +114,7 @@ class _Compiler:
         self._spark = spark
         self._tables: dict[TableDef, TableStore] = {}
         self._sources: dict[SourceDef, _Draft] = {}
-        self._homes: dict[TableStore, _Draft | None] = {}  # the part that a table is in
+        self._homes: dict[TableStore, _Draft | None] = {}  # the subtopology that a table is in
         self._drafts: list[_Draft] = []
         self._flows: dict[tuple[object, ...], _Flow] = {}
         self._topics: dict[str, str] = {}  # internal topics, and what for
@@ -128,15 +127,15 @@ class _Compiler:
                 self._sink(self._flow(end.stream), end.output)
             else:
                 self._aggregate(self._flow(end.grouped._stream), end)
-        parts = self._parts()
-        if not parts:
+        subtopologies = self._subtopologies()
+        if not subtopologies:
             raise ProgramError("the program does nothing: it has no stream that ends anywhere, and no table")
         return Program(
             application_id=self._settings.application_id,
-            parts=parts,
+            subtopologies=subtopologies,
             globals=tuple(table for table in self._tables.values() if table.is_global),
-            topology=topology(parts, self._settings),
-            fingerprint=fingerprint(parts),
+            topology=topology(subtopologies, self._settings),
+            fingerprint=fingerprint(subtopologies),
         )
 
     # Sources ---------------------------------------------------------------------------------------------------------
@@ -189,8 +188,8 @@ class _Compiler:
         self._topics[topic] = what
         return topic
 
-    def _parts(self) -> tuple[CompiledSubtopology, ...]:
-        self._mark_timed()
+    def _subtopologies(self) -> tuple[CompiledSubtopology, ...]:
+        self._mark_by_stream_time()
         homeless = {
             id(draft) for draft in self._drafts if draft.input is None and self._homes[draft.tables[0]] is not None
         }
@@ -200,14 +199,14 @@ class _Compiler:
             for number, draft in enumerate(drafts)
         )
 
-    def _mark_timed(self) -> None:
+    def _mark_by_stream_time(self) -> None:
         """Note which rows are read for windows with a grace, directly or when they have moved again.
 
         Raises:
             ProgramError: they have lost what their order goes by.
         """
         read: set[str] = set()
-        for draft in reversed(self._drafts):  # parts come after those that they read from
+        for draft in reversed(self._drafts):  # each comes after those that it reads from
             for number, branch in enumerate(draft.branches):
                 end = branch.terminal
                 if isinstance(end, ToRows) and end.topic in read:
@@ -217,8 +216,8 @@ class _Compiler:
                             f"and a transform loses the column {PARTITION}, by which they do. It goes along through "
                             f"select, where, explode, joins and UDFs; keep it in mapInPandas and mapInArrow"
                         )
-                    draft.branches[number] = replace(branch, terminal=replace(end, timed=True))
-            if isinstance(draft.input, RowsInput) and any(branch.timed for branch in draft.branches):
+                    draft.branches[number] = replace(branch, terminal=replace(end, by_stream_time=True))
+            if isinstance(draft.input, RowsInput) and any(branch.by_stream_time for branch in draft.branches):
                 read.add(draft.input.topic)
 
     # Streams ---------------------------------------------------------------------------------------------------------
@@ -358,7 +357,7 @@ class _Compiler:
 
     @staticmethod
     def _check_stream_time(where: str, flow: _Flow) -> None:
-        """Rows that are aggregated in the part that reads them are late by its stream time, which they have to keep."""
+        """Rows that are aggregated where they are read are late by the stream time there, which they have to keep."""
         if flow.retimed:
             raise ProgramError(
                 f"{where}: the window has a grace, which goes by {flow.event_time!r} as it was read, and "

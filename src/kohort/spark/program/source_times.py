@@ -69,13 +69,13 @@ def check_time_formats(where: str, times: TimeFormats, schema: StructType) -> No
         ProgramError: there is one.
     """
     there = dict(_paths(schema, ""))
-    timed = sorted(name for name, has_times in there.items() if has_times)
-    if not timed:
+    with_times = sorted(name for name, has_times in there.items() if has_times)
+    if not with_times:
         raise ProgramError(f"{where}: timestamp_format and time_zone are for TIMESTAMP columns; the schema has none")
     for name, _ in times.formats:
         if name and not there.get(name):
             why = "isn't a TIMESTAMP" if name in there else "isn't in the schema"
-            raise ProgramError(f"{where}: timestamp_format of {name!r}: it {why}; there are {', '.join(timed)}")
+            raise ProgramError(f"{where}: timestamp_format of {name!r}: it {why}; there are {', '.join(with_times)}")
 
 
 def event_time_of(where: str, given: str | Column | None) -> tuple[str | None, DerivedTime | None]:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from kohort.spark.internals import error_sentence
-from kohort.spark.program.compiled import PARTITION, RESERVED, SourceSpec
+from kohort.spark.program.compiled import SourceSpec
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.internal_columns import PARTITION, RESERVED
 from kohort.spark.program.source_times import RECORD_TIME, check_time_formats, to_millis, with_times
 
 if TYPE_CHECKING:

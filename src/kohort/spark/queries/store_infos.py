@@ -16,7 +16,7 @@ def store_infos(program: Program) -> dict[str, StoreInfo]:
 
 
 def _infos(program: Program) -> Iterator[StoreInfo]:
-    for part in program.parts:
+    for part in program.subtopologies:
         yield from (_of_table(table, part.id) for table in part.tables)
         yield from (_of_aggregate(spec, part) for spec in part.aggregates)
     yield from (_of_table(table, None) for table in program.globals)

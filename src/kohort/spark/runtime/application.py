@@ -139,12 +139,12 @@ class _Running:
 
     async def __call__(self) -> None:
         from kohort.spark.executor_rpc.server import RpcServer
-        from kohort.spark.jobs.plan_reuse import session_settings
+        from kohort.spark.jobs.session_settings import session_settings
         from kohort.spark.observability import Observability
         from kohort.spark.queries.store_infos import store_infos
 
         spark, program, settings = self._spark, self._program, self._settings
-        parts = {part.id: part for part in program.parts}
+        parts = {part.id: part for part in program.subtopologies}
         parts[GLOBALS] = CompiledSubtopology(GLOBALS, None, program.globals, ())
 
         async def before_joining(admin: Admin) -> None:
@@ -185,7 +185,7 @@ class _Running:
             instance.tell(*self._listeners, *service.listeners)
             if self._progress:
                 stop_progress_bar(spark)
-            largest = max((spec.heap_bytes for part in program.parts for spec in part.aggregates), default=0)
+            largest = max((spec.heap_bytes for part in program.subtopologies for spec in part.aggregates), default=0)
             stack.enter_context(session_settings(spark, parallelism(), largest))
             line = stack.enter_context(RpcServer(instance.lookup, *_addresses(spark)))
             stack.enter_context(_signals(instance))

@@ -74,6 +74,6 @@ def application_plan_of(program: Program) -> ApplicationPlan:
         application_id=program.application_id,
         topology=program.topology,
         fingerprint=program.fingerprint,
-        parts={part.id: subtopology_plan_of(part) for part in program.parts},
+        parts={part.id: subtopology_plan_of(part) for part in program.subtopologies},
         globals=tuple(tables),
     )

@@ -126,5 +126,5 @@ def subtopology_plan_of(part: CompiledSubtopology) -> SubtopologyPlan:
         tables={table.name: StoreOutput(table.name, table.changelog or "") for table in part.tables},
         unreadable=unreadable,
         latest=frozenset(source.topic for source in sources if source.offset_reset == "latest"),
-        placed=frozenset(source.topic for source in part.placed),
+        placed=frozenset(source.topic for source in part.partition_checked),
     )

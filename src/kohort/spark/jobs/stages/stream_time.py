@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.jobs.stages.common import LAST_MS
+LAST_MS: Final = 253_402_300_799_999
+"""The end of the year 9999, in ms since 1970: what is later is no time, but a number in another unit."""
 
 _NONE: Final = np.iinfo(np.int64).min
 

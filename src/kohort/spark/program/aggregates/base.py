@@ -48,7 +48,7 @@ class Aggregation(ABC):
         return 256
 
     @property
-    def by_arrival(self) -> bool:
+    def by_offset(self) -> bool:
         """Whether `partial` goes by the rows' column `_offset`."""
         return False
 
