@@ -8,7 +8,6 @@ import os
 from collections.abc import Sequence
 from functools import partial
 
-from kohort.client.streams.events import Endpoint
 from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import Listener
 from kohort.spark.monitoring.journal_writer import JournalWriter
@@ -18,6 +17,7 @@ from kohort.spark.monitoring.progress_line import ProgressLine
 from kohort.spark.queries.http_server import QueryServer
 from kohort.spark.queries.peer_client import address
 from kohort.spark.queries.queryable import Queryable, standby_lags
+from kohort.streams.endpoint import Endpoint
 
 __all__ = ["Observability"]
 

@@ -10,7 +10,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from kohort.coordinator.placement.model import Placement, Task
+from kohort.coordinator.placement.model import Placement
 from kohort.coordinator.shard import GroupSettings, GroupShard, value_version
 from kohort.coordinator.step import Step, append_error
 from kohort.coordinator.streams.environment import PlacementJob, StreamsEnvironment
@@ -20,13 +20,14 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 from kohort.protocol.stored import OFFSETS_TOPIC, decode_key, record_type
+from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.streams.application import Application
 from tests.simulation.streams.changelogs import Changelog
 from tests.simulation.streams.checker import Checker
 from tests.simulation.streams.cluster import Topics
-from tests.simulation.streams.judge import Judge
 from tests.simulation.streams.member import Member, nothing_new
+from tests.simulation.streams.placement_checks import PlacementChecks
 from tests.simulation.streams.replay import compare
 
 START = 1_700_000_000_000
@@ -94,7 +95,7 @@ class World:
         self.rebalance_timeouts: dict[str, int] = {}
         self.applications: dict[tuple[str, int], Application] = {}
         self.fatal: Callable[[Member, ErrorCode, str | None], None] = unexpected
-        self.on_run: Callable[[str, Task, int], None] = lambda group_id, task, change: None
+        self.on_run: Callable[[str, TaskId, int], None] = lambda group_id, task, change: None
         self.append_error: ErrorCode | None = None
         self.failed_appends = 0
         self.commits = 0.02
@@ -107,8 +108,8 @@ class World:
         self.up = True
         self._events: list[tuple[int, int, Callable[[], object]]] = []
         self._order = 0
-        self._changelogs: dict[tuple[str, Task], Changelog] = {}
-        self._runners: Counter[tuple[str, Task]] = Counter()
+        self._changelogs: dict[tuple[str, TaskId], Changelog] = {}
+        self._runners: Counter[tuple[str, TaskId]] = Counter()
         self.untold_topics: set[str] = set()
         self._missing: set[str] = set()
         self._steps = 0
@@ -116,7 +117,7 @@ class World:
         self.shard = self._new_shard(self.wheel)
         self.shadow = self._new_shard(TimingWheel(self.now))
         self.checker = Checker(self)
-        self.judge = Judge(self)
+        self.placement_checks = PlacementChecks(self)
         self.shard.loaded(self.now)
 
     @property
@@ -171,7 +172,7 @@ class World:
 
     # State ------------------------------------------------------------------------------------------------------
 
-    def changelog(self, group_id: str, task: Task) -> Changelog:
+    def changelog(self, group_id: str, task: TaskId) -> Changelog:
         """A task's changelog."""
         changelog = self._changelogs.get((group_id, task))
         if changelog is None:
@@ -179,12 +180,12 @@ class World:
             changelog = self._changelogs[group_id, task] = Changelog(records, rate, self.state.restored)
         return changelog
 
-    def runs(self, group_id: str, task: Task, change: int) -> None:
+    def runs(self, group_id: str, task: TaskId, change: int) -> None:
         """A task runs on a member more, or on one less."""
         self._runners[group_id, task] += change
         self.on_run(group_id, task, self._runners[group_id, task])
 
-    def runners(self, group_id: str, task: Task) -> int:
+    def runners(self, group_id: str, task: TaskId) -> int:
         """Members that run a task."""
         return self._runners[group_id, task]
 
@@ -253,7 +254,7 @@ class World:
             if self.counts["heartbeats"] % 16 == 0:
                 self._check_bytes(request, response, member.client.version)
             if not response.error_code and request.member_epoch >= 0:
-                self.checker.coverage.reported(request)
+                self.checker.state_reuse.reported(request)
             if answered is not None:
                 self.after(self._way_back(), lambda: answered(response))
             if result.missing_topics:
@@ -283,7 +284,7 @@ class World:
             return self.rng.randrange(self.faults.delay_ms)
         return 0
 
-    def commit(self, member: Member, task: Task, request: OffsetCommitRequest) -> None:
+    def commit(self, member: Member, task: TaskId, request: OffsetCommitRequest) -> None:
         """Commit an offset for a task."""
         if not self.up:
             return
@@ -330,16 +331,16 @@ class World:
     def _place(self, job: PlacementJob) -> Placement | None:
         self.note("place", job.group_id, job.group_epoch)
         self.counts["placements"] += 1
-        self.judge.asked(job)
+        self.placement_checks.asked(job)
         if self.rng.random() >= self.solver.elsewhere:
-            return self.judge.solve(job)
+            return self.placement_checks.solve(job)
         self.after(self.rng.randrange(self.solver.delay_ms), partial(self._placed, self.shard, job))
         return None
 
     def _placed(self, shard: GroupShard, job: PlacementJob) -> None:
         if shard is not self.shard or not self.up:
             return
-        placement = None if self.rng.random() < self.solver.failing else self.judge.solve(job)
+        placement = None if self.rng.random() < self.solver.failing else self.placement_checks.solve(job)
         self.note("placed", job.group_id, job.group_epoch, placement is not None)
         self.perform(shard.streams.placed(job, placement, self.now))
 
@@ -351,7 +352,7 @@ class World:
             if self.append_error is not None:
                 self.note("not appended", self.append_error)
                 self.failed_appends += 1
-                self.judge.failed()
+                self.placement_checks.failed()
                 if step.failed is not None:
                     self.perform(step.failed(append_error(self.append_error)))
                     return
@@ -388,7 +389,7 @@ class World:
     def _stepped(self, cause: StreamsGroupHeartbeatRequest | None) -> None:
         changed = list(dict.fromkeys(group_id for group_id, _ in self.checker.ledger.touched))
         self.checker.stepped(cause)
-        self.judge.stepped()
+        self.placement_checks.stepped()
         self._steps += bool(changed)
         if self._steps % self.thorough == 0:
             for group_id in changed:

@@ -4,7 +4,6 @@ from typing import Any
 
 from pyspark.sql.types import IntegerType, StringType, StructType
 
-from kohort.client.streams.topology import Subtopology, Topology
 from kohort.spark.program.compiled import (
     Aggregate,
     AggregateSpec,
@@ -22,6 +21,7 @@ from kohort.spark.program.error_policies import Fail
 from kohort.spark.program.windows import WindowSpec
 from kohort.spark.queries.queryable import StoreInfo
 from kohort.spark.queries.store_infos import store_infos
+from kohort.streams.topology import Subtopology, Topology
 
 
 def source(topic: str, *key: str) -> SourceSpec:
@@ -38,8 +38,8 @@ def aggregate(name: str, window: WindowSpec | None, route: Route, *routed_by: st
     return AggregateSpec(name=name, group=group, window=window, route=route, routed_by=routed_by, **fields)
 
 
-def subtopology(part_id: str, reads: Input, spec: AggregateSpec, *tables: TableStore) -> CompiledSubtopology:
-    return CompiledSubtopology(part_id, reads, tables, (Branch((), Aggregate(spec, ())),))
+def subtopology(name: str, reads: Input, spec: AggregateSpec, *tables: TableStore) -> CompiledSubtopology:
+    return CompiledSubtopology(name, reads, tables, (Branch((), Aggregate(spec, ())),))
 
 
 def test_the_stores_of_a_program() -> None:

@@ -90,10 +90,10 @@ class _Table:
     @asynccontextmanager
     async def made(self, jobs: _Jobs, heard: _Heard | None = None) -> AsyncIterator[GlobalTables]:
         """Its tables, which nobody runs yet; `get` reads them."""
-        blueprint = ApplicationPlan("app", Topology({"0": Subtopology(source_topics=["s"])}), "p", {})
+        plan = ApplicationPlan("app", Topology({"0": Subtopology(source_topics=["s"])}), "p", {})
         async with Cluster(self.servers) as cluster:
             with StateDirectory(self.path, "app") as directory:
-                self.stores, ends = OpenStores(blueprint, directory), EndOffsets(cluster, pause_ms=10)
+                self.stores, ends = OpenStores(plan, directory), EndOffsets(cluster, pause_ms=10)
                 tables = GlobalTables(
                     (GlobalTable("airlines", self.topic, Unreadable(stop=self.stop)),), lambda: jobs,
                     self.stores, cluster, ends, heard or _Heard(), lambda reason: None,
@@ -207,7 +207,9 @@ def test_what_is_loaded_anew_isnt_ready_meanwhile(
     kohort_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     again: list[str] = []
-    monkeypatch.setattr("kohort.spark.runtime.global_tables.unfit", lambda *_, **__: again.pop() if again else None)
+    monkeypatch.setattr(
+        "kohort.spark.runtime.global_tables.why_rebuild", lambda *_, **__: again.pop() if again else None
+    )
 
     async def scenario() -> None:
         table = _Table(kohort_broker, tmp_path)

@@ -1,4 +1,4 @@
-"""Who a member of a streams group is."""
+"""The settings of a member of a streams group."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kohort.client.errors import ConfigError
-from kohort.client.streams.events import Endpoint
-from kohort.client.streams.topology import Topology
+from kohort.streams.endpoint import Endpoint
+from kohort.streams.topology import Topology, TopologyError, check
 
 __all__ = ["MemberSettings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberSettings:
-    """What a member tells its group about itself.
+    """What a member sends its group when it joins.
 
     Attributes:
         group_id: of the group, which is the application's id.
@@ -26,7 +26,7 @@ class MemberSettings:
         rack_id: the rack that it runs in.
         client_tags: by which standbys are spread: `{"zone": "eu-1a"}`.
         user_endpoint: where the application answers queries.
-        rebalance_timeout_ms: how long it may take to give up tasks, before the group goes on without it.
+        rebalance_timeout_ms: how long it may take to close revoked tasks before the group fences it.
 
     Raises:
         ConfigError: a value that can't be.
@@ -50,6 +50,10 @@ class MemberSettings:
             given = getattr(self, name)
             if given is not None and not given.strip():
                 raise ConfigError(f"{name} must be None or not empty")
+        try:
+            check(self.topology)
+        except TopologyError as error:
+            raise ConfigError(str(error)) from None
         if self.rebalance_timeout_ms <= 0:
             raise ConfigError(f"rebalance_timeout_ms is {self.rebalance_timeout_ms}; it must be more than 0")
         if self.user_endpoint is not None and (

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal
 
-from kohort.client.streams.topology import Topology
 from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.internal_columns import OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
 from kohort.spark.program.windows import WindowSpec
+from kohort.streams.topology import Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

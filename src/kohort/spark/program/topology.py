@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kohort.client.errors import ConfigError
-from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.spark.program.compiled import (
     AggregateSpec,
     CompiledSubtopology,
@@ -17,6 +15,7 @@ from kohort.spark.program.compiled import (
 )
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.settings import AppSettings
+from kohort.streams.topology import InternalTopic, Subtopology, Topology, TopologyError, check
 
 __all__ = ["topology"]
 
@@ -38,9 +37,11 @@ def topology(subtopologies: Sequence[CompiledSubtopology], settings: AppSettings
         ProgramError: no group would take it.
     """
     try:
-        return Topology({subtopology.id: _subtopology(subtopology, settings) for subtopology in subtopologies})
-    except ConfigError as error:
+        found = Topology({each.id: _subtopology(each, settings) for each in subtopologies})
+        check(found)
+    except TopologyError as error:
         raise ProgramError(str(error)) from None
+    return found
 
 
 def _subtopology(subtopology: CompiledSubtopology, settings: AppSettings) -> Subtopology:

@@ -14,4 +14,4 @@ def unreadable(record: object) -> ApplicationError:
 
 
 class RestartFromCommittedError(Exception):
-    """What was written may count or not, or the producer can't go on: the lane has to begin from what is committed."""
+    """Whether a transaction counts isn't known: its tasks have to begin from what is committed."""
