@@ -57,7 +57,7 @@ def read_objects(values: pa.Array, schema: pa.Schema, what: str) -> pa.RecordBat
 
 
 def decoded_array(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A column of an encoded type as `kind`; the Arrow side of `kohort.spark.jobs.column_encoding.from_wire`.
+    """A column of an encoded type as `kind`; the Arrow side of `kohort.spark.jobs.column_encoding.decoded_column`.
 
     Raises:
         StoredValueError: its values aren't of this type.

@@ -67,7 +67,7 @@ def encoded_column(column: Column, kind: T.DataType) -> Column:
         return F.replace(F.base64(column), F.lit("\r\n"), F.lit(""))
     if isinstance(kind, _NESTED):
         return F.to_json(column, JSON_OPTIONS)
-    encoded_type(kind)  # complains of types that have none
+    encoded_type(kind)  # raises for types that have none
     return column.cast("string")
 
 
@@ -133,12 +133,12 @@ def encoded_schema(columns: tuple[tuple[str, T.DataType], ...]) -> T.StructType:
 
 
 def quoted(name: str) -> str:
-    """A column's name as `functions.col` takes it, dots and all."""
+    """A column's name as `functions.col` takes it, whatever characters it has."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def column(name: str) -> Column:
-    """The column of this very name."""
+    """The column of this name, in which a dot is a character."""
     return F.col(quoted(name))
 
 

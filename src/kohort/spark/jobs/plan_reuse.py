@@ -1,4 +1,4 @@
-"""Which plans may run again and again, under `session_settings`."""
+"""Says which plans may run for several epochs, under `session_settings`."""
 
 from __future__ import annotations
 

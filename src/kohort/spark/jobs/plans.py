@@ -1,4 +1,4 @@
-"""From a branch to a DataFrame: source, steps, end."""
+"""Makes DataFrames of branches: source, steps, terminal."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ class Plans:
         used |= {column for name, column in derived.items() if name in used}
         values = [name for name in source.schema.names if name not in derived]
         used &= frozenset(source.schema.names)
-        # A row needs a column of the value, even if it is but counted.
+        # A row needs a column of the value, even if it is only counted.
         return used if used & frozenset(values) else used | {values[0]}
 
 

@@ -18,9 +18,9 @@ _NONE: Final = np.iinfo(np.int64).min
 def in_order(rows: pa.Table) -> pa.Table:
     """The rows as `ROWS_SCHEMA`; if `_stream_time` or `_partition` is there, in the order in which they are to be sent.
 
-    Whoever reads them has a stream time of its own, and tells by their order which are late. So they go by the stream
-    time at which their task read them, otherwise as they are: the rows of one task, whose stream time doesn't go back,
-    keep their order, and those of several go as if they had been read side by side.
+    The task that reads them has a stream time of its own, and finds by their order which are late. So they go by the
+    stream time at which their own task read them, otherwise as they are: the rows of one task, whose stream time
+    doesn't go back, keep their order, and those of several go as if they had been read side by side.
     """
     if STREAM_TIME in rows.column_names:
         now = rows[STREAM_TIME].combine_chunks()

@@ -44,6 +44,6 @@ def session_settings(spark: SparkSession, parallelism: int, group_bytes: int = _
 
 
 def shuffle_into(spark: SparkSession, parallelism: int) -> None:
-    """Have plans that are made from now on shuffle into so many partitions; within `session_settings`."""
+    """Sets into how many partitions plans shuffle that are made from now on; within `session_settings`."""
     if spark.conf.get(_SHUFFLE) != str(parallelism):
         spark.conf.set(_SHUFFLE, str(parallelism))

@@ -1,4 +1,4 @@
-"""An aggregate with all its types settled."""
+"""What an aggregate keeps and gives, with the types of its columns."""
 
 from __future__ import annotations
 
@@ -26,8 +26,14 @@ __all__ = ["Keyed", "aggregate_spec", "group_types", "with_offset"]
 
 @dataclass(frozen=True)
 class Keyed:
-    """A stream, as far as its key matters: what messages call it, its key, why that is lost, its columns, and how keys
-    become partitions.
+    """A stream's key, and what it is needed for.
+
+    Attributes:
+        where: how messages call the stream.
+        key: its columns; () for unknown.
+        lost: why it doesn't hold any more; "" if it does, or never did.
+        schema: the stream's columns.
+        partitioner: how keys become partitions.
     """
 
     where: str

@@ -1,4 +1,4 @@
-"""What has to be right in the cluster before an instance joins."""
+"""Checks a program against the cluster, before an instance joins the group."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_GROUP: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
 async def check_against(admin: Admin, program: Program) -> None:
-    """Compare a program with the cluster that it is to run on.
+    """Compares a program with the cluster that it will run on.
 
     Raises:
         ProgramError: topics that are missing, or have the wrong numbers of partitions; a group of that name that is of

@@ -1,4 +1,4 @@
-"""A program as data: what `StreamsApp.compile` makes of it, and what all that runs it goes by.
+"""A program as data: what `StreamsApp.compile` makes of it, and the runtime runs.
 
 A program is made of subtopologies. Each reads one topic, or one topic and the tables that are joined to it, and runs as
 one task for each partition. What it does with a record is a tree, kept as its *branches*: each goes from the input over
@@ -227,7 +227,7 @@ class ArrowAggregation:
 
 @dataclass(frozen=True)
 class AggregateSpec:
-    """An aggregate: by which columns, of what, in which windows, and when it is told.
+    """An aggregate: by which columns, of what, in which windows, and when it is written.
 
     Attributes:
         name: of its store and topics.
@@ -317,7 +317,7 @@ class ToTopic:
 
 @dataclass(frozen=True)
 class ToRows:
-    """Rows go to a repartition topic, by `key` (`Route.TEXT`), so that they fall in with a table's keys.
+    """Rows go to a repartition topic, by `key` (`Route.TEXT`), so that they lie where a table's keys do.
 
     Attributes:
         event_time: the column of the rows that becomes the record's timestamp; None: they keep that of their record.
@@ -450,7 +450,7 @@ class Program:
         application_id: the group's id, and the beginning of all its topics' names.
         subtopologies: by id, in order.
         globals: tables that every instance has all of.
-        topology: as the group is told.
+        topology: what a member sends to the group.
         fingerprint: changes with whatever makes stores and repartition topics unreadable for another program. It is
             committed with each offset.
     """

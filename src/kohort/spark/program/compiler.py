@@ -1,4 +1,4 @@
-"""From what a user wrote to a `Program`.
+"""Compiles what a user wrote to a `Program`.
 
 Each stream is followed from its source, step by step, over DataFrames of no rows that Spark analyses: a flow is what is
 known at a point. Where records have to move to other tasks, the subtopology ends and another begins.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kohort.spark.internals import empty_frame
 from kohort.spark.program.aggregate_specs import Keyed, aggregate_spec, group_types
-from kohort.spark.program.column_propagation import carried
+from kohort.spark.program.column_propagation import propagated
 from kohort.spark.program.compiled import (
     Aggregate,
     Branch,
@@ -114,11 +114,11 @@ class _Compiler:
         self._spark = spark
         self._tables: dict[TableDef, TableStore] = {}
         self._sources: dict[SourceDef, _Draft] = {}
-        self._homes: dict[TableStore, _Draft | None] = {}  # the subtopology that a table is in
+        self._drafts_of_tables: dict[TableStore, _Draft | None] = {}  # the subtopology that a table is in
         self._drafts: list[_Draft] = []
         self._flows: dict[tuple[object, ...], _Flow] = {}
         self._topics: dict[str, str] = {}  # internal topics, and what for
-        self._unplaced: dict[str, str] = {}  # topics of rows that have lost `_partition`, and where
+        self._partition_lost: dict[str, str] = {}  # topics of rows that have lost `_partition`, and where
 
     def program(self) -> Program:
         self._read_sources()
@@ -147,13 +147,13 @@ class _Compiler:
         names: set[str] = set()
         for each in self._graph.sources:
             if isinstance(each, TableDef):
-                self._take(each.name, names)
+                self._take_name(each.name, names)
                 source = resolved(each.source, "global_table" if each.is_global else "table")
                 changelog = None if each.is_global else self._internal(f"{each.name}-changelog", f"table {each.name!r}")
                 table = TableStore(each.name, source, changelog)
                 self._tables[each] = table
                 if not each.is_global:
-                    self._homes[table] = None
+                    self._drafts_of_tables[table] = None
                     self._drafts.append(_Draft(None, [table]))
             else:
                 if each not in ended:
@@ -165,9 +165,9 @@ class _Compiler:
                 self._drafts.append(draft)
         for end in self._graph.ends:
             if isinstance(end, AggregateDef):
-                self._take(end.name, names)
+                self._take_name(end.name, names)
 
-    def _take(self, name: str, names: set[str]) -> None:
+    def _take_name(self, name: str, names: set[str]) -> None:
         if name in names:
             raise ProgramError(
                 f"two stores are called {name!r}: tables and aggregates need names of their own, since queries and "
@@ -190,10 +190,7 @@ class _Compiler:
 
     def _subtopologies(self) -> tuple[CompiledSubtopology, ...]:
         self._mark_by_stream_time()
-        homeless = {
-            id(draft) for draft in self._drafts if draft.input is None and self._homes[draft.tables[0]] is not None
-        }
-        drafts = [draft for draft in self._drafts if id(draft) not in homeless]
+        drafts = [draft for draft in self._drafts if draft.input or not self._drafts_of_tables[draft.tables[0]]]
         return tuple(
             CompiledSubtopology(str(number), draft.input, tuple(draft.tables), tuple(draft.branches))
             for number, draft in enumerate(drafts)
@@ -210,10 +207,10 @@ class _Compiler:
             for number, branch in enumerate(draft.branches):
                 end = branch.terminal
                 if isinstance(end, ToRows) and end.topic in read:
-                    if end.topic in self._unplaced:
+                    if end.topic in self._partition_lost:
                         raise ProgramError(
-                            f"{self._unplaced[end.topic]}: a window with a grace follows, so rows have to go in order, "
-                            f"and a transform loses the column {PARTITION}, by which they do. It goes along through "
+                            f"{self._partition_lost[end.topic]}: a window with a grace follows, so rows have to go in "
+                            f"order, and a transform loses the column {PARTITION}, by which they do. It goes along through "
                             f"select, where, explode, joins and UDFs; keep it in mapInPandas and mapInArrow"
                         )
                     draft.branches[number] = replace(branch, terminal=replace(end, by_stream_time=True))
@@ -253,7 +250,7 @@ class _Compiler:
         if several := over_several_rows(made, flow.frame):
             raise ProgramError(f"{where}: {several}; a transform treats each row by itself")
         check_names(where, [name for name in made.columns if name != PARTITION])
-        made = carried(made, flow.rows, [PARTITION, STREAM_TIME])
+        made = propagated(made, flow.rows, [PARTITION, STREAM_TIME])
         before, after = identities(flow.frame), identities(made)
         gone = [name for name in (*flow.key, PARTITION) if name not in before or before[name] != after.get(name)]
         schema = made.schema
@@ -277,17 +274,17 @@ class _Compiler:
         keyed = Keyed(flow.where, flow.key, flow.lost, flow.frame.schema, flow.partitioner)
         on, schema = joined(keyed, table, step)
         if not table.is_global:
-            self._settle(flow, table)
+            self._assign_table(flow, table)
         compiled = Join(table, on, step.how, table.is_global)
         own = [field for field in flow.rows.schema.fields if field.name == STREAM_TIME]
         return replace(flow, steps=(*flow.steps, compiled), rows=empty_frame(self._spark, _with(schema, own)))
 
-    def _settle(self, flow: _Flow, table: TableStore) -> None:
-        home = self._homes[table]
-        if home is None:
-            self._homes[table] = flow.draft
+    def _assign_table(self, flow: _Flow, table: TableStore) -> None:
+        draft = self._drafts_of_tables[table]
+        if draft is None:
+            self._drafts_of_tables[table] = flow.draft
             flow.draft.tables.append(table)
-        elif home is not flow.draft:
+        elif draft is not flow.draft:
             raise ProgramError(
                 f"{flow.where}: table {table.name!r} is joined to another topic's stream already, and its store is "
                 f"with that one's tasks. Make it an app.global_table, which every stream can be joined to"
@@ -308,7 +305,7 @@ class _Compiler:
         draft = _Draft(RowsInput(topic, schema, key, parent.event_time, partitions))
         self._drafts.append(draft)
         if PARTITION not in parent.frame.columns:
-            self._unplaced[topic] = f"{parent.where}, to be repartitioned by {', '.join(key)}"
+            self._partition_lost[topic] = f"{parent.where}, to be repartitioned by {', '.join(key)}"
         where = f"{parent.where}, repartitioned by {', '.join(key)}"
         return _Flow(where, draft, (), self._rows(schema), key, parent.event_time)
 

@@ -1,4 +1,4 @@
-"""Whether a stream can be joined to a table, and what comes of it."""
+"""Checks whether a stream can be joined to a table, and finds the columns of the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program's topology, as its group is told of it."""
+"""The topology of a program, as a member sends it to the group."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _CHANGELOG: Final = {"cleanup.policy": "compact", **_EVENT_TIME}
 
 
 def topology(subtopologies: Sequence[CompiledSubtopology], settings: AppSettings) -> Topology:
-    """What a member says to its group.
+    """The topology that a member sends to its group.
 
     Raises:
         ProgramError: no group would take it.

@@ -1,4 +1,4 @@
-"""A program as Kafka Streams prints a topology."""
+"""Describes a program as Kafka Streams prints a topology."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stage is told when it is made, and what all stages have in common."""
+"""What all stages have in common: where they belong, their input, their reports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StageContext:
     """Where a stage belongs.
 
     Attributes:
-        rpc: of its driver.
+        rpc: the driver's address.
         subtopology: its id; "id/table" in an epoch of a table.
         branch: the number of the subtopology's branch.
         splits: how many there are.
@@ -60,7 +60,7 @@ def numbered(number: int) -> str:
 
 
 def splits_of(batches: Iterator[pa.RecordBatch]) -> list[int]:
-    """The splits that a reading stage is given: rows of `Plans.source`, which say it themselves.
+    """The splits that a reading stage is given: rows of `Plans._splits`.
 
     Spark's task number isn't it: a transform may unite a stream with itself, or coalesce it, so that a task has another
     number, or several splits.

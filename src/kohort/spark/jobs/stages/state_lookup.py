@@ -1,4 +1,4 @@
-"""The stages that bring partials together with what the store has of their keys."""
+"""The stages that look up state: they add the store's values of the same keys to partials."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _NONE: Final = np.iinfo(np.int64).min
 class StreamTimes:
     """The stream time of each partition, as its records are read in the order of their offsets.
 
-    It goes by the records alone, so it is the same however they are divided into epochs, and these into chunks.
+    It goes by the records alone, so it is the same however they are divided into epochs, and fetches.
 
     Args:
         before: where each partition stands, in ms; one that isn't in it has read nothing yet.

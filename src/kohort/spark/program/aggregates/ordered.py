@@ -1,4 +1,4 @@
-"""What came first and last by event time and offset, and lists of values in that order."""
+"""first, last and collect: values in the order of event time, then of offset."""
 
 from __future__ import annotations
 
