@@ -210,8 +210,8 @@ class _Compiler:
                     if end.topic in self._partition_lost:
                         raise ProgramError(
                             f"{self._partition_lost[end.topic]}: a window with a grace follows, so rows have to go in "
-                            f"order, and a transform loses the column {PARTITION}, by which they do. It goes along through "
-                            f"select, where, explode, joins and UDFs; keep it in mapInPandas and mapInArrow"
+                            f"order, and a transform loses the column {PARTITION}, by which they do. It goes along "
+                            f"through select, where, explode, joins and UDFs; keep it in mapInPandas and mapInArrow"
                         )
                     draft.branches[number] = replace(branch, terminal=replace(end, by_stream_time=True))
             if isinstance(draft.input, RowsInput) and any(branch.by_stream_time for branch in draft.branches):
