@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import select
+import selectors
 import shutil
 import subprocess
 import sys
@@ -158,15 +158,18 @@ class BrokerProcess:
         assert process.stdout is not None
         deadline = time.monotonic() + self._patience
         line = b""
-        while not line.endswith(b"\n"):
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
-                raise RuntimeError(f"the broker isn't ready after {self._patience} s{self._tail()}")
-            piece = os.read(process.stdout.fileno(), 4096)
-            if not piece:
-                code = process.wait()
-                raise RuntimeError(f"the broker ended with exit code {code}{self._tail()}")
-            line += piece
+        # Not select.select, which takes no file descriptor over 1023.
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while not line.endswith(b"\n"):
+                left = deadline - time.monotonic()
+                if left <= 0 or not selector.select(left):
+                    raise RuntimeError(f"the broker isn't ready after {self._patience} s{self._tail()}")
+                piece = os.read(process.stdout.fileno(), 4096)
+                if not piece:
+                    code = process.wait()
+                    raise RuntimeError(f"the broker ended with exit code {code}{self._tail()}")
+                line += piece
         if not line.startswith(_READY):
             raise RuntimeError(f"the broker said {line!r} instead of being ready")
         return int(line.rpartition(b":")[2])
