@@ -146,7 +146,7 @@ class Crowd:
             await client.close()
 
 
-async def settle(*members: Member) -> None:
+async def reconcile(*members: Member) -> None:
     """Have all members send heartbeats until each has heard no news, at one epoch."""
     async with asyncio.timeout(PATIENCE):
         while True:
