@@ -49,11 +49,11 @@ def test_the_broker_reads_what_is_wanted_whatever_happens(steps: list[tuple[Want
         if event == "full":
             broker = FetchSessions(0, lambda: next(numbers))
         try:
-            theirs = broker.take(sent(session.request(wanted, by_id=by_id), by_id=by_id), 0, by_id=by_id)
+            theirs = broker.update(sent(session.request(wanted, by_id=by_id), by_id=by_id), 0, by_id=by_id)
         except KafkaError as error:
             assert event in ("forget", "full")
             assert session.handle_response(FetchResponse(error_code=error.code)) == []
-            theirs = broker.take(sent(session.request(wanted, by_id=by_id), by_id=by_id), 0, by_id=by_id)
+            theirs = broker.update(sent(session.request(wanted, by_id=by_id), by_id=by_id), 0, by_id=by_id)
         read = {(each.topic_id if by_id else each.name, each.index): each.offset for each in theirs.partitions.values()}
         assert read == {(ask.topic_id if by_id else at.topic, at.partition): ask.offset for at, ask in wanted.items()}
         if event == "lose":
@@ -92,7 +92,7 @@ def test_only_what_changes_is_asked_and_answers_find_their_partitions() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH])
-def test_after_an_error_the_session_begins_anew(code: ErrorCode) -> None:
+def test_an_error_resets_the_session(code: ErrorCode) -> None:
     session = FetchSession()
     a = TopicPartition("t", 0)
     ask = PartitionFetch(NO_UUID, 0, 100, 3)

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from kohort.client.cluster import Cluster
 from kohort.client.consuming.completed_fetch import Piece, read_fetch
 from kohort.client.consuming.fetch_session import BY_ID
-from kohort.client.consuming.log_offsets import LogOffsets, is_retriable
-from kohort.client.errors import ClientError, RecordError, kafka_error
+from kohort.client.consuming.log_offsets import LogOffsets
+from kohort.client.errors import ClientError, RecordError, is_retriable, kafka_error
 from kohort.client.time_limit import time_limit_at
 from kohort.client.types import Broker, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
