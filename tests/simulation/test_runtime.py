@@ -1,4 +1,4 @@
-"""Whole instances in virtual time: member, task manager and coordinator are the real ones. `make simulate` runs more."""
+"""Whole instances in virtual time; member, task manager and coordinator are the real ones. See `make simulate`."""
 
 from __future__ import annotations
 

@@ -67,3 +67,7 @@ class Answer:
 
 class Cancelled(Exception):  # noqa: N818  as asyncio calls it
     """The work is to end where it is."""
+
+
+class JobError(Exception):
+    """A Spark job failed."""

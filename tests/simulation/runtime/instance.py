@@ -18,8 +18,8 @@ from tests.simulation.runtime.real import (
     Event,
     LimitSettings,
     Lost,
-    Membership,
     MemberSettings,
+    Membership,
     MemberState,
     Revoked,
     RolesChanged,
@@ -149,8 +149,9 @@ class Instance:
 
     def _hear(self, event: Event) -> None:
         manager = self.manager
-        self.cluster.note(self, event)
-        self.cluster.counts[type(event).__name__] += 1
+        what = type(event).__name__
+        self.cluster.note(self, what, *map(str, getattr(event, "tasks", ())))
+        self.cluster.counts[what] += 1
         match event:
             case Assigned(tasks):
                 self.decide(event, lambda: manager.assigned(tasks))

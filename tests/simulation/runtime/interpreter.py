@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.activation import Activation, transactional_id
-from tests.simulation.runtime.clock import Steps
+from tests.simulation.runtime.clock import JobError, Steps
 from tests.simulation.runtime.jobs import Made, run
 from tests.simulation.runtime.producer import Committer, Producer
 from tests.simulation.runtime.real import (
@@ -40,10 +40,6 @@ _REPLACEABLE = frozenset({TaskEffect.WAIT, EpochEffect.GATHER, EpochEffect.PAUSE
 """Pauses: what comes after them may come earlier."""
 
 
-class JobError(Exception):
-    """A job failed."""
-
-
 class Interpreter:
     """Does the effects of an instance.
 
@@ -63,7 +59,7 @@ class Interpreter:
     def do(self, effects: Iterable[Effect]) -> None:
         """Begin to do these."""
         for effect in effects:
-            self._cluster.note(self._instance, effect)
+            self._cluster.note(self._instance, shown(effect))
             self._cluster.counts["effects"] += 1
             if isinstance(effect, ForTask):
                 self._for_task(effect)
@@ -91,7 +87,7 @@ class Interpreter:
         if key in self.under_way:
             before, work = self.under_way[key]
             if not instead and before.effect not in _REPLACEABLE:
-                raise InvariantError(f"one at a time: {self._instance} begins {effect}, and {before} is under way")
+                raise InvariantError(f"one at a time: {self._instance} begins {shown(effect)}, and {shown(before)} is under way")
             work.cancel()
 
         def over(work: Work) -> None:
@@ -121,7 +117,7 @@ class Interpreter:
                 )
             case TaskEffect.CANCEL:
                 if task not in self.under_way:
-                    raise InvariantError(f"{self._instance} cancels what isn't under way: {effect}")
+                    raise InvariantError(f"{self._instance} cancels what isn't under way: {shown(effect)}")
                 self.under_way[task][1].cancel()
             case TaskEffect.WAIT:
                 self._start(
@@ -304,6 +300,17 @@ class Interpreter:
                 yield 5
         yield self._rng.randrange(300)  # until the job hears that it is cancelled
         yield from committer.close(patient=True)
+
+
+def shown(effect: Effect) -> str:
+    """An effect, for whoever reads a failure."""
+    name = f"{effect.effect.name} {effect.operation}"
+    if isinstance(effect, ForTask):
+        return f"{effect.task}: {name}"
+    ranges = [] if effect.epoch is None else effect.epoch.plan.ranges
+    return " ".join(
+        [f"{effect.subtopology}: {name}", *(f"{each.topic}-{each.partition}:{each.start}-{each.end}" for each in ranges)]
+    )
 
 
 def _pause(seconds: float) -> Steps:

@@ -1,4 +1,4 @@
-"""A Spark job, as a model: reads an epoch's records, looks up what was counted before, and says what is to be written."""
+"""A model of a Spark job: reads an epoch's records, looks up what was counted, and says what is to be written."""
 
 from __future__ import annotations
 

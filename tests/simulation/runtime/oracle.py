@@ -116,7 +116,8 @@ class Oracle:
         """The counts come to what the sources have."""
         wanted: Counter[str] = Counter()
         for number in range(self._application.partitions):
-            for _, record in self._logs[TopicPartition("in", number)].counting(0, self._logs[TopicPartition("in", number)].end):
+            log = self._logs[TopicPartition("in", number)]
+            for _, record in log.counting(0, log.end):
                 wanted[record.key] += record.value
         found: Counter[str] = Counter()
         for at, log in self._logs.items():

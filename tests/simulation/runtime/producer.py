@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 
 from tests.simulation.books import InvariantError
@@ -18,6 +19,7 @@ from tests.simulation.runtime.real import (
     Membership,
     NotDeliveredError,
     RequestTimeoutError,
+    RestartFromCommittedError,
     TopicPartition,
     TransactionAbortableError,
 )
@@ -57,9 +59,7 @@ class Producer:
         except FencedError:
             raise
         except (KafkaError, ClientError) as error:
-            failure = NotDeliveredError(str(error))
-            failure.__cause__ = error
-            raise failure from error
+            raise NotDeliveredError({partition.topic: len(records)}, error) from error
         return first
 
     def send_offsets(self, offsets: dict[TopicPartition, tuple[int, str]], member: Membership) -> Steps:
@@ -141,7 +141,7 @@ class Committer:
     def commit(self, made: Made) -> Steps:
         """Commit; where changelogs are after what was sent."""
         if self.producer is None:
-            raise RuntimeError("the producer is closed")
+            raise RestartFromCommittedError("the producer is closed")
         yield from self.producer.commit()
         return {changelog: self._first[changelog] + len(made.records[changelog]) for changelog in made.rows}
 
@@ -157,8 +157,6 @@ class Committer:
         """Close the producer: a patient one aborts its transaction."""
         producer, self.producer = self.producer, None
         if producer is not None and patient:
-            try:
+            with contextlib.suppress(KafkaError, ClientError):
                 yield from producer.abort()
-            except (KafkaError, ClientError):
-                pass
         yield 1

@@ -1,4 +1,4 @@
-"""The transaction coordinator, as a model: producer ids and epochs, fencing, two phases, and timeouts (KIP-98, KIP-890)."""
+"""A model of the transaction coordinator: producer ids and epochs, fencing, two phases, timeouts (KIP-98, KIP-890)."""
 
 from __future__ import annotations
 

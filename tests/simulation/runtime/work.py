@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation.runtime.clock import Answer, Cancelled, Steps
+from tests.simulation.runtime.clock import Answer, Cancelled, JobError, Steps
+from tests.simulation.runtime.real import ClientError, KafkaError, RestartFromCommittedError, StateError
 
 if TYPE_CHECKING:
     from tests.simulation.runtime.instance import Instance
+
+FORESEEN = (Cancelled, JobError, KafkaError, ClientError, StateError, RestartFromCommittedError)
 
 
 class Work:
@@ -69,9 +72,7 @@ class Work:
                 waits_for = self._steps.send(None if answer is None else answer.value)
         except StopIteration as end:
             self.value = end.value
-        except AssertionError:
-            raise
-        except Exception as error:
+        except FORESEEN as error:
             self.error = error
         else:
             if isinstance(waits_for, Answer):
