@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tests.simulation.books import InvariantError
 from tests.simulation.runtime.application import GROUP
 from tests.simulation.runtime.clock import Steps
 from tests.simulation.runtime.real import (
     ClientError,
+    ConnectionLostError,
     ErrorCode,
     KafkaError,
     RequestTimeoutError,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 UNSTABLE_MS = 2_000
 POLL_MS = 100
 OFTEN_MS = 20
+PATIENCE = 4  # rounds that it may take to end a transaction whose process has left the group
 PASSED = frozenset({ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH})
 Places = tuple[dict[TopicPartition, int], int | None]
 
@@ -77,12 +80,29 @@ class Activation:
     def committed(self, task: TaskId) -> Steps:
         """What is committed; waits for transactions that are being decided."""
         inputs = self._instance.application.plan.inputs(task)
+        rounds, left = 0, set[object]()
         while True:
             try:
                 return (yield from self._stable(inputs))
             except RequestTimeoutError:
                 self._cluster.counts["unstable"] += 1
+                before, left = left, self._left_open()
+                rounds = rounds + 1 if before & left else 0
+                if rounds > PATIENCE:
+                    raise InvariantError(f"taken over in time: {self._instance}: {task} waits for {left}") from None
                 yield from self.end_dangling()
+
+    def _left_open(self) -> set[object]:
+        """Transactions that could be ended: open ones whose process isn't in the group."""
+        coordinator, transactions = self._cluster.coordinator, self._cluster.transactions
+        if not coordinator.up:
+            return set()
+        alive = {*coordinator.processes(), self._instance.process.process_id}
+        return {
+            (name, transactions.producers[name].identity)
+            for name in transactions.open_ones()
+            if name.split("/")[1] not in alive
+        }
 
     def _stable(self, inputs: tuple[TopicPartition, ...]) -> Steps:
         clock, cluster, member = self._cluster.clock, self._cluster, self._instance.member
@@ -93,7 +113,7 @@ class Activation:
                 code, found = yield from cluster.ask(
                     "committed", lambda who=who: cluster.coordinator.committed(inputs, who.member_id, who.generation)
                 )
-            except KafkaError:
+            except (KafkaError, ConnectionLostError, RequestTimeoutError):
                 yield POLL_MS
                 continue
             if code in PASSED and not moved and (yield from self._moved_on(who.generation)):

@@ -5,11 +5,15 @@
 - Nothing waits without a reason: a task that neither runs nor follows has an effect under way, or is in an epoch that
   has; and so do the epochs of running tasks. What is tried again says why.
 - Effects are what is under way: their operation is the task's, or the epochs'.
+- A task runs or follows only if the group wants it to.
+- A task that runs reads on from what is committed; an acknowledgement is owed only until it can be given.
+- The application stops only if an epoch failed three times in a row.
 - Stores that are open are those of tasks that the instance has.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from tests.simulation.books import InvariantError
@@ -17,6 +21,7 @@ from tests.simulation.runtime.real import (
     RESTING,
     Assigned,
     Effect,
+    Epoch,
     EpochEffect,
     EpochState,
     ForEpochs,
@@ -32,7 +37,10 @@ from tests.simulation.runtime.real import (
 if TYPE_CHECKING:
     from tests.simulation.runtime.instance import Instance
 
+ATTEMPTS = 3
+
 _AT_WORK = frozenset({TaskState.RUNNING, TaskState.IN_EPOCH, TaskState.COMMITTING})
+_WANTED = frozenset({TaskState.RUNNING, TaskState.FOLLOWING})
 _IN_EPOCH = frozenset({TaskState.IN_EPOCH, TaskState.COMMITTING, TaskState.SUSPENDING, TaskState.ABORTING})
 _OPERATIONS = frozenset(
     {TaskState.OPENING, TaskState.RESTORING, TaskState.CANCELLING, TaskState.RETRYING, TaskState.CLOSING}
@@ -50,6 +58,7 @@ class Checker:
 
     def __init__(self, instance: Instance) -> None:
         self._instance, self._manager = instance, instance.manager
+        self._failures: Counter[TaskId] = Counter()
 
     def before(self) -> Before:
         """How far everything is."""
@@ -112,6 +121,13 @@ class Checker:
                 self._fail("says why", f"{task}")
             if task.wanted is None and not task.owes_acknowledgement:
                 self._fail("nothing waits", f"{task} goes, and the group won't hear of it")
+            if state in _WANTED and (task.wanted is None or (task.wanted is Role.ACTIVE) != (state is TaskState.RUNNING)):
+                self._fail("does as the group wants", f"{task}")
+            if state is TaskState.FOLLOWING and task.owes_acknowledgement:
+                self._fail("acknowledged in time", f"{task}")
+            for partition, position in task.positions.items():
+                if position > (committed := self._instance.cluster.oracle.offsets.get(partition, 0)):
+                    self._fail("counted once", f"{task} has read {partition} to {position}, committed is {committed}")
         for name, epochs in manager.epochs.items():
             effect = under_way.get(name)
             if epochs.state in (EpochState.IDLE, EpochState.STOPPED):
@@ -125,6 +141,16 @@ class Checker:
                 self._fail("says why", f"subtopology {name} is {epochs.state.name}")
         if strange := self._instance.disk.open.keys() - manager.tasks.keys():
             self._fail("stores in turn", f"the stores of {strange} are open")
+
+    def epoch_over(self, epoch: Epoch, *, failed: bool) -> None:
+        """An epoch is stored, or has failed."""
+        for task in epoch.plan.tasks:
+            self._failures[task] = self._failures[task] + 1 if failed else 0
+
+    def stops(self, why: str) -> None:
+        """The application stops."""
+        if "times in a row" in why and max(self._failures.values(), default=0) < ATTEMPTS:
+            self._fail("stops for a reason", f"{why}, and there were {dict(self._failures)}")
 
     def acknowledged(self, task_id: TaskId) -> None:
         """A task is given up: others may have it now."""

@@ -25,7 +25,7 @@ from tests.simulation.runtime.real import (
 )
 from tests.simulation.runtime.transactions import ConcurrentTransactionsError, Transactions
 
-WAY_MS = 8  # at most, there or back
+WAY_MS = 20  # at most, there or back
 TIMEOUT_MS = 2_000
 RECONNECT_MS = 200
 AGAIN_MS = 40
@@ -47,7 +47,15 @@ class Cluster:
         self.logs = Logs()
         self.coordinator = Coordinator(self.clock, settings)
         self.oracle = Oracle(application, self.logs)
-        self.transactions = Transactions(self.clock, rng, self.logs, self.coordinator, self.oracle.committed)
+        self.transactions = Transactions(
+            self.clock,
+            rng,
+            self.logs,
+            self.coordinator,
+            rng.choice((60_000, 15_000)),
+            rng.choice((100, 1_000, 4_000)),
+            self.oracle.committed,
+        )
         self.trace: deque[tuple[object, ...]] = deque(maxlen=250)
         self.counts: Counter[str] = Counter()
         for topic in application.sources:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 
@@ -14,7 +14,7 @@ class Faults:
         lost, answer_lost: of a request.
         late: of a request or its answer, by up to `late_ms`.
         refused: of a request: the broker says that it can't now.
-        crash: at each step of an effect, before and after it.
+        crash: at each step of an effect, before and after it; ten times that while an epoch is sent and committed.
         job, commit, store, open: a job fails; a commit is refused; a store can't be written, or opened.
         stale_ends: the brokers say an end that was.
     """
@@ -24,7 +24,7 @@ class Faults:
     late: float = 0.02
     late_ms: int = 5_000
     refused: float = 0.01
-    crash: float = 0.001
+    crash: float = 0.0005
     job: float = 0.03
     commit: float = 0.01
     store: float = 0.01
@@ -39,6 +39,11 @@ class Faults:
             if draw < 0:
                 return fate
         return "smooth"
+
+    def drawn(self, rng: Random) -> Faults:
+        """Some of them more likely, others not at all: in the company of all others each is rare."""
+        likely = {name: getattr(self, name) * rng.choice((0, 1, 1, 4)) for name in vars(self) if name != "late_ms"}
+        return replace(self, **likely)
 
 
 NONE = Faults(0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)

@@ -71,7 +71,7 @@ class Instance:
         self.alive = True
         self.closing = False
         self.failure: str | None = None
-        self._timer = 0
+        self._due = 0
         self._turn_is_due = False
         self.work(self.interpreter.end_own(), lambda work: self._join())
 
@@ -88,13 +88,13 @@ class Instance:
         """Do something in a moment."""
         self.cluster.clock.after(0, lambda: self.when_awake(action))
 
-    def work(self, steps: Steps, over: Callable[[Work], object]) -> Work:
-        """Begin to do something."""
-        return Work(self, steps, over)
+    def work(self, steps: Steps, over: Callable[[Work], object], risk: int = 1) -> Work:
+        """Begin to do something; it is so much more likely than usual to crash meanwhile."""
+        return Work(self, steps, over, risk)
 
-    def crashes(self) -> bool:
+    def crashes(self, risk: int) -> bool:
         """Whether the process dies at this very step."""
-        if self.cluster.rng.random() >= self.cluster.faults.crash:
+        if self.cluster.rng.random() >= risk * self.cluster.faults.crash:
             return False
         self.cluster.counts["crashed at a step"] += 1
         self.process.crash()
@@ -111,6 +111,7 @@ class Instance:
 
     def fail(self, why: str) -> None:
         """It can't go on: it leaves."""
+        self.checker.stops(why)
         self.cluster.counts["failed"] += 1
         self.cluster.note(self, "stops:", why)
         self.failure = self.failure or why
@@ -140,12 +141,11 @@ class Instance:
         due = member.due_at
         if due is None:
             return
-        self._timer += 1
         if due <= clock.now:
             self._heartbeat()
-            return
-        timer = self._timer
-        clock.after(due - clock.now, lambda: self.when_awake(lambda: self.poke() if timer == self._timer else None))
+        elif due != self._due:
+            self._due = due
+            clock.after(due - clock.now, lambda: self.when_awake(self.poke))
 
     def _hear(self, event: Event) -> None:
         manager = self.manager

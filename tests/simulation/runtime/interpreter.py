@@ -38,6 +38,7 @@ POLL_MS = 500
 JOB_MS = 700
 _REPLACEABLE = frozenset({TaskEffect.WAIT, EpochEffect.GATHER, EpochEffect.PAUSE})
 """Pauses: what comes after them may come earlier."""
+_RISKY = frozenset({EpochEffect.SEND, EpochEffect.COMMIT, EpochEffect.STORE})
 
 
 class Interpreter:
@@ -96,7 +97,7 @@ class Interpreter:
             if not self._instance.closing:
                 self._instance.decide(effect, lambda: outcome(work))
 
-        self.under_way[key] = effect, self._instance.work(steps, over)
+        self.under_way[key] = effect, self._instance.work(steps, over, 10 if effect.effect in _RISKY else 1)
 
     # Tasks ------------------------------------------------------------------------------------------------------
 
@@ -249,7 +250,7 @@ class Interpreter:
             return []
         name, operation, manager = effect.subtopology, effect.operation, self._manager
         if work.error is not None:
-            return manager.epoch_happened(name, operation, EpochEvent.FAILED, str(work.error))
+            return self._epoch_failed(effect, work)
         self._made[name] = work.value
         return manager.job_done(name, operation, work.value.statistics)
 
@@ -285,9 +286,15 @@ class Interpreter:
         if work.cancelled:
             return []
         if work.error is not None:
-            why = str(work.error)
-            return self._manager.epoch_happened(effect.subtopology, effect.operation, EpochEvent.FAILED, why)
+            return self._epoch_failed(effect, work)
+        assert effect.epoch is not None
+        self._instance.checker.epoch_over(effect.epoch, failed=False)
         return self._manager.stored(effect.subtopology, effect.operation, 100.0)
+
+    def _epoch_failed(self, effect: ForEpochs, work: Work) -> list[Effect]:
+        assert effect.epoch is not None
+        self._instance.checker.epoch_over(effect.epoch, failed=True)
+        return self._manager.epoch_happened(effect.subtopology, effect.operation, EpochEvent.FAILED, str(work.error))
 
     def _send_later(self, effect: ForEpochs) -> Steps:
         yield from self.committer(effect.subtopology).abort()

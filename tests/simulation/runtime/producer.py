@@ -15,6 +15,7 @@ from tests.simulation.runtime.real import (
     CommitFailedError,
     ErrorCode,
     FencedError,
+    GroupMetadata,
     KafkaError,
     Membership,
     NotDeliveredError,
@@ -64,7 +65,7 @@ class Producer:
 
     def send_offsets(self, offsets: dict[TopicPartition, tuple[int, str]], member: Membership) -> Steps:
         """Send offsets, in the name of the member as it is now."""
-        who, identity, transactions = member.group_metadata(), self.identity, self.cluster.transactions
+        who, identity, transactions = self.who(member), self.identity, self.cluster.transactions
         code: ErrorCode = yield from self.cluster.ask(
             f"offsets {self.name}",
             lambda: transactions.commit_offsets(self.name, identity, offsets, who.member_id, who.generation),
@@ -73,6 +74,11 @@ class Producer:
             raise CommitFailedError(code.name)
         if code:
             raise KafkaError(code)
+
+    @staticmethod
+    def who(member: Membership) -> GroupMetadata:
+        """In whose name offsets are committed: the member's epoch may have changed since the epoch began."""
+        return member.group_metadata()
 
     def commit(self) -> Steps:
         """Commit. Raises RequestTimeoutError if nobody says whether it counts: ask again."""

@@ -17,7 +17,7 @@ from kohort.client.streams.membership import Membership
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.client.streams.transitions import State as MemberState
-from kohort.client.types import TopicPartition
+from kohort.client.types import GroupMetadata, TopicPartition
 from kohort.coordinator.shard import GroupSettings, GroupShard
 from kohort.coordinator.step import Client, Step
 from kohort.coordinator.streams.environment import StreamsEnvironment
@@ -63,7 +63,7 @@ __all__ = [
     "FencedError",
     "ForEpochs",
     "ForTask",
-    "GroupSettings",
+    "GroupMetadata", "GroupSettings",
     "GroupShard",
     "InternalTopic",
     "KafkaError",

@@ -14,15 +14,15 @@ from tests.simulation.runtime.logs import Record
 from tests.simulation.runtime.process import Process
 from tests.simulation.runtime.real import Role, StreamsSettings, TaskState, TopicPartition
 
-CHAOS_MS = 50_000
-PAUSE_MS = 5_000
+CHAOS_MS = 45_000
+PAUSE_MS = 4_000
 WRITE_MS = 1_500
 CALM_MS = 180_000
 """So long it may take to come to rest: sessions and transactions expire, epochs that failed are tried again."""
 KEYS = "abcdefg"
 
 MISHAPS = {
-    "crash": 4, "torn": 2, "wiped": 1, "stop": 3, "start": 6, "freeze": 4, "roll": 1, "restart": 1.5, "configure": 1,
+    "crash": 4, "torn": 2, "wiped": 1, "stop": 3, "start": 6, "freeze": 6, "roll": 1, "restart": 1.5, "configure": 1,
 }  # fmt: skip
 
 
@@ -42,7 +42,8 @@ class Scenario:
             assignor_name="sticky",
         )
         self.application = application(rng.choice(KINDS), rng.choice([2, 3, 4]))
-        self.cluster = Cluster(rng, self.application, settings, NONE if faults is None else faults)
+        self.cluster = Cluster(rng, self.application, settings, NONE if faults is None else faults.drawn(rng))
+        self.mishaps = {kind: weight * rng.choice((0, 1, 2)) for kind, weight in MISHAPS.items()} | {"start": 4}
         self.chaos = faults is not None
         self.calm = False
         self.processes = [self._process(number) for number in range(processes or rng.choice([2, 3, 3]))]
@@ -73,7 +74,9 @@ class Scenario:
         rng, cluster = self.rng, self.cluster
         after = cluster.clock.after
         after(rng.randrange(2 * PAUSE_MS), self._mishap)
-        (kind,) = rng.choices(list(MISHAPS), list(MISHAPS.values()))
+        (kind,) = rng.choices(list(self.mishaps), list(self.mishaps.values()))
+        if rng.random() < 0.5:
+            kind = "start" if kind != "start" and any(process.instance is None for process in self.processes) else kind
         alive = [process for process in self.processes if process.instance is not None]
         away = [process for process in self.processes if process.instance is None]
         back_ms = rng.choice([50, rng.randrange(3_000), rng.randrange(20_000)])
@@ -102,7 +105,7 @@ class Scenario:
         elif kind == "freeze":
             process = rng.choice(alive)
             process.freeze()
-            after(rng.choice([500, rng.randrange(25_000)]), process.thaw)
+            after(rng.choice([500, 6_000, 9_000, rng.randrange(20_000)]), process.thaw)
         else:
             process = rng.choice(alive)
             process.crash(torn=kind == "torn", wiped=kind == "wiped")

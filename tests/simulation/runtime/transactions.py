@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
+from tests.simulation.books import InvariantError
 from tests.simulation.runtime.application import GROUP
 from tests.simulation.runtime.clock import Clock
 from tests.simulation.runtime.coordinator import Coordinator
 from tests.simulation.runtime.logs import Logs, Outcome, Record
 from tests.simulation.runtime.real import ErrorCode, FencedError, TopicPartition, TxnOffsetCommitRequest
 
-TIMEOUT_MS = 10_000
-MARKED_WITHIN_MS = 400
 
 
 class Identity(NamedTuple):
@@ -70,6 +69,8 @@ class Transactions:
     """All transactional ids.
 
     Args:
+        timeout_ms: after which one that is open is aborted.
+        marked_ms: within which markers are written.
         decided: told of each transaction that counts, when that is decided.
     """
 
@@ -79,10 +80,12 @@ class Transactions:
         rng: Random,
         logs: Logs,
         coordinator: Coordinator,
+        timeout_ms: int,
+        marked_ms: int,
         decided: Callable[[str, Transaction], None],
     ) -> None:
         self._clock, self._rng, self._logs, self._coordinator = clock, rng, logs, coordinator
-        self._decided = decided
+        self._timeout_ms, self._marked_ms, self._decided = timeout_ms, marked_ms, decided
         self.producers: dict[str, Producer] = {}
 
     def start(self, name: str) -> Identity:
@@ -151,7 +154,7 @@ class Transactions:
         if producer.open is not None:
             self._decide(name, producer, commit)
         elif commit:
-            raise AssertionError(f"{name} commits, and nothing is open")
+            raise InvariantError(f"{name} commits, and nothing is open")
         else:
             producer.identity = Identity(identity.producer_id, identity.epoch + 1)
         producer.ended = identity, commit
@@ -164,7 +167,7 @@ class Transactions:
     def expire(self) -> None:
         """Abort transactions that take too long."""
         for name, producer in self.producers.items():
-            if producer.open is not None and producer.open.began + TIMEOUT_MS <= self._clock.now:
+            if producer.open is not None and producer.open.began + self._timeout_ms <= self._clock.now:
                 self._fence(name, producer)
 
     # ------------------------------------------------------------------------------------------------------------
@@ -205,4 +208,4 @@ class Transactions:
             if not transaction.unmarked:
                 producer.ending = None
 
-        self._clock.after(self._rng.choice((0, 5, self._rng.randrange(MARKED_WITHIN_MS))), marked)
+        self._clock.after(self._rng.choice((0, 5, self._rng.randrange(self._marked_ms))), marked)

@@ -21,18 +21,19 @@ class Work:
         instance: whose it is: nothing goes on while its process is frozen, or when it is dead.
         steps: what is done.
         over: called when it is over, a moment later.
+        risk: how much more likely than usual the process crashes at one of the steps.
 
     Attributes:
         value, error: what came of it; a `Cancelled` if it was cancelled.
         over: whether it is.
     """
 
-    def __init__(self, instance: Instance, steps: Steps, over: Callable[[Work], object]) -> None:
+    def __init__(self, instance: Instance, steps: Steps, over: Callable[[Work], object], risk: int) -> None:
         self.value: Any = None
         self.error: Exception | None = None
         self.over = False
         self._instance, self._steps, self._then = instance, steps, over
-        self._waits = 0
+        self._risk, self._waits = risk, 0
         self._cancelled = False
         self._resume_after(0, None)
 
@@ -60,7 +61,7 @@ class Work:
             self._instance.cluster.clock.after(ms, due)
 
     def _resume(self, waits: int, answer: Answer | None) -> None:
-        if waits != self._waits or self.over or self._instance.crashes():
+        if waits != self._waits or self.over or self._instance.crashes(self._risk):
             return
         try:
             if self._cancelled:
