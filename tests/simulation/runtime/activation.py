@@ -154,7 +154,7 @@ class Activation:
             yield from self._cluster.ask(f"end of {changelog}", lambda: None)
             target = self.end(changelog)
             while (store.position or 0) < target:
-                yield 10 + self._rng.randrange(60)
+                yield 10 + self._instance.takes() // 4
                 self.read_on(changelog, store, min(target, log.stable))
         finally:
             if store.writer == "changelog":

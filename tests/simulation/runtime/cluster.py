@@ -93,7 +93,7 @@ class Cluster:
         Errors: what `handle` raises, and those of a client that gets no answer.
         """
         rng, clock = self.rng, self.clock
-        answer, fate = Answer(), self.faults.of_request(rng)
+        answer, fate = self.unanswered(what), self.faults.of_request(rng)
         there, back = rng.randrange(WAY_MS), rng.randrange(WAY_MS)
         if fate != "smooth":
             self.counts[fate] += 1
@@ -103,7 +103,12 @@ class Cluster:
             there, back = (there + late, back) if rng.random() < 0.5 else (there, back + late)
         if fate != "lost":
             clock.after(there, lambda: self._handle(handle, answer, back, fate))
-        clock.after(TIMEOUT_MS, lambda: answer.give(error=RequestTimeoutError(f"{what}: no answer")))
+        return answer
+
+    def unanswered(self, what: str) -> Answer:
+        """A request that gets nowhere."""
+        answer = Answer()
+        self.clock.after(TIMEOUT_MS, lambda: answer.give(error=RequestTimeoutError(f"{what}: no answer")))
         return answer
 
     def _handle(self, handle: Callable[[], Any], answer: Answer, back: int, fate: str) -> None:

@@ -16,6 +16,8 @@ class Faults:
         refused: of a request: the broker says that it can't now.
         crash: at each step of an effect, before and after it; ten times that while an epoch is sent and committed.
         job, commit, store, open: a job fails; a commit is refused; a store can't be written, or opened.
+        fenced: somebody takes a producer for dead as it commits, and fences it: before that counts, or after.
+        fatal: the brokers refuse records for good.
         stale_ends: the brokers say an end that was.
     """
 
@@ -29,6 +31,8 @@ class Faults:
     commit: float = 0.01
     store: float = 0.01
     open: float = 0.02
+    fenced: float = 0.01
+    fatal: float = 0.0005
     stale_ends: float = 0.005
 
     def of_request(self, rng: Random) -> str:
@@ -46,4 +50,4 @@ class Faults:
         return replace(self, **likely)
 
 
-NONE = Faults(0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0)
+NONE = Faults(**{name: 1 if name == "late_ms" else 0 for name in vars(Faults())})

@@ -117,6 +117,10 @@ class Instance:
         self.failure = self.failure or why
         self.stop()
 
+    def takes(self) -> int:
+        """How long something with a store takes, in ms."""
+        return self.cluster.rng.randrange(self.process.slow_ms)
+
     # The group ----------------------------------------------------------------------------------------------------
 
     def _join(self) -> None:
@@ -167,7 +171,10 @@ class Instance:
         request = self.member.request(self.cluster.clock.now, HEARTBEAT_VERSION)
         self.cluster.counts["heartbeats"] += 1
         coordinator = self.cluster.coordinator
-        answer = self.cluster.send(f"heartbeat {self} {request.member_epoch}", lambda: coordinator.heartbeat(request))
+        if self.cluster.clock.now < self.process.unheard_until:
+            answer = self.cluster.unanswered("heartbeat")
+        else:
+            answer = self.cluster.send(f"heartbeat {self}", lambda: coordinator.heartbeat(request))
         answer.then(lambda: self.when_awake(lambda: self._answered(answer)))
 
     def _answered(self, answer: Answer) -> None:
@@ -221,7 +228,7 @@ class Instance:
     def open_stores(self, task: TaskId) -> Steps:
         """A task's stores; they are opened, unless they are. Raises StateError. Opening isn't interrupted."""
         if task not in self.disk.open:
-            ms, fails = self.cluster.rng.randrange(60), self.cluster.rng.random() < self.cluster.faults.open
+            ms, fails = self.takes(), self.cluster.rng.random() < self.cluster.faults.open
             try:
                 yield ms
             except Cancelled:

@@ -35,7 +35,7 @@ Key: TypeAlias = TaskId | str
 Outcome: TypeAlias = Callable[[Work], list[Effect]]
 
 POLL_MS = 500
-JOB_MS = 700
+JOB_MS = 500
 _REPLACEABLE = frozenset({TaskEffect.WAIT, EpochEffect.GATHER, EpochEffect.PAUSE})
 """Pauses: what comes after them may come earlier."""
 _RISKY = frozenset({EpochEffect.SEND, EpochEffect.COMMIT, EpochEffect.STORE})
@@ -156,9 +156,9 @@ class Interpreter:
             store.writer = "changelog"
 
     def _close(self, task: TaskId) -> Steps:
-        yield self._rng.randrange(20)
+        yield self._instance.takes()
         position = self._instance.disk.release(task)
-        yield self._rng.randrange(20)
+        yield self._instance.takes() // 2
         return position
 
     # Epochs -----------------------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ class Interpreter:
         """Write what is committed: store by store, and a failure between two leaves the others behind."""
         made, positions = self._made[effect.subtopology], self._positions[effect.subtopology]
         for changelog, rows in made.rows.items():
-            yield self._rng.randrange(10)
+            yield self._instance.takes() // 2
             if self._rng.random() < self._cluster.faults.store:
                 self._cluster.counts["store failed"] += 1
                 raise StateError("the disk is full")

@@ -16,6 +16,8 @@ class Process:
         lives: how many instances there have been.
         instance: the one that there is.
         instance_id: of a static member.
+        slow_ms: how long stores take to be opened, read, written and closed, at most.
+        unheard_until: its heartbeats are lost until then, while everything else goes on.
     """
 
     def __init__(self, cluster: Cluster, process_id: str, instance_id: str | None, rebalance_timeout_ms: int) -> None:
@@ -25,6 +27,8 @@ class Process:
         self.lives = 0
         self.instance: Instance | None = None
         self.frozen = False
+        self.slow_ms = cluster.rng.choice((20, 100, 1_000))
+        self.unheard_until = 0
         self._asleep: list[Callable[[], object]] = []
 
     def when_awake(self, action: Callable[[], object]) -> None:

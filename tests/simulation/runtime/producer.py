@@ -24,7 +24,7 @@ from tests.simulation.runtime.real import (
     TopicPartition,
     TransactionAbortableError,
 )
-from tests.simulation.runtime.transactions import Identity
+from tests.simulation.runtime.transactions import ConcurrentTransactionsError, Identity
 
 _MOVED_ON = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.GROUP_ID_NOT_FOUND})
 
@@ -51,7 +51,12 @@ class Producer:
 
     def send(self, partition: TopicPartition, records: list[Record]) -> Steps:
         """Send records; the offset of the first. What may have been written, and isn't known, fails the transaction."""
-        identity, transactions = self.identity, self.cluster.transactions
+        identity, transactions, cluster = self.identity, self.cluster.transactions, self.cluster
+        if cluster.rng.random() < cluster.faults.fatal:
+            cluster.counts["fatal"] += 1
+            raise NotDeliveredError({partition.topic: len(records)}, "") from KafkaError(
+                ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            )
         try:
             first: int = yield from self.cluster.ask(
                 f"produce {self.name} {partition}",
@@ -89,12 +94,28 @@ class Producer:
             raise TransactionAbortableError("a batch was refused")
         self.transaction = "ending"
         try:
-            self.identity = yield from cluster.ask(
-                f"commit {self.name}", lambda: cluster.transactions.end(self.name, identity, commit=True)
-            )
+            self.identity = yield from cluster.ask(f"commit {self.name}", self._end(identity))
         except KafkaError as error:
             raise RequestTimeoutError(str(error)) from error  # the client asks again until then
         self.transaction = ""
+
+    def _end(self, identity: Identity) -> Callable[[], Identity]:
+        """The coordinator commits; perhaps somebody fences the producer before, or after that."""
+        cluster, transactions = self.cluster, self.cluster.transactions
+
+        def end() -> Identity:
+            if cluster.rng.random() >= cluster.faults.fenced:
+                return transactions.end(self.name, identity, commit=True)
+            cluster.counts["fenced"] += 1
+            cluster.note(self.name, "is fenced")
+            if cluster.rng.random() < 0.5:
+                transactions.end(self.name, identity, commit=True)
+            with contextlib.suppress(ConcurrentTransactionsError):
+                transactions.start(self.name)
+            transactions.producers[self.name].ended = None
+            raise FencedError(self.name)
+
+        return end
 
     def abort(self) -> Steps:
         """Abort what is open; what may be committed already can't be."""

@@ -14,15 +14,15 @@ from tests.simulation.runtime.logs import Record
 from tests.simulation.runtime.process import Process
 from tests.simulation.runtime.real import Role, StreamsSettings, TaskState, TopicPartition
 
-CHAOS_MS = 45_000
-PAUSE_MS = 4_000
+CHAOS_MS = 32_000
+PAUSE_MS = 2_500
 WRITE_MS = 1_500
 CALM_MS = 180_000
 """So long it may take to come to rest: sessions and transactions expire, epochs that failed are tried again."""
 KEYS = "abcdefg"
 
 MISHAPS = {
-    "crash": 4, "torn": 2, "wiped": 1, "stop": 3, "start": 6, "freeze": 6, "roll": 1, "restart": 1.5, "configure": 1,
+    "crash": 4, "torn": 2, "wiped": 1, "stop": 3, "start": 6, "freeze": 6, "unheard": 4, "roll": 1, "restart": 1.5, "configure": 1,
 }  # fmt: skip
 
 
@@ -32,8 +32,8 @@ class Scenario:
     def __init__(self, seed: int, *, faults: Faults | None = None, processes: int | None = None) -> None:
         self.rng = rng = Random(seed)
         settings = StreamsSettings(
-            session_timeout_ms=8_000,
-            heartbeat_interval_ms=rng.choice([1_000, 2_000]),
+            session_timeout_ms=7_000,
+            heartbeat_interval_ms=2_000,
             num_standby_replicas=rng.choice([0, 1, 1]),
             num_warmup_replicas=rng.choice([0, 2]),
             acceptable_recovery_lag=rng.choice([0, 10]),
@@ -48,7 +48,7 @@ class Scenario:
         self.calm = False
         self.processes = [self._process(number) for number in range(processes or rng.choice([2, 3, 3]))]
         for number, process in enumerate(self.processes):
-            self.cluster.clock.after(rng.randrange(8_000) if number else 0, process.start)
+            self.cluster.clock.after(rng.randrange(5_000) if number else 0, process.start)
 
     def _process(self, number: int) -> Process:
         rng = self.rng
@@ -79,7 +79,7 @@ class Scenario:
             kind = "start" if kind != "start" and any(process.instance is None for process in self.processes) else kind
         alive = [process for process in self.processes if process.instance is not None]
         away = [process for process in self.processes if process.instance is None]
-        back_ms = rng.choice([50, rng.randrange(3_000), rng.randrange(20_000)])
+        back_ms = rng.choice([50, rng.randrange(3_000), rng.randrange(15_000)])
         cluster.counts[kind] += 1
         cluster.note("mishap", kind)
         if kind == "restart":
@@ -106,6 +106,8 @@ class Scenario:
             process = rng.choice(alive)
             process.freeze()
             after(rng.choice([500, 6_000, 9_000, rng.randrange(20_000)]), process.thaw)
+        elif kind == "unheard":
+            rng.choice(alive).unheard_until = cluster.clock.now + rng.choice([4_000, rng.randrange(8_000, 14_000)])
         else:
             process = rng.choice(alive)
             process.crash(torn=kind == "torn", wiped=kind == "wiped")
@@ -127,6 +129,7 @@ class Scenario:
         cluster.coordinator.start()
         for process in self.processes:
             process.thaw()
+            process.unheard_until = 0
         self._rest()
         cluster.oracle.check_totals()
         return cluster
