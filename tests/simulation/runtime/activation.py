@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 UNSTABLE_MS = 2_000
 POLL_MS = 100
 OFTEN_MS = 20
-PATIENCE = 4  # rounds that it may take to end a transaction whose process has left the group
+PATIENCE_MS = 6_000  # so long it may take to end a transaction whose process has left the group
 PASSED = frozenset({ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH})
 Places = tuple[dict[TopicPartition, int], int | None]
 
@@ -80,29 +80,14 @@ class Activation:
     def committed(self, task: TaskId) -> Steps:
         """What is committed; waits for transactions that are being decided."""
         inputs = self._instance.application.plan.inputs(task)
-        rounds, left = 0, set[object]()
+        patience = Patience(self._instance)
         while True:
             try:
                 return (yield from self._stable(inputs))
             except RequestTimeoutError:
                 self._cluster.counts["unstable"] += 1
-                before, left = left, self._left_open()
-                rounds = rounds + 1 if before & left else 0
-                if rounds > PATIENCE:
-                    raise InvariantError(f"taken over in time: {self._instance}: {task} waits for {left}") from None
+                patience.check(task)
                 yield from self.end_dangling()
-
-    def _left_open(self) -> set[object]:
-        """Transactions that could be ended: open ones whose process isn't in the group."""
-        coordinator, transactions = self._cluster.coordinator, self._cluster.transactions
-        if not coordinator.up:
-            return set()
-        alive = {*coordinator.processes(), self._instance.process.process_id}
-        return {
-            (name, transactions.producers[name].identity)
-            for name in transactions.open_ones()
-            if name.split("/")[1] not in alive
-        }
 
     def _stable(self, inputs: tuple[TopicPartition, ...]) -> Steps:
         clock, cluster, member = self._cluster.clock, self._cluster, self._instance.member
@@ -153,7 +138,9 @@ class Activation:
         try:
             yield from self._cluster.ask(f"end of {changelog}", lambda: None)
             target = self.end(changelog)
+            patience = Patience(self._instance)
             while (store.position or 0) < target:
+                patience.check(task)
                 yield 10 + self._instance.takes() // 4
                 self.read_on(changelog, store, min(target, log.stable))
         finally:
@@ -173,3 +160,24 @@ class Activation:
             rows = {record.key: record.value for _, record in log.counting(start, end)}
             store.write("changelog", rows, end)
             self._cluster.oracle.check_state(f"{self._instance} restores", changelog, end, store.rows)
+
+
+class Patience:
+    """Somebody waits for transactions; not for long, if their process isn't in the group."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance, self._cluster = instance, instance.cluster
+        self._since: dict[object, int] = {}
+
+    def check(self, task: TaskId) -> None:
+        """To be asked again and again while a task waits."""
+        coordinator, transactions, now = self._cluster.coordinator, self._cluster.transactions, self._cluster.clock.now
+        names = transactions.open_ones() if coordinator.up else []
+        if not names:
+            self._since.clear()
+            return
+        alive = {*coordinator.processes(), self._instance.process.process_id}
+        left = {(name, transactions.producers[name].identity) for name in names if name.split("/")[1] not in alive}
+        self._since = {one: self._since.get(one, now) for one in left}
+        if any(now - since > PATIENCE_MS for since in self._since.values()):
+            raise InvariantError(f"taken over in time: {self._instance}: {task} waits for {left}")

@@ -54,7 +54,9 @@ def all_of(*contexts: Any) -> Iterator[None]:
 
 
 @contextmanager
-def row(table: dict[Any, Any], state: Any, event: Any, effects: tuple[Any, ...] = (), after: Any = None) -> Iterator[None]:
+def row(
+    table: dict[Any, Any], state: Any, event: Any, effects: tuple[Any, ...] = (), after: Any = None
+) -> Iterator[None]:
     """A row of a table is another one; without a state after it, it is gone."""
     assert (state, event) in table
     with patch.dict(table):
@@ -251,9 +253,9 @@ def restored_too_early() -> Any:
 
 def committed_by_nobody() -> Any:
     """Offsets are committed without the member's epoch."""
-    return patch.object(Producer, "who", staticmethod(lambda member: member.group_metadata()._replace(
-        member_id="", generation=-1
-    )))
+    return patch.object(
+        Producer, "who", staticmethod(lambda member: member.group_metadata()._replace(member_id="", generation=-1))
+    )
 
 
 # The group ------------------------------------------------------------------------------------------------------------
@@ -362,7 +364,9 @@ def main() -> int:
         began, found = time.process_time(), noticed(breakage, options.seeds)
         took = time.process_time() - began
         unnoticed += found is None
-        after, what = (f"{found[0]} seeds", re.sub(r"^seed \d+, at \d+: ", "", found[1])) if found else ("-", "not noticed")
+        after, what = (
+            (f"{found[0]} seeds", re.sub(r"^seed \d+, at \d+: ", "", found[1])) if found else ("-", "not noticed")
+        )
         sys.stdout.write(f"{breakage.__name__:<26} {after:>9} {took:5.1f} s  {what[:150]}\n")
         sys.stdout.flush()
     return min(unnoticed, 1)

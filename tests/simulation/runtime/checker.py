@@ -121,7 +121,9 @@ class Checker:
                 self._fail("says why", f"{task}")
             if task.wanted is None and not task.owes_acknowledgement:
                 self._fail("nothing waits", f"{task} goes, and the group won't hear of it")
-            if state in _WANTED and (task.wanted is None or (task.wanted is Role.ACTIVE) != (state is TaskState.RUNNING)):
+            if state in _WANTED and (
+                task.wanted is None or (task.wanted is Role.ACTIVE) != (state is TaskState.RUNNING)
+            ):
                 self._fail("does as the group wants", f"{task}")
             if state is TaskState.FOLLOWING and task.owes_acknowledgement:
                 self._fail("acknowledged in time", f"{task}")

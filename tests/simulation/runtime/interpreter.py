@@ -61,7 +61,7 @@ class Interpreter:
         """Begin to do these."""
         for effect in effects:
             self._cluster.note(self._instance, shown(effect))
-            self._cluster.counts["effects"] += 1
+            self._cluster.counts[effect.effect.name] += 1
             if isinstance(effect, ForTask):
                 self._for_task(effect)
             else:
@@ -88,7 +88,9 @@ class Interpreter:
         if key in self.under_way:
             before, work = self.under_way[key]
             if not instead and before.effect not in _REPLACEABLE:
-                raise InvariantError(f"one at a time: {self._instance} begins {shown(effect)}, and {shown(before)} is under way")
+                raise InvariantError(
+                    f"one at a time: {self._instance} begins {shown(effect)}, and {shown(before)} is under way"
+                )
             work.cancel()
 
         def over(work: Work) -> None:
@@ -316,7 +318,10 @@ def shown(effect: Effect) -> str:
         return f"{effect.task}: {name}"
     ranges = [] if effect.epoch is None else effect.epoch.plan.ranges
     return " ".join(
-        [f"{effect.subtopology}: {name}", *(f"{each.topic}-{each.partition}:{each.start}-{each.end}" for each in ranges)]
+        [
+            f"{effect.subtopology}: {name}",
+            *(f"{each.topic}-{each.partition}:{each.start}-{each.end}" for each in ranges),
+        ]
     )
 
 

@@ -43,7 +43,8 @@ class Scenario:
         )
         self.application = application(rng.choice(KINDS), rng.choice([2, 3, 4]))
         self.cluster = Cluster(rng, self.application, settings, NONE if faults is None else faults.drawn(rng))
-        self.mishaps = {kind: weight * rng.choice((0, 1, 2)) for kind, weight in MISHAPS.items()} | {"start": 4}
+        self.mishaps = {kind: weight * rng.choice((0, 1, 2)) for kind, weight in MISHAPS.items()} | {"start": 2}
+        self.returning = rng.choice((0.05, 0.5))  # how often a process that is away comes back before something happens
         self.chaos = faults is not None
         self.calm = False
         self.processes = [self._process(number) for number in range(processes or rng.choice([2, 3, 3]))]
@@ -75,11 +76,11 @@ class Scenario:
         after = cluster.clock.after
         after(rng.randrange(2 * PAUSE_MS), self._mishap)
         (kind,) = rng.choices(list(self.mishaps), list(self.mishaps.values()))
-        if rng.random() < 0.5:
-            kind = "start" if kind != "start" and any(process.instance is None for process in self.processes) else kind
         alive = [process for process in self.processes if process.instance is not None]
         away = [process for process in self.processes if process.instance is None]
-        back_ms = rng.choice([50, rng.randrange(3_000), rng.randrange(15_000)])
+        if away and rng.random() < self.returning:
+            kind = "start"
+        back_ms = rng.choice([50, rng.randrange(3_000), rng.randrange(25_000)])
         cluster.counts[kind] += 1
         cluster.note("mishap", kind)
         if kind == "restart":
@@ -111,7 +112,7 @@ class Scenario:
         else:
             process = rng.choice(alive)
             process.crash(torn=kind == "torn", wiped=kind == "wiped")
-            if rng.random() < 0.8:
+            if rng.random() < 2 * self.returning:
                 after(back_ms, process.start)
 
     # Calm -------------------------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from tests.simulation.runtime.logs import Logs, Outcome, Record
 from tests.simulation.runtime.real import ErrorCode, FencedError, TopicPartition, TxnOffsetCommitRequest
 
 
-
 class Identity(NamedTuple):
     """A producer's id and epoch."""
 
@@ -139,7 +138,10 @@ class Transactions:
                 for at, (offset, text) in offsets.items()
             ],
         )
+        owned = [at for at in offsets if self._coordinator.pending(at)]
         code = self._coordinator.txn_commit(request)
+        if not code and owned:
+            raise InvariantError(f"one owner: {name} commits {owned}, and so does another one at the same time")
         if not code:
             transaction.offsets.update(offsets)
         return code
