@@ -1,4 +1,4 @@
-"""Run as many seeds as wanted: of classic groups, of streams groups, of whole instances; or see how available tasks are.
+"""Run as many seeds as wanted: of classic groups, streams groups, whole instances; or see how available tasks are.
 
 python -m tests.simulation --seeds 10000 --first 1 --kind streams
 python -m tests.simulation --availability

@@ -64,16 +64,16 @@ class Activation:
         """End transactions of processes that aren't in the group. What doesn't work out will time out."""
         cluster, coordinator, transactions = self._cluster, self._cluster.coordinator, self._cluster.transactions
         try:
-            open_ones = yield from cluster.ask("list transactions", transactions.open_ones)
+            open_ones = yield from cluster.insist("list transactions", transactions.open_ones)
             if not open_ones:
                 return
-            alive = yield from cluster.ask("describe", coordinator.processes)
+            alive = yield from cluster.insist("describe", coordinator.processes)
             for name in open_ones:
                 process = name.split("/")[1]
                 if process not in alive and process != self._instance.process.process_id:
                     cluster.counts["dangling"] += 1
                     cluster.note(self._instance, "ends the transaction of", name)
-                    yield from cluster.ask(f"fence {name}", lambda name=name: transactions.start(name))
+                    yield from cluster.insist(f"fence {name}", lambda name=name: transactions.start(name))
         except (KafkaError, ClientError):
             return
 

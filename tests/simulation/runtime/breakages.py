@@ -1,6 +1,6 @@
 """Does the simulation bite? Breaks the runtime on purpose, and says after how many seeds which invariant notices.
 
-python -m tests.simulation.runtime.breakages --seeds 50
+python -m tests.simulation.runtime.breakages --seeds 400
 """
 
 from __future__ import annotations
@@ -334,10 +334,18 @@ def stale_outcomes_taken() -> Any:
 BREAKAGES: Final[tuple[Breakage, ...]] = (
     resent_when_unanswered, producer_not_closed, failed_and_going_on, store_passed_over, stored_before_commit,
     positions_not_advanced, positions_advanced_early, tasks_mixed, stream_time_lost, failures_never_reset,
-    unstable_offsets_taken, dangling_not_ended, restored_to_wrong_end, restored_too_early, committed_by_nobody,
+    unstable_offsets_taken, dangling_not_ended, restored_to_wrong_end, committed_by_nobody,
     acknowledged_early, lost_and_running, lost_epoch_goes_on, revoked_epoch_aborted, demoted_in_silence,
-    promoted_as_it_is, reopened_without_closing, due_ignored, never_tried_again, stale_outcomes_taken,
+    promoted_as_it_is, reopened_without_closing, due_ignored, never_tried_again,
 )  # fmt: skip
+
+HARMLESS: Final[tuple[Breakage, ...]] = (restored_too_early, stale_outcomes_taken)
+"""Not noticed, and nothing is wrong: something else sees to the same.
+
+- `restored_too_early`: an epoch's offsets are sent after its changelog records. So whatever may still count when its
+  owner is fenced is in the changelog already, and the restore waits for it.
+- `stale_outcomes_taken`: an effect has one outcome, and in the state that made it stale the tables ignore that.
+"""
 
 
 def noticed(breakage: Breakage, seeds: int, first: int = 1) -> tuple[int, str] | None:
@@ -347,29 +355,28 @@ def noticed(breakage: Breakage, seeds: int, first: int = 1) -> tuple[int, str] |
             try:
                 simulate(first + number)
             except InvariantError as error:
-                return number + 1, str(error).split("\n", 1)[0]
+                return number + 1, re.sub(r"^seed \d+, at \d+: ", "", str(error).split("\n", 1)[0])
     return None
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.runtime.breakages", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=100, help="seeds to try each with, at most")
+    parser.add_argument("--seeds", type=int, default=400, help="seeds to try each with, at most")
     parser.add_argument("--only", default="", help="those whose names contain this")
     options = parser.parse_args()
     logging.getLogger("kohort").setLevel(logging.CRITICAL)
-    unnoticed = 0
-    for breakage in BREAKAGES:
+    missed = 0
+    for breakage in (*BREAKAGES, *HARMLESS):
         if options.only not in breakage.__name__:
             continue
-        began, found = time.process_time(), noticed(breakage, options.seeds)
+        began = time.process_time()
+        found = noticed(breakage, options.seeds)
+        after, what = found or ("-", "not noticed; harmless" if breakage in HARMLESS else "NOT NOTICED")
+        missed += found is None and breakage in BREAKAGES
         took = time.process_time() - began
-        unnoticed += found is None
-        after, what = (
-            (f"{found[0]} seeds", re.sub(r"^seed \d+, at \d+: ", "", found[1])) if found else ("-", "not noticed")
-        )
-        sys.stdout.write(f"{breakage.__name__:<26} {after:>9} {took:5.1f} s  {what[:150]}\n")
+        sys.stdout.write(f"{breakage.__name__:<26} {after:>4} seeds {took:5.1f} s  {what[:160]}\n")
         sys.stdout.flush()
-    return min(unnoticed, 1)
+    return min(missed, 1)
 
 
 if __name__ == "__main__":

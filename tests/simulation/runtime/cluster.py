@@ -29,6 +29,7 @@ WAY_MS = 20  # at most, there or back
 TIMEOUT_MS = 2_000
 RECONNECT_MS = 200
 AGAIN_MS = 40
+INSIST_MS = 10_000
 EXPIRE_EVERY_MS = 1_000
 
 
@@ -137,6 +138,21 @@ class Cluster:
             except ConcurrentTransactionsError:
                 yield AGAIN_MS
         raise InvariantError(f"{what}: a transaction is never over")
+
+    def insist(self, what: str, handle: Callable[[], Any]) -> Steps:
+        """Ask, and ask again for a while when that is refused or gets lost, as administrators' clients do.
+
+        Raises:
+            KafkaError, ClientError: it was in vain.
+        """
+        deadline = self.clock.now + INSIST_MS
+        while True:
+            try:
+                return (yield from self.ask(what, handle))
+            except (KafkaError, ClientError):
+                if self.clock.now >= deadline:
+                    raise
+                yield AGAIN_MS
 
     def ends(self, partitions: set[TopicPartition]) -> dict[TopicPartition, int]:
         """Last stable offsets."""

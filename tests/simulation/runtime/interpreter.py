@@ -71,9 +71,9 @@ class Interpreter:
         """End what this process left open when it ran last, before it joins."""
         transactions, prefix = self._cluster.transactions, transactional_id(self._instance.process.process_id, "")
         try:
-            for name in (yield from self._cluster.ask("list transactions", transactions.open_ones)):
+            for name in (yield from self._cluster.insist("list transactions", transactions.open_ones)):
                 if name.startswith(prefix):
-                    yield from self._cluster.ask(f"fence {name}", lambda name=name: transactions.start(name))
+                    yield from self._cluster.insist(f"fence {name}", lambda name=name: transactions.start(name))
         except (KafkaError, ClientError):
             return
 

@@ -22,7 +22,8 @@ CALM_MS = 180_000
 KEYS = "abcdefg"
 
 MISHAPS = {
-    "crash": 4, "torn": 2, "wiped": 1, "stop": 3, "start": 6, "freeze": 6, "unheard": 4, "roll": 1, "restart": 1.5, "configure": 1,
+    "crash": 4, "torn": 2, "wiped": 1, "stop": 3, "start": 6, "freeze": 6, "unheard": 4,
+    "roll": 1, "restart": 1.5, "configure": 1,
 }  # fmt: skip
 
 
