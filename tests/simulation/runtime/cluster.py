@@ -59,6 +59,7 @@ class Cluster:
         )
         self.trace: deque[tuple[object, ...]] = deque(maxlen=250)
         self.counts: Counter[str] = Counter()
+        self._arrivals: Counter[str] = Counter()  # when the last request of a connection got there
         for topic in application.sources:
             self.coordinator.topics.create(topic, application.partitions)
         self.clock.after(EXPIRE_EVERY_MS, self._expire)
@@ -88,10 +89,11 @@ class Cluster:
 
     # Requests ---------------------------------------------------------------------------------------------------
 
-    def send(self, what: str, handle: Callable[[], Any]) -> Answer:
+    def send(self, what: str, handle: Callable[[], Any], connection: str | None = None) -> Answer:
         """Send a request. It gets to the broker whatever becomes of who sent it; the answer may get lost.
 
-        Errors: what `handle` raises, and those of a client that gets no answer.
+        A request of a `connection` doesn't overtake those before it. The answer's errors: what `handle` raises, and
+        those of a client that gets no answer.
         """
         rng, clock = self.rng, self.clock
         answer, fate = self.unanswered(what), self.faults.of_request(rng)
@@ -102,6 +104,9 @@ class Cluster:
         if fate == "late":
             late = rng.randrange(self.faults.late_ms)
             there, back = (there + late, back) if rng.random() < 0.5 else (there, back + late)
+        if connection is not None:
+            there = max(there, self._arrivals[connection] - clock.now)
+            self._arrivals[connection] = clock.now + there
         if fate != "lost":
             clock.after(there, lambda: self._handle(handle, answer, back, fate))
         return answer

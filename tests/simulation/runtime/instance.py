@@ -174,7 +174,7 @@ class Instance:
         if self.cluster.clock.now < self.process.unheard_until:
             answer = self.cluster.unanswered("heartbeat")
         else:
-            answer = self.cluster.send(f"heartbeat {self}", lambda: coordinator.heartbeat(request))
+            answer = self.cluster.send(f"heartbeat {self}", lambda: coordinator.heartbeat(request), self.name)
         answer.then(lambda: self.when_awake(lambda: self._answered(answer)))
 
     def _answered(self, answer: Answer) -> None:
