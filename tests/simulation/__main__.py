@@ -7,6 +7,7 @@ python -m tests.simulation --availability
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 from collections import Counter
@@ -39,6 +40,7 @@ def main() -> int:
     parser.add_argument("--kind", choices=[*KINDS, "all"], default="all", help="which groups")
     parser.add_argument("--availability", action="store_true", help="print how available stateful tasks are, instead")
     options = parser.parse_args()
+    logging.getLogger("kohort").setLevel(logging.CRITICAL)
     if options.availability:
         for line in report():
             sys.stdout.write(f"{line}\n")

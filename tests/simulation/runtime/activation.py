@@ -143,9 +143,10 @@ class Activation:
                 patience.check(task)
                 yield 10 + self._instance.takes() // 4
                 self.read_on(changelog, store, min(target, log.stable))
-        finally:
-            if store.writer == "changelog":
-                store.writer = "nobody"
+        except Exception:  # not when a crash has left this behind: the store is another instance's by then
+            store.writer = "nobody"
+            raise
+        store.writer = "nobody"
 
     def end(self, changelog: TopicPartition) -> int:
         """Up to where a restore goes: all that is there now, be it decided or not."""

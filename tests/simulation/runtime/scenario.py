@@ -17,7 +17,7 @@ from tests.simulation.runtime.real import Role, StreamsSettings, TaskState, Topi
 CHAOS_MS = 32_000
 PAUSE_MS = 2_500
 WRITE_MS = 1_500
-CALM_MS = 180_000
+CALM_MS = 90_000
 """So long it may take to come to rest: sessions and transactions expire, epochs that failed are tried again."""
 KEYS = "abcdefg"
 

@@ -1,4 +1,8 @@
-"""A process's disk: stores with their positions, which survive it, and may lose what was written last."""
+"""A process's disk: stores with their positions, which survive it, and may lose what was written last.
+
+They are behind at times (torn: the machine has crashed), or gone (wiped), and never ahead of what is committed: nothing
+is written to them before that. Only brokers that lose acknowledged records could make them so, and these aren't here.
+"""
 
 from __future__ import annotations
 
