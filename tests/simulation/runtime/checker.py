@@ -72,13 +72,17 @@ class Checker:
         """The manager has decided."""
         if isinstance(cause, Assigned | Revoked | Lost | RolesChanged):
             self._check_stayers(cause, before, effects)
+        for effect in effects:
+            if effect.effect is EpochEffect.ABORT and not isinstance(cause, Lost):
+                self._fail("stays", f"an epoch is aborted, because of {cause}")
         tasks, _ = before
         for task_id, state in tasks.items():
             task = self._manager.tasks.get(task_id)
             if task is None or state not in _AT_WORK or task.state in _AT_WORK:
                 continue
             given_up = task.wanted is not Role.ACTIVE
-            failed = isinstance(cause, ForEpochs) and state in _IN_EPOCH
+            stopped = self._manager.epochs[task_id.subtopology].stopped is not None
+            failed = isinstance(cause, ForEpochs) and (cause.effect in _FAILURES or stopped)
             if not given_up and not failed:
                 self._fail("stays", f"{task_id} is {task.state.name} after {state.name}, because of {cause}")
 
