@@ -18,7 +18,7 @@ from typing import Final
 
 import pytest
 
-from kohort.cli.demo.failures import DemoError
+from kohort.cli.demo.errors import DemoError
 from kohort.cli.demo.java import check_java
 
 INSTALL: Final = Path(__file__).parents[1] / "scripts" / "install"

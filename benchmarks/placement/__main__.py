@@ -24,7 +24,7 @@ from benchmarks.placement.optimum import least
 from benchmarks.placement.problems import Case, grid, having, with_last, without_last
 from kohort.coordinator.placement import ASSIGNORS, Assignor, Group, Placement
 from kohort.coordinator.placement.metrics import measure
-from kohort.coordinator.placement.network import Network
+from kohort.coordinator.placement.min_cost_flow import MinCostFlow
 from tests.tools import MAVEN, need
 
 ROUNDS = 7
@@ -43,7 +43,7 @@ def ours(assignor: Assignor, group: Group, rounds: int) -> tuple[Placement, list
 
 def is_certified(assignor: Assignor, group: Group) -> bool:
     """Whether an assignor of ours asks no solver; where one is asked at all, a flow is solved."""
-    with patch.object(Network, "solve", autospec=True, side_effect=Network.solve) as solve:
+    with patch.object(MinCostFlow, "solve", autospec=True, side_effect=MinCostFlow.solve) as solve:
         assignor(group)
     return not solve.called
 

@@ -81,7 +81,7 @@ moved: active tasks that had an owner and got another. What members had is what 
 beyond the least: more than the least that brings every member to fair shares, from what members had: first the fewest
   state stores to restore, then the fewest moves with that. It doesn't ask for an even spread of state stores. A
   negative number is what an assignor saves by leaving the group out of balance, and counts as 0 below.
-*: counting showed that nothing is better, so no solver ran."""
+*: a lower bound proved that nothing is better, so no solver ran."""
 
 
 def table(found: dict[Case, dict[str, Figures]], names: tuple[str, str]) -> Table:

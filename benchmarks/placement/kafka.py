@@ -10,7 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from kohort.coordinator.placement import Group, Placement, Task
+from kohort.coordinator.placement import Group, Placement, TaskId
 from tests.interop.java import build
 
 PROJECT = Path(__file__).parent / "java"
@@ -79,7 +79,7 @@ def _problem(group: Group, rounds: int) -> dict[str, Any]:
     }
 
 
-def _by_subtopology(tasks: frozenset[Task]) -> dict[str, list[int]]:
+def _by_subtopology(tasks: frozenset[TaskId]) -> dict[str, list[int]]:
     found: defaultdict[str, list[int]] = defaultdict(list)
     for task in tasks:
         found[task.subtopology].append(task.partition)
@@ -87,13 +87,13 @@ def _by_subtopology(tasks: frozenset[Task]) -> dict[str, list[int]]:
 
 
 def _placement(members: dict[str, Any]) -> Placement:
-    active: dict[Task, str] = {}
-    standby: dict[Task, tuple[str, ...]] = {}
+    active: dict[TaskId, str] = {}
+    standby: dict[TaskId, tuple[str, ...]] = {}
     for member, tasks in sorted(members.items()):
         for name, partitions in tasks["active"].items():
-            active.update((Task(name, partition), member) for partition in partitions)
+            active.update((TaskId(name, partition), member) for partition in partitions)
         for name, partitions in tasks["standby"].items():
             for partition in partitions:
-                task = Task(name, partition)
+                task = TaskId(name, partition)
                 standby[task] = (*standby.get(task, ()), member)
     return Placement(active, standby)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from ortools.graph.python import min_cost_flow
 
-from kohort.coordinator.placement import Group, Task
+from kohort.coordinator.placement import Group, TaskId
 
 _STORE = 100_000
 """The cost of a state store; a move costs 1, and there are fewer moves than this."""
@@ -77,10 +77,10 @@ def _rows(group: Group) -> dict[str, list[int]]:
     return rows
 
 
-def _had(group: Group) -> tuple[dict[Task, int], dict[str, defaultdict[str, set[int]]]]:
+def _had(group: Group) -> tuple[dict[TaskId, int], dict[str, defaultdict[str, set[int]]]]:
     """Who had which task active, and of which stateful tasks each process has a copy, by subtopology."""
     stateful = {part.id for part in group.subtopologies if part.state_stores}
-    owners: dict[Task, int] = {}
+    owners: dict[TaskId, int] = {}
     copies: defaultdict[str, defaultdict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for number, member in enumerate(group.members):
         owners.update(dict.fromkeys(member.active, number))

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from kohort.coordinator.placement import Group, Member, Placement, Subtopology, Task
+from kohort.coordinator.placement import Group, Member, Placement, SubtopologyTasks, TaskId
 
 
 @dataclass(frozen=True, order=True)
@@ -37,7 +37,9 @@ class Case:
         """The group of the case, in which nobody has anything yet."""
         return Group(
             subtopologies=tuple(
-                Subtopology(f"s{number:03}", self.partitions, number // 2 % self.stores + 1 if number % 2 == 0 else 0)
+                SubtopologyTasks(
+                    f"s{number:03}", self.partitions, number // 2 % self.stores + 1 if number % 2 == 0 else 0
+                )
                 for number in range(self.subtopologies)
             ),
             members=tuple(
@@ -69,8 +71,8 @@ def with_last(before: Group, group: Group) -> Group:
 
 def having(group: Group, placement: Placement) -> Group:
     """The group, in which members have what was placed."""
-    active: defaultdict[str, set[Task]] = defaultdict(set)
-    standby: defaultdict[str, set[Task]] = defaultdict(set)
+    active: defaultdict[str, set[TaskId]] = defaultdict(set)
+    standby: defaultdict[str, set[TaskId]] = defaultdict(set)
     for task, owner in placement.active.items():
         active[owner].add(task)
     for task, owners in placement.standby.items():

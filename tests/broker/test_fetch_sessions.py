@@ -35,9 +35,9 @@ def indexes(session: FetchSession) -> list[int]:
 
 def test_a_full_fetch_begins_a_session_that_the_next_continues() -> None:
     cache = sessions()
-    first = cache.take(request((0, 0), 0, 1), 0)
+    first = cache.update(request((0, 0), 0, 1), 0)
     assert (first.id, first.epoch, first.incremental) == (1, 1, False)
-    second = cache.take(request((1, 1), 2, forget=(0,)), 1)
+    second = cache.update(request((1, 1), 2, forget=(0,)), 1)
     assert second is first
     assert second.incremental
     assert indexes(second) == [1, 2]
@@ -46,37 +46,37 @@ def test_a_full_fetch_begins_a_session_that_the_next_continues() -> None:
 
 def test_a_partition_keeps_its_place_and_takes_the_new_offset() -> None:
     cache = sessions()
-    cache.take(request((0, 0), 0, 1), 0)
-    session = cache.take(request((1, 1), 0, offset=7), 1)
+    cache.update(request((0, 0), 0, 1), 0)
+    session = cache.update(request((1, 1), 0, offset=7), 1)
     assert [partition.offset for partition in session.partitions.values()] == [7, 0]
 
 
 @pytest.mark.parametrize("by_id", [False, True])
 def test_a_session_goes_on_with_names_or_with_ids_as_it_began(by_id: bool) -> None:
     cache = sessions()
-    cache.take(request((0, 0), 0), 0, by_id=by_id)
+    cache.update(request((0, 0), 0), 0, by_id=by_id)
     with pytest.raises(KafkaError) as caught:
-        cache.take(request((1, 1), 0), 1, by_id=not by_id)
+        cache.update(request((1, 1), 0), 1, by_id=not by_id)
     assert caught.value.code is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
-    assert cache.take(request((1, 1), 0), 1, by_id=by_id).id == 1
+    assert cache.update(request((1, 1), 0), 1, by_id=by_id).id == 1
 
 
 def test_what_was_served_goes_to_the_end() -> None:
-    session = sessions().take(request((0, 0), 0, 1, 2), 0)
-    session.served(("t", NO_UUID, 0))
+    session = sessions().update(request((0, 0), 0, 1, 2), 0)
+    session.move_to_end(("t", NO_UUID, 0))
     assert indexes(session) == [1, 2, 0]
 
 
 def test_without_a_session_nothing_is_remembered() -> None:
     cache = sessions()
-    assert cache.take(request((0, -1), 0), 0).id == 0
+    assert cache.update(request((0, -1), 0), 0).id == 0
     assert len(cache) == 0
 
 
 def test_the_final_epoch_ends_a_session() -> None:
     cache = sessions()
-    cache.take(request((0, 0), 0), 0)
-    assert indexes(cache.take(request((1, -1), 5), 0)) == [5]
+    cache.update(request((0, 0), 0), 0)
+    assert indexes(cache.update(request((1, -1), 5), 0)) == [5]
     assert len(cache) == 0
 
 
@@ -86,15 +86,15 @@ def test_the_final_epoch_ends_a_session() -> None:
 )
 def test_a_session_that_is_not_as_the_client_thinks(session: tuple[int, int], code: ErrorCode) -> None:
     cache = sessions()
-    cache.take(request((0, 0), 0), 0)
+    cache.update(request((0, 0), 0), 0)
     with pytest.raises(KafkaError) as caught:
-        cache.take(request(session, 0), 0)
+        cache.update(request(session, 0), 0)
     assert caught.value.code is code
 
 
 def test_only_a_session_that_idles_makes_room() -> None:
     cache = sessions(slots=1)
-    cache.take(request((0, 0), 0), 0)
-    assert cache.take(request((0, 0), 0), 50).id == 0
-    assert cache.take(request((0, 0), 0), 100).id == 2
+    cache.update(request((0, 0), 0), 0)
+    assert cache.update(request((0, 0), 0), 50).id == 0
+    assert cache.update(request((0, 0), 0), 100).id == 2
     assert len(cache) == 1

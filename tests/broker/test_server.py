@@ -10,7 +10,7 @@ import pytest
 
 from kohort.broker.server import Server
 from kohort.protocol.errors import ErrorCode
-from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kohort.protocol.messages.api_versions import ApiVersionsRequest
 from kohort.protocol.messages.fetch import FetchRequest
 from kohort.protocol.messages.heartbeat import HeartbeatRequest
 from kohort.protocol.messages.list_offsets import ListOffsetsRequest
@@ -20,7 +20,6 @@ from kohort.protocol.records.plain import encode_records
 from tests.broker.raw import RawClient, frame
 
 Run = Callable[..., None]
-
 VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
@@ -49,61 +48,6 @@ async def create(client: RawClient, topic: str) -> None:
         MetadataRequest(topics=[MetadataRequest.Topic(name=topic)], allow_auto_topic_creation=True)
     )
     assert response.topics[0].error_code == 0
-
-
-def test_tells_what_it_serves(with_server: Run) -> None:
-    async def test(server: Server) -> None:
-        client = await RawClient.connect(server.port)
-        response = await client.call(VERSIONS)
-        served = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
-        assert served[12] == (0, 4)
-        assert served[0] == (3, 13)
-        assert 68 not in served
-        assert served[88][0] == 0
-        assert {feature.name: feature.max_version_level for feature in response.finalized_features} == {
-            "streams.version": 1,
-            "transaction.version": 2,
-        }
-        await client.close()
-
-    with_server(test)
-
-
-def test_tells_that_streams_groups_are_not_offered(with_server: Run) -> None:
-    async def test(server: Server) -> None:
-        client = await RawClient.connect(server.port)
-        response = await client.call(VERSIONS)
-        assert [feature.name for feature in response.finalized_features] == ["transaction.version"]
-        assert [feature.name for feature in response.supported_features] == ["transaction.version"]
-        await client.close()
-
-    with_server(test, "group.coordinator.rebalance.protocols=classic,consumer")
-
-
-def test_everything_it_tells_of_has_a_handler(with_server: Run) -> None:
-    async def test(server: Server) -> None:
-        client = await RawClient.connect(server.port)
-        for key in (await client.call(VERSIONS)).api_keys:
-            for version in range(key.min_version, key.max_version + 1):
-                assert server.dispatcher.route(key.api_key, version) is not None
-        await client.close()
-
-    with_server(test)
-
-
-def test_api_versions_from_the_future_are_answered_in_v0(with_server: Run) -> None:
-    async def test(server: Server) -> None:
-        client = await RawClient.connect(server.port)
-        body = struct.pack(">hhih", 18, 99, 7, -1) + b"\0whatever"
-        client.writer.write(struct.pack(">i", len(body)) + body)
-        answer = await client.receive_bytes()
-        assert struct.unpack_from(">i", answer)[0] == 7
-        response = ApiVersionsResponse.decode(answer[4:], 0)
-        assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
-        assert any(key.api_key == 18 for key in response.api_keys)
-        await client.close()
-
-    with_server(test)
 
 
 def test_pipelined_requests_are_answered_in_order(with_server: Run) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.broker.runtime import partition_for
+from kohort.broker.coordinator_runtime import partition_for
 from kohort.broker.topics import ConfigResource, Partition, Topic, Topics, check_topic_name
 from kohort.log.log import Log
 from kohort.protocol.errors import ErrorCode, KafkaError

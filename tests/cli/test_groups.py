@@ -177,7 +177,7 @@ def test_a_group_that_is_active_is_left_alone(at: Cluster) -> None:
         (["reset-offsets", "g", "--by-duration", "soon"], "a duration is wanted"),
         (["reset-offsets", "g", "--from-file", "/none"], "can't read /none"),
         (["delete-offsets", "g"], "Give --topic"),
-        (["remove-members", "g"], "who?"),
+        (["remove-members", "g"], "which members?"),
         (["list", "--type", "odd"], "one of classic, consumer, streams, share is wanted"),
     ],
 )

@@ -17,7 +17,7 @@ from kohort.cli import _application
 from kohort.cli.place import command as place
 from kohort.cli.placing.group_file import read_group
 from kohort.cli.placing.what_if import parse_change
-from kohort.coordinator.placement import ASSIGNORS, Group, Member, Subtopology
+from kohort.coordinator.placement import ASSIGNORS, Group, Member, SubtopologyTasks
 
 ROOT = Path(__file__).parents[2]
 
@@ -209,8 +209,8 @@ def test_a_mistake_in_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "one group is needed: FILE (- for standard input), or --from-group HOST:PORT GROUP"),
-        (["-", "--from-group", "localhost:1", "g"], "one group is needed"),
+        ([], "one group is needed: FILE (- for standard input), or --from-group GROUP"),
+        (["-", "--from-group", "g"], "one group is needed"),
         (["nowhere.yaml"], "can't read nowhere.yaml: No such file or directory"),
         (["/"], "/ is a directory"),
         (["-", "--assignor", "best"], "--assignor best: one of optimal, sticky is needed"),
@@ -218,10 +218,11 @@ def test_a_mistake_in_a_file(tmp_path: Path) -> None:
         (["-", "--what-if", "remove=m9"], "--what-if: there is no member and no process 'm9'"),
         (["-", "--what-if", "add=100000"], "--what-if: more than 100,000 members can't be placed"),
         (["-", "--save", "/"], "--save: can't write /: Is a directory"),
-        (["--from-group", "localhost", "g"], "--from-group localhost: HOST:PORT is needed, such as localhost:9092"),
-        (["--from-group", "h:1", "g", "--timeout", "nan"], "--timeout"),
-        (["--from-group", "h:1", "g", "--timeout", "inf"], "--timeout"),
-        (["--from-group", "h:99999", "g"], "--from-group h:99999: HOST:PORT is needed"),
+        (["--from-group", "g", "-b", ""], "--bootstrap-server is empty"),
+        (["--from-group", "g", "--config", "nowhere.properties"], "nowhere.properties"),
+        (["--from-group", "g", "--timeout", "nan"], "--timeout"),
+        (["--from-group", "g", "--timeout", "inf"], "--timeout"),
+        (["--from-group", "g", "-b", "h:99999"], "h:99999"),
     ],
 )
 def test_calls_that_cannot_be_taken(arguments: list[str], said: str) -> None:
@@ -252,7 +253,7 @@ def test_what_is_saved_is_the_group_before_it_changes(two: str, tmp_path: Path, 
 
 
 def ids(change: str, *members: Member) -> list[str]:
-    group = Group((Subtopology("a", 1),), members)
+    group = Group((SubtopologyTasks("a", 1),), members)
     return [f"{member.process}/{member.id}" for member in parse_change(change).applied(group).members]
 
 
@@ -300,7 +301,7 @@ def test_it_explains_itself() -> None:
         check=True,
         env=os.environ | {"COLUMNS": "200", "NO_COLOR": "1"},
     )
-    assert "kohort place --from-group localhost:9092 word-count --what-if add=2" in done.stdout
+    assert "kohort place --from-group word-count --what-if add=2" in done.stdout
 
 
 def test_the_file_in_its_help_can_be_placed() -> None:

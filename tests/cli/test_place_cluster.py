@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-import time
-import uuid
+import asyncio
+import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
 from kohort.cli.placing.live_group import read_live_group
-from kohort.cli.placing.wire import Connection
-from kohort.coordinator.placement import Member, Subtopology, Task
-from kohort.protocol.errors import ErrorCode
-from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from kohort.protocol.messages.streams_group_heartbeat import (
-    KeyValue,
-    StreamsGroupHeartbeatRequest,
-    StreamsGroupHeartbeatResponse,
-    TaskIds,
-    TopicInfo,
-)
+from kohort.client import Admin, StreamsMember
+from kohort.client.errors import ClientError
+from kohort.client.streams_member import InternalTopic, Lost, Revoked, Role, Subtopology, Topology
+from kohort.coordinator.placement import Member, SubtopologyTasks
+from kohort.protocol.errors import KafkaError
 
 from ..interop.servers import Server, new_server
 from ..interop.topics import create_topic
-from ..interop.waiting import eventually
 from .test_place import lines, run
 
-Topology = StreamsGroupHeartbeatRequest.Topology
 PATIENCE = 60.0
-QUICK = {"group.streams.initial.rebalance.delay.ms": "0"}
+QUICK = {
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.min.heartbeat.interval.ms": "500",
+    "group.streams.heartbeat.interval.ms": "500",
+}
+WORDS = Topology(
+    {
+        "0": Subtopology(source_topics=["lines"], repartition_sinks=["words-repartition"]),
+        "1": Subtopology(
+            repartition_sources=[InternalTopic("words-repartition", partitions=3)],
+            changelogs=[InternalTopic("words-changelog")],
+        ),
+    }
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,94 +46,53 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server.stop()
 
 
-@dataclass
-class Streams:
-    """A member of a streams group that does as it is told: what it is given, it says it has."""
-
-    connection: Connection
-    process: str
-    id: str = field(default_factory=lambda: str(uuid.uuid4()))
-    epoch: int = 0
-    has: list[TaskIds] = field(default_factory=list)
-
-    def beat(self) -> None:
-        joining = self.epoch == 0
-        answer = self.connection.ask(
-            StreamsGroupHeartbeatRequest(
-                group_id="words",
-                member_id=self.id,
-                member_epoch=self.epoch,
-                rebalance_timeout_ms=60_000 if joining else -1,
-                topology=topology() if joining else None,
-                process_id=self.process,
-                client_tags=[KeyValue(key="zone", value=self.process)],
-                active_tasks=self.has,
-                standby_tasks=[],
-                warmup_tasks=[],
-            ),
-            StreamsGroupHeartbeatResponse,
-        )
-        if ErrorCode(answer.error_code).retriable:  # the coordinator is on its way
-            return
-        assert not answer.error_code, answer
-        self.epoch = answer.member_epoch
-        if answer.active_tasks is not None:
-            self.has = answer.active_tasks
-
-    def tasks(self) -> frozenset[Task]:
-        return frozenset(Task(of.subtopology_id, partition) for of in self.has for partition in of.partitions)
+def as_described(member: StreamsMember, process: str) -> Member:
+    active = frozenset(task for task, role in member.tasks.items() if role is Role.ACTIVE)
+    return Member(member.member_id, process, {"zone": process}, active)
 
 
-def topology() -> Topology:
-    parts = [
-        Topology.Subtopology(
-            subtopology_id="0", source_topics=("lines",), repartition_sink_topics=("words-repartition",)
-        ),
-        Topology.Subtopology(
-            subtopology_id="1",
-            repartition_source_topics=[TopicInfo(name="words-repartition", partitions=3)],
-            state_changelog_topics=[TopicInfo(name="words-changelog")],
-        ),
-    ]
-    return Topology(epoch=0, subtopologies=parts)
+async def follow(member: StreamsMember) -> None:
+    """Closes what the group takes back."""
+    async for event in member:
+        match event:
+            case Revoked(tasks) | Lost(tasks):
+                member.closed(*tasks)
 
 
 def test_a_group_that_runs(server: Server, tmp_path: Path) -> None:
-    address = server.host, server.port
-    with Connection(address, time.monotonic() + PATIENCE) as connection:
-        eventually(lambda: coordinated(connection), within=PATIENCE, what="the group has a coordinator")
-        one, two = Streams(connection, "p1"), Streams(connection, "p2")
-
-        def shared() -> bool:
-            one.beat()
-            two.beat()
-            return len(one.tasks() | two.tasks()) == 7 and min(len(one.tasks()), len(two.tasks())) >= 3
-
-        eventually(shared, within=PATIENCE, what="the two share the tasks")
-        group, notes = read_live_group(address, "words", PATIENCE)
-        assert notes == []
-        assert group.subtopologies == (Subtopology("0", 4), Subtopology("1", 3, 1))
-        assert sorted(group.members, key=lambda member: member.process) == [
-            Member(one.id, "p1", {"zone": "p1"}, one.tasks()),
-            Member(two.id, "p2", {"zone": "p2"}, two.tasks()),
+    async def scenario() -> None:
+        members = [
+            StreamsMember(server.bootstrap, "words", WORDS, process_id=process, client_tags={"zone": process})
+            for process in ("p1", "p2")
         ]
-        assert (group.standbys, group.acceptable_lag) == (0, 10_000)
+        one, two = members
+        async with one, two, Admin(server.bootstrap) as admin, asyncio.TaskGroup() as running:
+            followers = [running.create_task(follow(member)) for member in members]
+            group = None
+            while group is None or {len(member.active) for member in group.members} != {3, 4}:
+                with contextlib.suppress(KafkaError, ClientError):  # there is no such group yet, or it has no topology
+                    group, notes = await read_live_group(admin, "words")
+                await asyncio.sleep(0.1)
+            assert notes == []
+            assert group.subtopologies == (SubtopologyTasks("0", 4), SubtopologyTasks("1", 3, 1))
+            assert sorted(group.members, key=lambda member: member.process) == [
+                as_described(one, "p1"), as_described(two, "p2")
+            ]  # fmt: skip
+            assert (group.standbys, group.acceptable_lag) == (0, 10_000)
 
-        path = tmp_path / "words.yaml"
-        done = run("--from-group", server.bootstrap, "words", "--what-if", "add=2", "--save", str(path))
-        assert (done.exit_code, done.stderr) == (0, "")
-        assert lines(done.stdout)["active tasks of a member"][0] == "3 to 4"
-        assert run(str(path), "--what-if", "add=2").stdout == done.stdout
+            path = tmp_path / "words.yaml"
+            call = ("--from-group", "words", "-b", server.bootstrap, "--what-if", "add=2", "--save", str(path))
+            done = await asyncio.to_thread(run, *call)
+            assert (done.exit_code, done.stderr) == (0, "")
+            assert lines(done.stdout)["active tasks of a member"][0] == "3 to 4"
+            assert run(str(path), "--what-if", "add=2").stdout == done.stdout
+            for follower in followers:
+                follower.cancel()
 
-
-def coordinated(connection: Connection) -> bool:
-    """Whether the broker has made the coordinators' topic."""
-    request = FindCoordinatorRequest(key_type=0, coordinator_keys=("words",))
-    (found,) = connection.ask(request, FindCoordinatorResponse).coordinators
-    return not found.error_code
+    asyncio.run(asyncio.wait_for(scenario(), PATIENCE))
 
 
 def test_a_group_that_is_not_there(server: Server) -> None:
-    done = run("--from-group", server.bootstrap, "nobody")
+    done = run("--from-group", "nobody", "-b", server.bootstrap)
     assert done.exit_code == 3
-    assert f"there is no streams group nobody at {server.bootstrap}" in done.stderr
+    assert "there is no group 'nobody'" in done.stderr

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from kohort.cli.run_server import ServeOptions, read_plain
 from kohort.cli.serve import command as typer_command
-from kohort.cli.serving import ServeOptions, read_plain
 
 PATIENCE = 60
 """Seconds after which something that should happen is given up."""
@@ -246,7 +246,7 @@ def test_help_has_an_example() -> None:
 
 def test_what_the_server_does_not_need_is_not_loaded() -> None:
     program = (
-        "import sys; from kohort.cli.serving import read_plain; import uvloop, kohort.broker.server; "
+        "import sys; from kohort.cli.run_server import read_plain; import uvloop, kohort.broker.server; "
         "heavy = {'typer', 'rich', 'numpy', 'pyarrow', 'numba', 'prometheus_client', 'cramjam'} & set(sys.modules); "
         "assert not heavy, heavy"
     )

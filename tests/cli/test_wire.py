@@ -248,7 +248,7 @@ def test_show_writes_pages(form: str, tmp_path: Path) -> None:
             "HeartbeatResponse is a response: leave out --req",
         ),
         (["show", "HeartbeatRequest", "--response"], "HeartbeatRequest is a request: leave out --response"),
-        (["show", "99"], "there is no message '99' ('kohort wire list' and 'kohort wire list --data' have them all)"),
+        (["show", "99"], "there is no message '99' (see 'kohort wire list' and 'kohort wire list --data')"),
         (["encode", "--api", "Heartbeat", ""], "the name of the file is empty"),
         (["encode", "--api", "Heartbeat", "\x1b[2J\u202e"], "can't read \\x1b[2J\\u202e: No such file"),
         (["encode", "--api", "Heartbeat", "/nowhere/x"], "can't read /nowhere/x: No such file"),

@@ -419,8 +419,8 @@ def test_coordinators_are_found_once_and_again_when_forgotten() -> None:
         async with where as broker, quick(broker) as cluster:
             assert await cluster.coordinator(GROUP, "g") == await cluster.coordinator(GROUP, "g") == 1
             assert codes == [0]
-            lane = await cluster.coordinator_connection(GROUP, "g")
-            assert lane is await cluster.connection(1, "coordinator")
+            connection = await cluster.coordinator_connection(GROUP, "g")
+            assert connection is await cluster.connection(1, "coordinator")
             cluster.forget_coordinator(GROUP, "g")
             assert await cluster.coordinator(GROUP, "g") == 1
             assert codes == []

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kohort.log import Aborted, Log, LogConfig, TimestampedOffset
-from kohort.log.producers import Producers
-from kohort.log.snapshot import read_snapshot, write_snapshot
+from kohort.log.producer_snapshot import read_snapshot, write_snapshot
+from kohort.log.producer_state import ProducerStates
 from kohort.protocol.records.batch import Compression
 from tests.interop.java.build import MAVEN_S, classpath
 from tests.log.batches import NOW, batch, everything, headers_of, open_log, records_of
@@ -69,7 +69,7 @@ def test_we_go_on_in_kafkas_log(tmp_path: Path) -> None:
     "path", sorted(WRITTEN.glob("*/*.snapshot")), ids=lambda path: f"{path.parent.name}/{path.stem}"
 )
 def test_snapshots_come_out_as_they_came_in(tmp_path: Path, path: Path) -> None:
-    producers = Producers()
+    producers = ProducerStates()
     for producer in read_snapshot(path.read_bytes()):
         producers.add(producer)
     write_snapshot(tmp_path, 5, producers)

@@ -17,7 +17,8 @@ from kohort.spark import StreamsApp, count, window
 from kohort.spark.jobs.epoch import EpochInput, OffsetRange
 from kohort.spark.jobs.reuse import session_settings
 from kohort.spark.runtime.epoch_writes import epoch_writes
-from kohort.spark.runtime.subtopology_plan import StoreOutput, subtopology_plan_of
+from kohort.spark.runtime.planning import subtopology_plan_of
+from kohort.spark.runtime.subtopology_plan import StoreOutput
 from kohort.spark.runtime.window_closing import later, window_text
 from kohort.testing.broker import Broker
 

@@ -49,7 +49,7 @@ class Book:
 
     __slots__ = (
         "began", "completing", "generation", "heard", "initial", "joined", "joining", "longest_ms", "members", "new",
-        "rebalance_ms", "session", "state", "sync_ms", "syncing", "unsaved", "unsynced", "wait_ms", "waiting",
+        "pending_sync", "rebalance_ms", "session", "state", "sync_ms", "syncing", "unsaved", "wait_ms", "waiting",
         "watched",
     )  # fmt: skip
 
@@ -59,7 +59,7 @@ class Book:
         self.members: dict[str, str | None] = {}
         self.joining: frozenset[str] = frozenset()
         self.syncing: frozenset[str] = frozenset()
-        self.unsynced: frozenset[str] = frozenset()
+        self.pending_sync: frozenset[str] = frozenset()
         self.new: set[str] = set()  # wait for their first join
         self.joined: dict[str, int] = {}  # the generation that a member was told of last
         self.heard: dict[str, int] = {}

@@ -119,8 +119,8 @@ class Checker:
         if group.state is GroupState.PREPARING_REBALANCE:
             if group.joining and now >= book.waiting + book.wait_ms:
                 self.fail(group.group_id, f"joins wait since {book.waiting}")
-        elif group.unsynced and now >= book.completing + book.sync_ms:
-            self.fail(group.group_id, f"{group.unsynced} haven't synced since {book.completing}")
+        elif group.pending_sync and now >= book.completing + book.sync_ms:
+            self.fail(group.group_id, f"{group.pending_sync} haven't synced since {book.completing}")
 
     def _deadline(self, book: Book, member_id: str) -> int:
         timeout = NEW_MEMBER_JOIN_TIMEOUT_MS if member_id in book.new else book.session[member_id]
@@ -290,7 +290,7 @@ class Checker:
         for member_id, member in group.members.items():
             book.session[member_id] = member.session_timeout_ms
             if member_id not in book.members:
-                if member_id in group.joining and member.new:
+                if member_id in group.joining and member.is_new:
                     book.new.add(member_id)
                 self.hear(group.group_id, member_id)
             elif member_id not in book.watched and book.heard.get(member_id) == now:
@@ -303,7 +303,7 @@ class Checker:
         book.members = {member_id: member.instance_id for member_id, member in group.members.items()}
         book.joining = frozenset(group.joining)
         book.syncing = frozenset(group.syncing)
-        book.unsynced = frozenset(group.unsynced)
+        book.pending_sync = frozenset(group.pending_sync)
 
     def _check_removal(self, book: Book, group: ClassicGroup, member_id: str, cause: Call | None) -> None:
         now = self.world.now
@@ -317,7 +317,7 @@ class Checker:
                 and instance_id is None
                 and now >= book.began + book.rebalance_ms
             )
-            sync_missed = member_id in book.unsynced and now >= book.completing + book.sync_ms
+            sync_missed = member_id in book.pending_sync and now >= book.completing + book.sync_ms
             legal = expired or rejoin_missed or sync_missed
         elif cause.kind == "leave":
             legal = any(

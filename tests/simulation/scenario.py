@@ -190,8 +190,8 @@ class Scenario:
             full = len(members) >= world.settings.group_max_size
             if members != alive or (unsettled and not full):
                 raise InvariantError(f"{group} has {members}; {alive} are stable, {unsettled} aren't")
-            if group is not None and group.pending_ids and not unsettled:
-                raise InvariantError(f"{group} still expects {group.pending_ids}")
+            if group is not None and group.pending_members and not unsettled:
+                raise InvariantError(f"{group} still expects {group.pending_members}")
             if group is not None and group.state is not expected:
                 raise InvariantError(f"{group} isn't {expected}")
 

@@ -10,9 +10,9 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from kohort.coordinator.classic.delayed import InitialJoin
 from kohort.coordinator.classic.group import ClassicGroup
 from kohort.coordinator.classic.states import GroupState
+from kohort.coordinator.classic.timeouts import InitialDelayedJoin
 from kohort.coordinator.shard import GroupSettings, GroupShard, value_version
 from kohort.coordinator.step import Client, Step
 from kohort.coordinator.timing_wheel import TimingWheel
@@ -67,11 +67,17 @@ class World:
     def _new_shard(self, wheel: TimingWheel) -> GroupShard:
         shard = GroupShard(0, self.settings, wheel, self._new_id)
         rebalancer = shard.classic.rebalancer
-        for name in ("fail_member", "forget_pending", "complete_initial_join", "complete_join", "fail_unsynced"):
+        for name in (
+            "expire_session",
+            "remove_pending_member",
+            "complete_initial_join",
+            "complete_join",
+            "expire_pending_sync",
+        ):
             setattr(rebalancer, name, partial(self._touch, getattr(rebalancer, name)))
         return shard
 
-    def _touch(self, method: Callable[..., None], subject: ClassicGroup | InitialJoin, *others: object) -> None:
+    def _touch(self, method: Callable[..., None], subject: ClassicGroup | InitialDelayedJoin, *others: object) -> None:
         """Note the group that a timer is about to change, and let it."""
         group = subject if isinstance(subject, ClassicGroup) else subject.group
         self._touched[group.group_id] = None

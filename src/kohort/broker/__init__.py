@@ -1,1 +1,1 @@
-"""The server: where sockets, logs and coordinators meet."""
+"""The broker: sockets, request handlers, logs and coordinators."""

@@ -10,20 +10,20 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from kohort.broker.admin.assignments import check_replication
-from kohort.broker.commits import Commits
+from kohort.broker.admin.replica_assignment import check_replication
+from kohort.broker.authorizer import Authorizer
+from kohort.broker.client_telemetry import ClientTelemetry
 from kohort.broker.config import Settings
 from kohort.broker.fetch_sessions import FetchSessions
-from kohort.broker.groups import GroupRuntime
-from kohort.broker.maintenance import Maintenance
+from kohort.broker.group_coordinator import GroupCoordinator
+from kohort.broker.log_flusher import LogFlusher
+from kohort.broker.log_manager import LogManager
 from kohort.broker.metadata_log import MetadataLog
 from kohort.broker.metrics import Metrics
-from kohort.broker.security import Authorizer
-from kohort.broker.storage import Storage
-from kohort.broker.telemetry import Telemetry
-from kohort.broker.timers import LoopWheel
+from kohort.broker.periodic_tasks import PeriodicTasks
+from kohort.broker.timers import EventLoopTimingWheel
 from kohort.broker.topics import ConfigResource, Partition, Topic, Topics
-from kohort.broker.transactions import TransactionRuntime
+from kohort.broker.transaction_coordinator import TransactionCoordinator
 from kohort.coordinator.purgatory import Purgatory
 from kohort.log.log import Log
 from kohort.protocol.errors import KafkaError
@@ -35,22 +35,21 @@ log = logging.getLogger("kohort.broker")
 
 
 def now_ms() -> int:
-    """Ms since 1970."""
-    return time.time_ns() // 1_000_000
+    return time.time_ns() // 1_000_000  # since 1970
 
 
 class Broker:
-    """One node that is leader of every partition and coordinator of every group.
+    """One node: the leader of every partition, the coordinator of every group and transaction, and the controller.
 
     Args:
         settings: the configuration.
-        data_dir: where everything is kept; made if it isn't there.
-        durable: whether to sync to the disk before anything is acknowledged.
-        authorizer: who may do what; None allows everything.
+        data_dir: the data directory; created if it doesn't exist.
+        durable: whether appends are synced to the disk before they are acknowledged.
+        authorizer: decides which operations are allowed; None allows all.
 
     Raises:
         OSError: the directory can't be used, or another server uses it.
-        ConfigError: it is another node's.
+        ConfigError: the directory belongs to another node.
     """
 
     def __init__(
@@ -62,39 +61,39 @@ class Broker:
         self.authorizer = authorizer
         self.node_id = settings.int("node.id")
         self.rack = settings.text("broker.rack") or None
+        self.fetch_max_bytes = settings.int("fetch.max.bytes")
         self.host = ""
         self.port = 0
         self.now = now_ms
         self._random = random.SystemRandom()
         self.metrics = Metrics(self)
-        self.storage = Storage(data_dir, self.node_id, durable=durable, settings=lambda: self.config, clock=now_ms)
-        self.cluster_id = self.storage.cluster_id
-        self.wheel = LoopWheel(now_ms, self._timers_ran)
+        self.log_manager = LogManager(
+            data_dir, self.node_id, durable=durable, settings=lambda: self.config, clock=now_ms
+        )
+        self.cluster_id = self.log_manager.cluster_id
+        self.wheel = EventLoopTimingWheel(now_ms, self._drain_coordinators)
         self.fetches = Purgatory("fetch", self.wheel)
-        self.commits = Commits(durable, self._advanced)
-        self._metadata = MetadataLog(self.storage.open_metadata(), now_ms, durable)
-        self.topics = Topics(self.node_id, self.storage, self._metadata.append, uuid.uuid4, self._configured)
+        self.flusher = LogFlusher(durable, self._high_watermark_advanced)
+        self._metadata = MetadataLog(self.log_manager.open_metadata(), now_ms, durable)
+        self.topics = Topics(self.node_id, self.log_manager, self._metadata.append, uuid.uuid4, self._config_changed)
         self.topics.on_created.append(lambda topic: self.groups.topic_changed(topic.name))
         self.topics.on_deleted.append(self._topic_deleted)
         self.fetch_sessions = FetchSessions(
             settings.int("max.incremental.fetch.session.cache.slots"), lambda: self._random.randrange(1, 2**31)
         )
-        self.telemetry = Telemetry(self._subscriptions, settings.int("telemetry.max.bytes"), uuid.uuid4)
-        self.groups = GroupRuntime(self)
-        self.transactions = TransactionRuntime(self)
-        self._maintenance = Maintenance(self)
+        self.client_telemetry = ClientTelemetry(
+            self._client_metrics_subscriptions, settings.int("telemetry.max.bytes"), uuid.uuid4
+        )
+        self.groups = GroupCoordinator(self)
+        self.transactions = TransactionCoordinator(self)
+        self._periodic_tasks = PeriodicTasks(self)
 
     def new_member_id(self, name: str) -> str:
-        """An id for a member of a group, as Kafka makes them: the member's name, and a random UUID."""
+        """A member id as Kafka makes them: `name`, a dash, and a random UUID."""
         return f"{name}-{uuid.uuid4()}"
 
-    @property
-    def fetch_max_bytes(self) -> int:
-        """Bytes that a fetch response may have."""
-        return self._fetch_max_bytes
-
     def create_topic(self, name: str) -> Topic:
-        """Create a topic because somebody asked for it (auto.create.topics.enable), with the defaults.
+        """Creates a topic with the broker's defaults, for auto.create.topics.enable.
 
         Raises:
             KafkaError: as `Topics.create`.
@@ -124,12 +123,13 @@ class Broker:
         safe: Callable[[], None],
         failed: Callable[[KafkaError], None],
     ) -> None:
-        """Write the marker that ends a producer's transaction in a partition; offsets in it count from then on.
+        """Writes the marker that ends a producer's transaction in a partition.
 
-        Calls `safe` when the marker is, now or later, or `failed` if it can't be.
+        Offsets that were committed in the transaction count from then on. Calls `safe`, now or later, once the marker
+        is safe (`LogFlusher`), or `failed` if that is impossible.
 
         Raises:
-            KafkaError: the partition's log refuses it.
+            KafkaError: the partition's log refuses the marker.
         """
         partition.log.append_marker(
             producer_id,
@@ -141,40 +141,40 @@ class Broker:
         )
         if partition.topic.name == OFFSETS_TOPIC:
             self.groups.transaction_ended(partition.index, producer_id, producer_epoch, commit)
-        self.commits.after(partition.log, safe, failed)
+        self.flusher.when_safe(partition.log, safe, failed)
 
-    # Life
+    # Start and stop
 
     async def start(self) -> None:
-        """Read what is on the disk, and begin to coordinate."""
+        """Replays the metadata log, opens all logs, and starts the coordinators and periodic tasks."""
         for record in self._metadata.records():
             self.topics.replay(record)
-        self._configured(ConfigResource.BROKER, "")
+        self._config_changed(ConfigResource.BROKER, "")
         self.topics.open_all()
-        self.storage.put_strays_aside(self.topics)
+        self.log_manager.set_aside_strays(self.topics)
         self.wheel.start(asyncio.get_running_loop())
         self.transactions.resume()
         self.groups.resume()
-        self._maintenance.start()
+        self._periodic_tasks.start()
 
     async def stop(self) -> None:
-        """Make everything safe and close it. Connections have to be closed by now."""
-        await self._maintenance.stop()
+        """Flushes and closes everything. Connections must be closed before."""
+        await self._periodic_tasks.stop()
         await self.groups.stop()
         await self.transactions.stop()
         self.wheel.stop()
-        await self.commits.close()
-        # In a thread, since it may take its time, and a second signal must get through.
-        logs = self.storage.logs(self.topics)
-        await asyncio.get_running_loop().run_in_executor(None, self.storage.close, logs)
+        await self.flusher.close()
+        # In a thread, as it may take long, and a second signal must still be handled.
+        logs = self.log_manager.logs(self.topics)
+        await asyncio.get_running_loop().run_in_executor(None, self.log_manager.close, logs)
 
-    # What happens
+    # Events
 
-    def _timers_ran(self) -> None:
+    def _drain_coordinators(self) -> None:
         self.groups.drain()
         self.transactions.drain()
 
-    def _advanced(self, logged: Log) -> None:
+    def _high_watermark_advanced(self, logged: Log) -> None:
         self.fetches.check_and_complete(logged)
 
     def _topic_deleted(self, topic: Topic) -> None:
@@ -182,17 +182,17 @@ class Broker:
             self.fetches.check_and_complete(partition.log)
         self.groups.topic_deleted(topic.name)
 
-    def _subscriptions(self) -> list[dict[str, str]]:
+    def _client_metrics_subscriptions(self) -> list[dict[str, str]]:
         kind = ConfigResource.CLIENT_METRICS
         return [self.topics.configs(kind, name) for name in self.topics.config_names(kind)]
 
-    def _configured(self, kind: ConfigResource, name: str) -> None:
+    def _config_changed(self, kind: ConfigResource, name: str) -> None:
         if kind is ConfigResource.BROKER:
             self.config = self._base.with_dynamic(
                 self.topics.configs(ConfigResource.BROKER, ""),
                 self.topics.configs(ConfigResource.BROKER, str(self.node_id)),
             )
-            self._fetch_max_bytes = self.config.int("fetch.max.bytes")
+            self.fetch_max_bytes = self.config.int("fetch.max.bytes")
             for topic in self.topics:
-                self.storage.configure(topic)
-        self.groups.configured(kind, name)
+                self.log_manager.configure(topic)
+        self.groups.config_changed(kind, name)

@@ -1,7 +1,7 @@
-"""A client's connection: frames in, responses out, one request at a time and so in order.
+"""A client's connection: reads frames and writes responses, one request at a time and therefore in order.
 
-As in Kafka, a connection's next request isn't begun before the one before is answered; what a client sends meanwhile
-waits in the buffer, and when that is full, in the client.
+As in Kafka, the next request starts once the last one is answered. What a client sends in the meantime waits in the
+buffer, and once that is full, in the client.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ log = logging.getLogger("kohort.broker.connection")
 _SIZE: Final = struct.Struct(">i")
 
 FRAMES_AT_ONCE: Final = 256
-"""Requests handled before other connections get a turn."""
+"""Requests handled before other connections get their turn."""
 
-_JOINED: Final = 64 * 1024
-"""Responses up to this many bytes are sent together, as one piece."""
+_COALESCE_BYTES: Final = 64 * 1024
+"""Responses are joined and sent as one buffer up to this size."""
 
 WRITE_LIMIT: Final = 1024 * 1024
-"""Bytes of responses that may wait for a client to read them before its requests wait too."""
+"""Bytes of unread responses from which on no more requests are read from the client."""
 
 
 class Connection(asyncio.Protocol):
-    """One client.
+    """A client's connection.
 
     Attributes:
-        peer: its address, as "HOST:PORT".
-        session: what requests see of the connection.
-        last_active: when bytes last came or went, in seconds of the monotonic clock.
-        busy: whether a request waits for its answer (a long poll, a join).
+        peer: the client's address, as "HOST:PORT".
+        session: the connection as handlers see it.
+        last_active: when bytes were last received or sent, in seconds of the monotonic clock.
+        busy: whether a request waits for its response (a long poll, a join).
     """
 
     def __init__(self, server: Server) -> None:
@@ -51,13 +51,13 @@ class Connection(asyncio.Protocol):
         self._max_frame = server.max_frame
         self._transport: asyncio.Transport | None = None
         self._buffer = b""
-        self._chunks: list[bytes] = []  # of a frame that is still coming, its beginning in _buffer
-        self._missing = 0  # bytes until that frame is there
+        self._chunks: list[bytes] = []  # of an incomplete frame that begins in _buffer
+        self._missing = 0  # bytes until that frame is complete
         self._out: list[Buffer] = []
         self._out_size = 0
         self._in_turn = False
         self._scheduled = False
-        self._blocked = False  # the client doesn't read what it is sent
+        self._blocked = False  # the client doesn't read its responses
         self._reading = True
         self._finishing = False
         self.busy = False
@@ -66,10 +66,9 @@ class Connection(asyncio.Protocol):
         self.peer = ""
         self.last_active = 0.0
 
-    # What asyncio calls
+    # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected."""
         self._transport = transport = cast(asyncio.Transport, transport)
         address = transport.get_extra_info("peername") or ("", 0)
         self.session = Session(str(address[0]), address[1])
@@ -82,7 +81,7 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone; an answer that comes later goes nowhere."""
+        """Releases the connection; later responses are dropped."""
         self.closing = True
         self._transport = None
         self._buffer = b""
@@ -90,7 +89,6 @@ class Connection(asyncio.Protocol):
         self._server.disconnected(self)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come."""
         self.last_active = time.monotonic()
         if self._missing > len(data):
             self._chunks.append(data)
@@ -104,18 +102,17 @@ class Connection(asyncio.Protocol):
             self._buffer = self._buffer + data if self._buffer else data
         self._missing = 0
         if self.busy or self._blocked or self._scheduled:
-            # As much as it takes to go on at once when the answer is out; more stays with the client.
+            # Enough to go on at once after the response; the rest stays with the client.
             self._pause()
         else:
             self._take_turn()
 
     def pause_writing(self) -> None:
-        """The client doesn't read: take no more of its requests."""
+        """Called when the client doesn't read: reads no more requests."""
         self._blocked = True
         self._pause()
 
     def resume_writing(self) -> None:
-        """The client has read."""
         self.last_active = time.monotonic()
         self._blocked = False
         if not self.busy:
@@ -124,7 +121,7 @@ class Connection(asyncio.Protocol):
     # Requests
 
     def _take_turn(self) -> None:
-        """Handle what is in the buffer, and send the answers as one piece."""
+        """Handles the requests in the buffer, and sends their responses as one buffer."""
         self._scheduled = False
         buffer, pos, end = self._buffer, 0, len(self._buffer)
         now = self._server.now()
@@ -141,7 +138,7 @@ class Connection(asyncio.Protocol):
                 (size,) = _SIZE.unpack_from(buffer, pos)
                 if not 0 <= size <= self._max_frame:
                     raise BadRequestError(
-                        _foreign(buffer[pos : pos + 4])
+                        _other_protocol(buffer[pos : pos + 4])
                         or f"a request of {size} bytes; socket.request.max.bytes is {self._max_frame}"
                     )
                 after = pos + 4 + size
@@ -149,7 +146,7 @@ class Connection(asyncio.Protocol):
                     self._missing = after - end
                     break
                 frames += 1
-                # A large request fills the buffer by itself and isn't copied.
+                # A large request fills the buffer alone, and isn't copied.
                 frame, start = (buffer, 4) if pos == 0 and after == end else (buffer[pos + 4 : after], 0)
                 pos = after
                 self.busy = True
@@ -171,11 +168,11 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _answered(self, error: BadRequestError | None) -> None:
-        """A request that had to wait is answered, or can't be."""
+        """Goes on after a request that had to wait is answered, or can't be."""
         self.busy = False
         if error is not None:
             self._fail(error)
-        if self._in_turn:  # within its own handler, or that of a request of this very turn
+        if self._in_turn:  # called from the handler of this request, or of another in this turn
             return
         self._flush()
         if self._buffer or not self._reading:
@@ -207,7 +204,7 @@ class Connection(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing():
             return
         self.last_active = time.monotonic()
-        if size <= _JOINED:
+        if size <= _COALESCE_BYTES:
             self._transport.write(b"".join(out))
         else:
             self._transport.writelines(out)
@@ -218,7 +215,7 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def finish(self) -> None:
-        """Take no more requests, and close when the one under way is answered."""
+        """Reads no more requests, and closes once the current one is answered."""
         self._pause()
         if self.busy:
             self._finishing = True
@@ -226,20 +223,20 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def close(self) -> None:
-        """Close the connection when what was written is out."""
+        """Closes the connection once written responses are sent."""
         self.closing = True
         if self._transport is not None:
             self._transport.close()
 
     def abort(self) -> None:
-        """Close the connection now."""
+        """Closes the connection now."""
         self.closing = True
         if self._transport is not None:
             self._transport.abort()
 
 
-def _foreign(beginning: bytes) -> str | None:
-    """What a client speaks that doesn't speak Kafka, as far as one can tell by its first four bytes."""
+def _other_protocol(beginning: bytes) -> str | None:
+    """A hint at TLS or HTTP, if the first four bytes look like it."""
     if beginning.startswith(b"\x16\x03"):
         return "this looks like TLS, but the listener is PLAINTEXT: set security.protocol=PLAINTEXT in the client"
     if beginning in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI"):

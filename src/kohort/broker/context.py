@@ -1,4 +1,4 @@
-"""What a handler knows of a request besides its message."""
+"""A request's context: the broker, the API version, the client and its connection."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kohort.broker.security import OPERATIONS, Operation, ResourceType
+from kohort.broker.authorizer import OPERATIONS, Operation, ResourceType
 from kohort.coordinator.step import Client
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ __all__ = ["Context", "Session"]
 
 @dataclass(slots=True)
 class Session:
-    """A connection, as requests that come by it see it.
+    """A connection as handlers see it.
 
     Attributes:
         host, port: the client's address.
-        principal: who it is.
-        software_name, software_version: what it said of itself in ApiVersions (KIP-511).
-        on_close: called when it is closed; ends what waits for it alone.
+        principal: the client's principal.
+        software_name, software_version: from the client's ApiVersions request (KIP-511).
+        on_close: called when the connection closes; ends the delayed operation of its request.
     """
 
     host: str = ""
@@ -35,14 +35,14 @@ class Session:
 
 
 class Context:
-    """Where a request came from, and the broker it came to.
+    """The context of a request.
 
     Attributes:
         broker: the broker.
-        version: version of the API that the request was sent in.
-        now: when the request came, in ms since 1970.
-        client_id: the client's name for itself.
-        session: the connection that the request came by.
+        version: the request's API version.
+        now: when the request arrived, in ms since 1970.
+        client_id: from the request's header.
+        session: the connection of the request.
     """
 
     __slots__ = ("broker", "client_id", "now", "session", "version")
@@ -56,16 +56,16 @@ class Context:
 
     @property
     def client(self) -> Client:
-        """The client, as coordinators know it; its address begins with a slash, as Java writes addresses."""
+        """The client as coordinators see it; its address starts with a slash, as Java prints it."""
         return Client(self.client_id, f"/{self.session.host}", self.version)
 
     def allowed(self, operation: Operation, kind: ResourceType, name: str) -> bool:
-        """Whether the client may do `operation` to the resource."""
+        """Whether the client is allowed `operation` on the resource."""
         authorizer = self.broker.authorizer
         if authorizer is None:
             return True
         return authorizer.allowed(self.session.principal, self.session.host, operation, kind, name)
 
     def operations(self, kind: ResourceType, name: str) -> int:
-        """What the client may do to the resource, a bit for each operation (KIP-430)."""
+        """The operations that the client is allowed on the resource, a bit each (KIP-430)."""
         return sum(1 << operation for operation in OPERATIONS[kind] if self.allowed(operation, kind, name))

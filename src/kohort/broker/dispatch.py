@@ -1,4 +1,4 @@
-"""From the bytes of a request to the bytes of its response: header, version check, decoding, handler, encoding."""
+"""Dispatches requests: parses the header, checks the version, decodes, calls the handler, encodes the response."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ HANDLED: Final[dict[int, range | None]] = {
         (*range(4), *range(8, 29), 32, 33, 34, 35, 36, 37, *range(42, 48), 60, 61, 65, 66, 71, 72, 74, 75, 88, 89)
     )
 }
-"""The APIs that have a handler, with the versions it speaks; None for all that are declared."""
+"""The APIs with a handler and their versions; None means all declared versions."""
 
 MAX_BODY: Final = 16 * 1024 * 1024
-"""Bytes of a request that doesn't carry records. Kafka lets all have socket.request.max.bytes; but a message is many
-objects to Python, some ten times its size."""
+"""Bytes of the largest request without records. Kafka allows socket.request.max.bytes for all, but decoded in Python a
+message is many objects, some ten times its size."""
 
 _PRODUCE: Final = 0
 _HEADER: Final = struct.Struct(">hhih")
@@ -43,25 +43,25 @@ _PREFIX: Final = struct.Struct(">ii")
 _PREFIX_WITH_TAGS: Final = struct.Struct(">iix")  # no tagged fields: a zero byte
 
 _FETCH: Final = 1
-_USUAL_CLIENT_ID: Final = 256
-"""Bytes of the longest client id that is kept decoded."""
+_CACHED_CLIENT_ID_BYTES: Final = 256
+"""Bytes of the longest client id in the cache of decoded ids."""
 _LARGE: Final = 16 * 1024
-"""Bytes from which a buffer is worth sending by itself instead of being copied."""
+"""Bytes from which a buffer is sent by itself rather than copied."""
 
 Send = Callable[[Buffer], None]
-"""Takes a response, its size first, in one piece or in several."""
+"""Takes a response with its size prefix, in one buffer or several."""
 
 
 class BadRequestError(Exception):
-    """Bytes that no answer can be given to: the connection has to be closed."""
+    """The request can't be answered: the connection must be closed."""
 
 
 Done = Callable[[BadRequestError | None], None]
-"""Told that a request is dealt with, or why the connection has to be closed."""
+"""Called when a request is done, with the reason if the connection must be closed."""
 
 
 class Route:
-    """An API in one version: how to read it, what to do, how to write the answer."""
+    """An API in one version: its decoder, handler and encoder."""
 
     __slots__ = (
         "api",
@@ -94,7 +94,7 @@ class Route:
         self.error_field = "error_code" in which.response.__struct_fields__
 
     def respond(self, correlation_id: int, response: Response, send: Send) -> int:
-        """Send a response, and return its size."""
+        """Sends a response, and returns its size in bytes."""
         if not self.carries_records:
             body = self.encode(response)
             size = self.header_size + len(body)
@@ -109,7 +109,7 @@ class Route:
 
 
 def _pieces(parts: list[Buffer]) -> list[Buffer]:
-    """A message in as few pieces as go without copying what is large."""
+    """Joins the small parts of a message; large ones aren't copied."""
     out: list[Buffer] = []
     small: list[Buffer] = []
     for part in parts:
@@ -124,7 +124,7 @@ def _pieces(parts: list[Buffer]) -> list[Buffer]:
 
 
 class Dispatcher:
-    """Takes requests to their handlers."""
+    """Decodes requests, calls their handlers, and sends the responses."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -133,21 +133,21 @@ class Dispatcher:
         self._observe = broker.metrics.observe
 
     def dispatch(self, frame: bytes, start: int, session: Session, now: int, send: Send, done: Done) -> bool:
-        """Handle a request.
+        """Handles a request.
 
         Args:
-            frame: the request, up to its end.
-            start: where in `frame` it begins, after its size.
-            session: the connection that it came by.
+            frame: a buffer that ends with the request.
+            start: where the request starts in `frame`, after its size.
+            session: the connection of the request.
             now: ms since 1970.
-            send: takes the response, now or later; not called for a request that has none.
-            done: called when a request that had to wait is dealt with, after `send`, or can't be.
+            send: takes the response, now or later; not called for a request without a response.
+            done: called after `send` for a request that had to wait, or if it can't be answered.
 
         Returns:
-            Whether the request is dealt with; otherwise `done` will be called.
+            Whether the request is done; otherwise `done` will be called.
 
         Raises:
-            BadRequestError: the connection must be closed.
+            BadRequestError: the request can't be answered; the connection must be closed.
         """
         began = time.perf_counter()
         try:
@@ -158,7 +158,7 @@ class Dispatcher:
         if route is None:
             route = self.route(key, version)
             if route is None:
-                send(self._versions_instead(correlation_id))
+                send(self._unsupported_api_versions(correlation_id))
                 return True
         pos = start + _HEADER.size
         size = len(frame) - start
@@ -181,7 +181,7 @@ class Dispatcher:
             if not response.done:
 
                 def answer(response: Response | BadRequestError | None) -> None:
-                    # Whoever gives the answer works for somebody else: nothing may go wrong there because of us.
+                    # This runs within the work of another request, which must not fail because of this one.
                     if isinstance(response, BadRequestError):
                         done(response)
                         return
@@ -229,20 +229,20 @@ class Dispatcher:
         self._observe(route.api.key, time.perf_counter() - began, size, sent)
 
     def route(self, key: int, version: int) -> Route | None:
-        """The route of an API that is asked for the first time; None for ApiVersions in a version from the future."""
+        """Makes the route of an API and version at its first request; None for an unknown version of ApiVersions."""
         versions = handled_versions(key)
         if versions is None:
             raise BadRequestError(f"API {key} ({API_NAMES.get(key, 'unknown')}) isn't served")
         if version not in versions:
             if key == API_VERSIONS_KEY:
                 return None
-            known = f"{versions[0]} to {versions[-1]}"
-            raise BadRequestError(f"{API_NAMES[key]} v{version} isn't served, only {known}")
+            supported = f"{versions[0]} to {versions[-1]}"
+            raise BadRequestError(f"{API_NAMES[key]} v{version} isn't served, only {supported}")
         route = self._routes[key << 16 | version] = Route(api(key), version)
         return route
 
-    def _versions_instead(self, correlation_id: int) -> bytes:
-        """What a client gets that asks in a version of ApiVersions we don't know: v0, with those we do."""
+    def _unsupported_api_versions(self, correlation_id: int) -> bytes:
+        """The answer to an unknown version of ApiVersions: in v0, with the supported versions."""
         from kohort.broker.handlers.api_versions import api_keys
 
         response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=api_keys())
@@ -254,7 +254,7 @@ class Dispatcher:
             client_id = raw.decode()
         except UnicodeDecodeError as error:
             raise BadRequestError(f"client id isn't UTF-8: {error}") from None
-        if len(raw) <= _USUAL_CLIENT_ID:
+        if len(raw) <= _CACHED_CLIENT_ID_BYTES:
             if len(self._client_ids) >= 10_000:
                 self._client_ids.clear()
             self._client_ids[raw] = client_id
@@ -262,7 +262,7 @@ class Dispatcher:
 
 
 def handled_versions(key: int) -> range | None:
-    """The versions in which an API is served; None if it isn't."""
+    """The supported versions of an API; None if it isn't supported."""
     if key not in HANDLED:
         return None
     return HANDLED[key] or api(key).versions

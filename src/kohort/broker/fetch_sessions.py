@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): what a client fetches is remembered, so that it sends, and gets, only what changes."""
+"""Fetch sessions (KIP-227): the broker keeps a client's partitions, so requests and responses carry only changes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FINAL: Final = -1
 _MAX_EPOCH: Final = 2**31 - 1
 
 Key = tuple[str, UUID, int]
-"""Topic by name or id, whichever the version has (the other one is empty), and partition."""
+"""Topic name, topic id (one is empty, by API version), and partition."""
 
 
 @dataclass(slots=True)
 class FetchPartition:
-    """A partition that is fetched, and what the client was told of it last."""
+    """A partition of a session, with what the last response said about it."""
 
     name: str
     topic_id: UUID
@@ -33,27 +33,27 @@ class FetchPartition:
     max_bytes: int
     leader_epoch: int
     last_epoch: int
-    told_high_watermark: int = -1
-    told_start_offset: int = -1
-    told_error: int = 0
+    last_high_watermark: int = -1
+    last_log_start_offset: int = -1
+    last_error: int = 0
 
-    def update(self, asked: FetchRequest.Topic.Partition) -> None:
-        """Take over what the client asks now."""
-        self.offset = asked.fetch_offset
-        self.max_bytes = asked.partition_max_bytes
-        self.leader_epoch = asked.current_leader_epoch
-        self.last_epoch = asked.last_fetched_epoch
+    def update(self, requested: FetchRequest.Topic.Partition) -> None:
+        """Applies a newer request for the partition."""
+        self.offset = requested.fetch_offset
+        self.max_bytes = requested.partition_max_bytes
+        self.leader_epoch = requested.current_leader_epoch
+        self.last_epoch = requested.last_fetched_epoch
 
 
 @dataclass(slots=True, eq=False)
 class FetchSession:
-    """What one client fetches, in the order in which it is served; a partition that had data goes to the end.
+    """The partitions that a client fetches, in the order they are read; a partition that returned data goes to the end.
 
     Attributes:
-        id: 0 if nothing is remembered.
-        epoch: the epoch that the client's next request has to have.
-        by_id: whether its topics are named by id.
-        incremental: whether the answer tells only what has changed.
+        id: 0 without a session.
+        epoch: the epoch of the client's next request.
+        by_id: whether topics are identified by id.
+        incremental: whether the response carries changes only.
     """
 
     id: int = NO_SESSION
@@ -63,20 +63,20 @@ class FetchSession:
     by_id: bool = False
     incremental: bool = False
 
-    def served(self, key: Key) -> None:
-        """Let the others come first next time."""
+    def move_to_end(self, key: Key) -> None:
+        """Lets the other partitions be read first next time."""
         partitions = self.partitions
         if isinstance(partitions, OrderedDict) and key in partitions:
             partitions.move_to_end(key)
 
 
 class FetchSessions:
-    """The sessions that are remembered; the oldest goes when there are too many.
+    """The cache of fetch sessions; when it is full, the oldest is evicted.
 
     Args:
-        slots: how many (`max.incremental.fetch.session.cache.slots`).
-        new_id: gives a random positive int32.
-        idle_ms: a session this long unused may be forgotten for another (min.incremental.fetch.session.eviction.ms).
+        slots: the most sessions (`max.incremental.fetch.session.cache.slots`).
+        new_id: returns a random positive int32.
+        idle_ms: a session unused for this long may be evicted for another (min.incremental.fetch.session.eviction.ms).
     """
 
     def __init__(self, slots: int, new_id: Callable[[], int], idle_ms: int = 120_000) -> None:
@@ -89,20 +89,20 @@ class FetchSessions:
         return len(self._sessions)
 
     def partitions(self) -> int:
-        """How many partitions all sessions remember."""
+        """The number of partitions in all sessions."""
         return sum(len(session.partitions) for session in self._sessions.values())
 
-    def take(self, request: FetchRequest, now: int, *, by_id: bool = False) -> FetchSession:
-        """The session that a request belongs to, brought up to date by it.
+    def update(self, request: FetchRequest, now: int, *, by_id: bool = False) -> FetchSession:
+        """Returns the session of a request, updated by it; a new one for a full fetch.
 
         Args:
             request: the request.
             now: ms since 1970.
-            by_id: whether it names topics by id. A client that reconnects may do so in the middle of a session.
+            by_id: whether it identifies topics by id. A client that reconnects may change that within a session.
 
         Raises:
-            KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, or FETCH_SESSION_TOPIC_ID_ERROR, when
-                a session has topics by name and now by id, or the other way round: the client starts anew.
+            KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, or FETCH_SESSION_TOPIC_ID_ERROR if
+                the session has topic names and the request ids, or the reverse: the client starts a new session.
         """
         if request.session_epoch in (FULL, FINAL):
             if request.session_id != NO_SESSION:
@@ -110,27 +110,27 @@ class FetchSessions:
             session = FetchSession(last_used=now, by_id=by_id)
             _apply(session, request)
             if request.session_epoch == FULL and session.partitions:
-                self._remember(session, now)
+                self._add(session, now)
             return session
-        known = self._sessions.get(request.session_id)
-        if known is None:
+        found = self._sessions.get(request.session_id)
+        if found is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
-        if request.session_epoch != known.epoch:
+        if request.session_epoch != found.epoch:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        if by_id != known.by_id:
+        if by_id != found.by_id:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        known.epoch = 1 if known.epoch == _MAX_EPOCH else known.epoch + 1
-        known.last_used = now
-        known.incremental = True
-        self._sessions.move_to_end(known.id)
-        _apply(known, request)
-        return known
+        found.epoch = 1 if found.epoch == _MAX_EPOCH else found.epoch + 1
+        found.last_used = now
+        found.incremental = True
+        self._sessions.move_to_end(found.id)
+        _apply(found, request)
+        return found
 
-    def _remember(self, session: FetchSession, now: int) -> None:
+    def _add(self, session: FetchSession, now: int) -> None:
         if len(self._sessions) >= self.slots:
             oldest = next(iter(self._sessions.values()), None)
             if oldest is None or now - oldest.last_used < self._idle_ms:
-                return  # all are in use: this client sends whole requests
+                return  # all are in use: this client sends full fetch requests
             del self._sessions[oldest.id]
         while session.id == NO_SESSION or session.id in self._sessions:
             session.id = self._new_id()
@@ -143,18 +143,18 @@ def _apply(session: FetchSession, request: FetchRequest) -> None:
         for index in forgotten.partitions:
             session.partitions.pop((forgotten.topic, forgotten.topic_id, index), None)
     for topic in request.topics:
-        for asked in topic.partitions:
-            key = (topic.topic, topic.topic_id, asked.partition)
+        for requested in topic.partitions:
+            key = (topic.topic, topic.topic_id, requested.partition)
             partition = session.partitions.get(key)
             if partition is None:
                 session.partitions[key] = FetchPartition(
                     topic.topic,
                     topic.topic_id,
-                    asked.partition,
-                    asked.fetch_offset,
-                    asked.partition_max_bytes,
-                    asked.current_leader_epoch,
-                    asked.last_fetched_epoch,
+                    requested.partition,
+                    requested.fetch_offset,
+                    requested.partition_max_bytes,
+                    requested.current_leader_epoch,
+                    requested.last_fetched_epoch,
                 )
             else:
-                partition.update(asked)
+                partition.update(requested)

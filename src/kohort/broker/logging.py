@@ -1,7 +1,7 @@
 """Structured logs: one line an event, on standard error, as key=value pairs or as JSON.
 
-Messages are written as ever, `log.info("topic created topic=%s partitions=%d", name, count)`: a word with an equals
-sign and an argument is a field, which keeps its type in JSON. What is left is the event.
+A message is an event followed by fields, as in `log.info("topic created topic=%s partitions=%d", name, count)`. A word
+with an equals sign and an argument is a field, which keeps its type in JSON; the rest is the event.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _UNSAFE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def set_up_logging(level: str = "info", format: str = "text", stream: TextIO | None = None) -> None:  # noqa: A002
-    """Let Kohort's loggers write to a stream.
+    """Configures Kohort's loggers to write to a stream.
 
     Args:
-        level: the least of `LEVELS` that is written.
+        level: the lowest of `LEVELS` that is written.
         format: one of `FORMATS`.
-        stream: where to; standard error by default.
+        stream: standard error by default.
     """
     handler = logging.StreamHandler(sys.stderr if stream is None else stream)
     handler.setFormatter(JsonFormatter() if format == "json" else PairsFormatter())
@@ -41,17 +41,16 @@ def set_up_logging(level: str = "info", format: str = "text", stream: TextIO | N
     logger.handlers[:] = [handler]
     logger.setLevel(level.upper())
     logger.propagate = False
-    # What the event loop has to say comes in the same form.
+    # The event loop logs in the same format.
     loop = logging.getLogger("asyncio")
     loop.handlers[:] = [handler]
     loop.propagate = False
 
 
 class PairsFormatter(logging.Formatter):
-    """A line of key=value pairs, quoted where that is needed; a traceback follows on lines of its own."""
+    """A line of key=value pairs, quoted where needed; a traceback follows on separate lines."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
         event, fields = split(record)
         pairs = {
             "time": _time(record.created), "level": record.levelname.lower(), "logger": record.name, "event": event,
@@ -65,7 +64,6 @@ class JsonFormatter(logging.Formatter):
     """A JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
         event, fields = split(record)
         values: dict[str, Any] = {
             "time": _time(record.created), "level": record.levelname.lower(), "logger": record.name, "event": event,
@@ -77,7 +75,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def split(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
-    """A record's event, without its fields, and the fields."""
+    """Splits a record into its event and its fields."""
     template, args = record.msg, record.args
     if not isinstance(template, str) or not isinstance(args, tuple) or not args:
         return record.getMessage(), {}
@@ -114,8 +112,8 @@ def _pair_value(value: object) -> str:
 
 def _time(seconds: float) -> str:
     """The time in UTC, to the ms."""
-    whole, milliseconds = divmod(int(seconds * 1000), 1000)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{milliseconds:03d}Z"
+    seconds, milliseconds = divmod(int(seconds * 1000), 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{milliseconds:03d}Z"
 
 
 def _traceback(record: logging.LogRecord) -> str:

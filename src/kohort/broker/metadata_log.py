@@ -1,4 +1,4 @@
-"""The log of `__cluster_metadata`: what `topics` is made of, on disk with the guarantees of any partition."""
+"""The log of `__cluster_metadata`: the records of topics, configurations and producer id blocks."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from kohort.protocol.stored.cluster_metadata import FeatureLevelRecord, Metadata
 __all__ = ["MetadataLog", "unusable"]
 
 LEVEL: Final = FeatureLevelRecord(name="metadata.version", feature_level=29)
-"""What a metadata log begins with: the level at which Kafka 4.2 writes its records (4.2-IV1)."""
+"""The first record of a metadata log: the metadata version of Kafka 4.2 (4.2-IV1)."""
 
-READ_AT_ONCE: Final = 4 * 1024 * 1024
+READ_BYTES: Final = 4 * 1024 * 1024
 
 
 class MetadataLog:
-    """Appends records, and reads them back.
+    """Appends metadata records, and reads them back.
 
     Args:
         logged: the partition.
         clock: ms since 1970.
-        durable: whether what is appended shall be on the disk before it counts.
+        durable: whether appends are synced to the disk.
 
     Raises:
-        OSError: nothing can be written.
+        OSError: the first record can't be written.
     """
 
     def __init__(self, logged: Log, clock: Callable[[], int], durable: bool) -> None:
@@ -43,7 +43,7 @@ class MetadataLog:
                 raise unusable(logged, str(error)) from error
 
     def append(self, records: list[MetadataRecord | FeatureLevelRecord]) -> None:
-        """Append records as one batch: all of them count, or none.
+        """Appends records as one batch: all of them count, or none.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR.
@@ -54,10 +54,10 @@ class MetadataLog:
             self.log.flush()
 
     def records(self) -> Iterator[MetadataRecord]:
-        """All records, from the first on.
+        """Yields all records, from the first on.
 
         Raises:
-            OSError: they can't be read, or are damaged; says what to do.
+            OSError: records can't be read, or are damaged; the message says what to do.
         """
         offset = self.log.log_start_offset
         try:
@@ -69,8 +69,8 @@ class MetadataLog:
             raise unusable(self.log, f"from offset {offset} on: {error}") from error
 
     def _batches_at(self, offset: int) -> Iterator[tuple[BatchHeader, list[MetadataRecord]]]:
-        """Some batches from `offset` on, one at least; a metadata log has no gaps."""
-        data = self.log.read(offset, READ_AT_ONCE, up_to=self.log.log_end_offset)
+        """Yields at least one batch from `offset` on. A metadata log has no gaps."""
+        data = self.log.read(offset, READ_BYTES, up_to=self.log.log_end_offset)
         expected = offset
         for header in scan_batches(data):
             check_batch(data, header.position)
@@ -80,11 +80,11 @@ class MetadataLog:
             values = [record.value for record in read_records(data, header) if record.value is not None]
             yield header, [decoded for value in values if (decoded := decode_metadata(value)) is not None]
         if expected == offset:
-            raise CorruptRecordError(offset, 0, "no whole batch is there")
+            raise CorruptRecordError(offset, 0, "there is no complete batch")
 
 
 def unusable(logged: Log, reason: str) -> OSError:
-    """What to tell whoever starts a server whose metadata log can't be used."""
+    """The error, with advice for the operator, where the metadata log can't be used."""
     advice = (
         "It says which topics there are: put that right, or restore it from a backup, and start again. Without one, "
         "move it away: the server begins without topics then, and sets their partitions aside in directories of "

@@ -1,21 +1,21 @@
-"""A response that isn't there yet."""
+"""A response that may come later."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-__all__ = ["Reply", "changed", "hear"]
+__all__ = ["Reply", "map_reply", "when_replied"]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class Reply(Generic[T]):
-    """Takes a response once, now or later, and hands it to whoever waits for it.
+    """Takes a response once, now or later, and passes it to a callback.
 
-    A future without an event loop: the answer goes out within the call that gives it, so a heartbeat doesn't cost a
-    turn of the loop.
+    A future without an event loop: the callback runs within the call that sets the response, so a heartbeat doesn't
+    cost a turn of the loop.
     """
 
     __slots__ = ("_then", "done", "value")
@@ -26,10 +26,10 @@ class Reply(Generic[T]):
         self._then: Callable[[T], None] | None = None
 
     def __call__(self, value: T) -> None:
-        """Give the response.
+        """Sets the response.
 
         Raises:
-            RuntimeError: it was given already.
+            RuntimeError: it was set before.
         """
         if self.done:
             raise RuntimeError("a request is answered twice")
@@ -39,23 +39,23 @@ class Reply(Generic[T]):
             self._then(value)
 
     def then(self, receive: Callable[[T], None]) -> None:
-        """Have `receive` called with the response, at once if it is there."""
+        """Calls `receive` with the response, at once if there is one."""
         if self.done:
             receive(self.value)  # type: ignore[arg-type]
         else:
             self._then = receive
 
 
-def hear(done: T | Reply[T], receive: Callable[[T], None]) -> None:
-    """Have `receive` called with a response that is there or will be."""
+def when_replied(done: T | Reply[T], receive: Callable[[T], None]) -> None:
+    """Calls `receive` with a response, now or when its reply is done."""
     if isinstance(done, Reply):
         done.then(receive)
     else:
         receive(done)
 
 
-def changed(done: T | Reply[T], change: Callable[[T], R]) -> R | Reply[R]:
-    """What `change` makes of a response that is there or will be."""
+def map_reply(done: T | Reply[T], change: Callable[[T], R]) -> R | Reply[R]:
+    """Applies `change` to a response, now or when its reply is done."""
     if not isinstance(done, Reply):
         return change(done)
     reply: Reply[R] = Reply()

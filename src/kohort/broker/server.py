@@ -1,4 +1,4 @@
-"""The server: a listening socket, its connections, and the way it starts and stops."""
+"""The server: a listening socket, its connections, start and stop."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import time
 from pathlib import Path
 from typing import Final
 
+from kohort.broker.authorizer import Authorizer
 from kohort.broker.broker import Broker, now_ms
 from kohort.broker.config import Settings
 from kohort.broker.connection import Connection
 from kohort.broker.dispatch import Dispatcher
 from kohort.broker.metrics import MetricsEndpoint
-from kohort.broker.security import Authorizer
 
 __all__ = ["Server"]
 
 log = logging.getLogger("kohort.broker.server")
 
 BACKLOG: Final = 1024
-"""Connections that the system holds until they are accepted."""
+"""Connections that the kernel queues until they are accepted."""
 
 DRAIN_SECONDS: Final = 10
-"""How long a stopping server waits for requests that are under way; long polls aren't waited for."""
+"""How long a stopping server waits for current requests; not for long polls."""
 
 
 class Server:
@@ -31,16 +31,16 @@ class Server:
 
     Args:
         settings: the configuration.
-        data_dir: where everything is kept.
-        host, port: where to listen; port 0 takes a free one.
-        advertised: host and port that clients are told to connect to, if that isn't where we listen.
+        data_dir: the data directory.
+        host, port: the address to listen on; port 0 takes a free one.
+        advertised: host and port that clients connect to, if they differ from the listener's.
         metrics: host and port of the Prometheus endpoint; None for none.
-        durable: whether to sync to the disk before anything is acknowledged.
-        authorizer: who may do what; None allows everything.
+        durable: whether appends are synced to the disk before they are acknowledged.
+        authorizer: decides which operations are allowed; None allows all.
 
     Raises:
         OSError: the directory can't be used, or another server uses it.
-        ConfigError: it is another node's.
+        ConfigError: the directory belongs to another node.
     """
 
     def __init__(
@@ -70,17 +70,16 @@ class Server:
         self._connections: dict[Connection, None] = {}
         self._per_ip: dict[str, int] = {}
         self._listening: asyncio.Server | None = None
-        self._sweeper: asyncio.TimerHandle | None = None
+        self._idle_check: asyncio.TimerHandle | None = None
         self._started = False
         self._stopping = False
 
     @property
     def metrics_port(self) -> int | None:
-        """The port of the Prometheus endpoint."""
         return None if self._metrics is None else self._metrics.port
 
     async def start(self) -> None:
-        """Listen, recover what is on the disk, and accept connections.
+        """Listens, recovers the data directory, and accepts connections.
 
         Raises:
             OSError: the address is in use, or can't be used.
@@ -91,7 +90,7 @@ class Server:
                 lambda: Connection(self), self.host, self.port, backlog=BACKLOG, start_serving=False
             )
             self.port = self._listening.sockets[0].getsockname()[1]
-            self.broker.host, self.broker.port = self._advertised or (_reachable(self.host), self.port)
+            self.broker.host, self.broker.port = self._advertised or (_advertised_host(self.host), self.port)
             if self._metrics_at is not None:
                 self._metrics = MetricsEndpoint(self.broker.metrics)
                 await self._metrics.start(*self._metrics_at)
@@ -102,10 +101,10 @@ class Server:
             raise
         self._started = True
         if self._idle_seconds > 0:
-            self._sweep()
-        if self._advertised is None and _everywhere(self.host):
+            self._close_idle()
+        if self._advertised is None and _is_wildcard(self.host):
             log.warning(
-                "clients on other machines are told to connect to host=%s: if they can't, set --advertise",
+                "clients on other machines will connect to host=%s: if they can't, set --advertise",
                 self.broker.host,
             )
         if self.broker.config.int("default.replication.factor") > 1:
@@ -121,19 +120,19 @@ class Server:
         )  # fmt: skip
 
     async def stop(self) -> None:
-        """Accept no more, finish what is under way, and make everything safe."""
+        """Stops accepting connections, finishes current requests, and flushes and closes all logs."""
         if self._stopping:
             return
         self._stopping = True
         began = time.monotonic()
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        if self._idle_check is not None:
+            self._idle_check.cancel()
         if self._listening is not None:
             self._listening.close()
         for connection in list(self._connections):
             connection.finish()
-        # Answers that wait for the disk come when it has them; joins and fetches needn't come at all.
-        await self.broker.commits.close()
+        # Responses that wait for a sync are sent; those of joins and fetches needn't be.
+        await self.broker.flusher.close()
         for connection in list(self._connections):
             if connection.busy:
                 connection.abort()
@@ -147,10 +146,10 @@ class Server:
         if self._started:
             log.info("stopped ms=%d", (time.monotonic() - began) * 1000)
 
-    # What connections tell
+    # Called by connections
 
     def connected(self, connection: Connection) -> str | None:
-        """A client has connected; the reason if it can't stay."""
+        """Registers a connection; returns the reason if it is refused."""
         self._connections[connection] = None
         count = self._per_ip[connection.session.host] = self._per_ip.get(connection.session.host, 0) + 1
         self.broker.metrics.connections = len(self._connections)
@@ -164,7 +163,6 @@ class Server:
         return None
 
     def disconnected(self, connection: Connection) -> None:
-        """A connection is gone."""
         if self._connections.pop(connection, self) is self:
             return
         left = self._per_ip[connection.session.host] - 1
@@ -176,22 +174,22 @@ class Server:
         if connection.session.on_close is not None:
             connection.session.on_close()
 
-    def _sweep(self) -> None:
-        """Close connections that were idle for too long; those that wait for an answer aren't idle."""
+    def _close_idle(self) -> None:
+        """Closes connections by connections.max.idle.ms; one that waits for a response isn't idle."""
         before = time.monotonic() - self._idle_seconds
         for connection in list(self._connections):
             if connection.last_active < before and not connection.busy:
                 log.info("idle connection closed peer=%s", connection.peer)
                 connection.abort()
-        self._sweeper = self.loop.call_later(min(self._idle_seconds / 4, 30), self._sweep)
+        self._idle_check = self.loop.call_later(min(self._idle_seconds / 4, 30), self._close_idle)
 
 
-def _everywhere(host: str) -> bool:
+def _is_wildcard(host: str) -> bool:
     return host in ("", "0.0.0.0", "::")
 
 
-def _reachable(host: str) -> str:
-    """What to tell clients when we listen everywhere."""
+def _advertised_host(host: str) -> str:
+    """The host that clients are told: this machine's name for a wildcard address."""
     import socket
 
-    return socket.getfqdn() if _everywhere(host) else host
+    return socket.getfqdn() if _is_wildcard(host) else host

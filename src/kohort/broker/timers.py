@@ -1,4 +1,4 @@
-"""The timing wheel, driven by the event loop: one timer of the loop stands for all of the wheel's."""
+"""The timing wheel on the event loop: one timer of the loop drives all timers of the wheel."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Final
 
 from kohort.coordinator.timing_wheel import TimingWheel
 
-__all__ = ["LoopWheel"]
+__all__ = ["EventLoopTimingWheel"]
 
 log = logging.getLogger("kohort.broker.timers")
 
 _NEVER: Final = 2**63
 
 
-class LoopWheel(TimingWheel):
-    """A wheel that advances by itself once it is started.
+class EventLoopTimingWheel(TimingWheel):
+    """A timing wheel that the event loop advances once it is started.
 
     Args:
         clock: ms since 1970.
@@ -32,12 +32,10 @@ class LoopWheel(TimingWheel):
         self._handle: asyncio.TimerHandle | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to advance."""
         self._loop = loop
         self._arm()
 
     def stop(self) -> None:
-        """Advance no more."""
         self._loop = None
         if self._handle is not None:
             self._handle.cancel()
@@ -58,12 +56,12 @@ class LoopWheel(TimingWheel):
             self._alarm = _NEVER
             return
         self._alarm = due
-        # At least 1 ms: what clients have sent by now is to be read before a timer runs that it may concern.
+        # At least 1 ms: requests that have arrived are read first; a timer may depend on them.
         self._handle = self._loop.call_later(max(1, due - self._clock()) / 1000, self._wake)
 
     def _wake(self) -> None:
         self._handle = None
-        self._alarm = 0  # a timer that is added now needs no alarm: we arm when all have run
+        self._alarm = 0  # a timer added now needs no alarm: `_arm` runs after all timers
         while True:
             try:
                 self.advance(self._clock())
@@ -73,5 +71,5 @@ class LoopWheel(TimingWheel):
         try:
             self._after()
         except Exception:
-            log.exception("what timers decided could not be done")
+            log.exception("the steps of timers could not be performed")
         self._arm()

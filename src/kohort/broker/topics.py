@@ -1,7 +1,7 @@
-"""What the broker is made of: topics, their partitions, and what was configured for them.
+"""The cluster's metadata: topics, partitions, configurations and producer id blocks.
 
-All of it lives in one log, `__cluster_metadata`, in Kafka's own records. A change is appended there first and then
-replayed, so a restart comes to the same.
+It lives in the log `__cluster_metadata`, in Kafka's records. A change is appended there first and then replayed, so a
+restart gives the same state.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from kohort.log.log import Log
 from kohort.protocol.errors import ErrorCode, KafkaError
-from kohort.protocol.stored import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
+from kohort.protocol.stored import INTERNAL_TOPICS
 from kohort.protocol.stored.cluster_metadata import (
     METADATA_TOPIC,
     ConfigRecord,
@@ -28,19 +28,18 @@ from kohort.protocol.stored.cluster_metadata import (
 
 __all__ = ["ConfigResource", "Partition", "PartitionStorage", "Topic", "Topics", "check_topic_name"]
 
-INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC})
 MAX_NAME: Final = 249
 MAX_PARTITIONS_AT_ONCE: Final = 10_000
 """Partitions that one request may create, as in Kafka."""
 PRODUCER_ID_BLOCK: Final = 1000
-"""Producer ids taken from the metadata log at a time; what is left of a block at a restart is skipped."""
+"""Producer ids in a block of the metadata log; a restart skips the unused rest of a block."""
 
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _DIRECTORY: Final = uuid.UUID(int=2**64 + 1)
 
 
 class ConfigResource(enum.IntEnum):
-    """What can be configured, with Kafka's numbers."""
+    """Types of configuration resources, with Kafka's numbers."""
 
     TOPIC = 2
     BROKER = 4
@@ -50,7 +49,7 @@ class ConfigResource(enum.IntEnum):
 
 @dataclass(eq=False, slots=True)
 class Partition:
-    """A partition: its place, its log, and the epoch of its one leader, us."""
+    """A partition with its log; this node is its leader."""
 
     topic: Topic
     index: int
@@ -59,11 +58,11 @@ class Partition:
 
     @property
     def offline(self) -> str | None:
-        """Why the partition can't be used, or None."""
+        """Why the partition is offline; None if it isn't."""
         return self.log.offline
 
     def epoch_error(self, epoch: int) -> ErrorCode:
-        """What to say to a client that thinks the leader's epoch is `epoch`; NONE if it is, or if it is -1."""
+        """The error for a client whose leader epoch is `epoch`; NONE if it is current, or -1."""
         if epoch < 0 or epoch == self.leader_epoch:
             return ErrorCode.NONE
         return ErrorCode.FENCED_LEADER_EPOCH if epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
@@ -74,7 +73,7 @@ class Partition:
 
 @dataclass(eq=False, slots=True)
 class Topic:
-    """A topic: name, id, partitions by number, and the configuration that was set for it."""
+    """A topic with its partitions, and the configuration that was set for it."""
 
     name: str
     id: uuid.UUID
@@ -84,32 +83,31 @@ class Topic:
 
     @property
     def internal(self) -> bool:
-        """Whether it is the broker's own."""
+        """Whether it is an internal topic."""
         return self.name in INTERNAL_TOPICS
 
     def partition(self, index: int) -> Partition | None:
-        """The partition with a number, or None."""
         return self.partitions[index] if 0 <= index < len(self.partitions) else None
 
 
 class PartitionStorage(Protocol):
-    """Where partitions are kept."""
+    """Opens, configures and removes the logs of partitions."""
 
     def open(self, topic: Topic, indexes: range) -> list[Log]:
-        """The logs of a topic's partitions; new ones where there are none."""
+        """Opens or creates the logs of a topic's partitions."""
         ...
 
     def remove(self, partition: Partition) -> None:
-        """Delete a partition's log."""
+        """Deletes a partition's log."""
         ...
 
     def configure(self, topic: Topic) -> None:
-        """Let the topic's partitions follow its configuration."""
+        """Applies the topic's configuration to its logs."""
         ...
 
 
 def check_topic_name(name: str) -> None:
-    """Raise INVALID_TOPIC_EXCEPTION for a name that no topic may have."""
+    """Raises INVALID_TOPIC_EXCEPTION for an illegal name."""
     reason = None
     if not name:
         reason = "it is empty"
@@ -125,7 +123,7 @@ def check_topic_name(name: str) -> None:
 
 
 def _collision_key(name: str) -> str:
-    """Names that differ in '.' and '_' alone would share the names of their metrics."""
+    """The same for names that differ in '.' and '_' alone: Kafka's metric names of both would be the same."""
     return name.replace(".", "_")
 
 
@@ -133,11 +131,11 @@ class Topics:
     """Topics and configurations, by name and id.
 
     Args:
-        node_id: the one node's id, leader of everything.
-        storage: where the partitions' logs are.
+        node_id: this node, the leader of all partitions.
+        storage: opens the partitions' logs.
         append: appends records to the metadata log, as one batch; raises KafkaError.
-        new_id: gives ids for topics.
-        configured: called when the configuration of something else than a topic has changed.
+        new_id: returns topic ids.
+        config_changed: called when the configuration of a resource other than a topic has changed.
     """
 
     def __init__(
@@ -146,13 +144,13 @@ class Topics:
         storage: PartitionStorage,
         append: Callable[[list[MetadataRecord]], None],
         new_id: Callable[[], uuid.UUID],
-        configured: Callable[[ConfigResource, str], None],
+        config_changed: Callable[[ConfigResource, str], None],
     ) -> None:
         self.node_id = node_id
         self._storage = storage
         self._append = append
         self._new_id = new_id
-        self._configured = configured
+        self._config_changed = config_changed
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[uuid.UUID, Topic] = {}
         self._collisions: dict[str, str] = {}
@@ -163,45 +161,41 @@ class Topics:
         self.on_created: list[Callable[[Topic], None]] = []
         self.on_deleted: list[Callable[[Topic], None]] = []
 
-    # What there is
+    # Look-ups
 
     def get(self, name: str) -> Topic | None:
-        """The topic with a name."""
         return self._by_name.get(name)
 
     def by_id(self, topic_id: uuid.UUID) -> Topic | None:
-        """The topic with an id."""
         return self._by_id.get(topic_id)
 
     def __iter__(self) -> Iterator[Topic]:
-        """All topics, by name."""
+        """All topics, sorted by name."""
         return iter([self._by_name[name] for name in sorted(self._by_name)])
 
     def __len__(self) -> int:
         return len(self._by_name)
 
     def partition(self, name: str, index: int) -> Partition | None:
-        """A partition by its topic's name and its number."""
         topic = self._by_name.get(name)
         return None if topic is None else topic.partition(index)
 
     def partitions(self) -> Iterator[Partition]:
-        """Every partition of every topic."""
         for topic in self:
             yield from topic.partitions
 
     def configs(self, kind: ConfigResource, name: str) -> dict[str, str]:
-        """What was set for a resource; defaults aren't in it."""
+        """The keys that are set for a resource, without defaults."""
         return dict(self._configs.get((kind, name), {}))
 
     def config_names(self, kind: ConfigResource) -> list[str]:
-        """The resources of a kind for which something is set."""
+        """The resources of a kind that have keys set."""
         return sorted(name for (of, name), configs in self._configs.items() if of == kind and configs)
 
     # Changes
 
     def check_new(self, name: str, partitions: int) -> None:
-        """Raise what `create` would raise."""
+        """Raises what `create` would raise."""
         check_topic_name(name)
         if name in self._by_name:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
@@ -222,7 +216,7 @@ class Topics:
             )
 
     def create(self, name: str, partitions: int, configs: dict[str, str] | None = None) -> Topic:
-        """Create a topic. The configuration is taken as it is: whoever calls has validated it.
+        """Creates a topic. `configs` must be validated.
 
         Raises:
             KafkaError: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS, POLICY_VIOLATION, or
@@ -237,12 +231,12 @@ class Topics:
         self._commit(records)
         topic = self._by_name[name]
         self._open_partitions(topic)
-        for told in self.on_created:
-            told(topic)
+        for callback in self.on_created:
+            callback(topic)
         return topic
 
     def delete(self, name: str) -> None:
-        """Delete a topic, its configuration and its data.
+        """Deletes a topic with its configuration and data.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR.
@@ -251,13 +245,13 @@ class Topics:
         if topic is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{name}'.")
         self._commit([RemoveTopicRecord(topic_id=topic.id)])
-        for told in self.on_deleted:
-            told(topic)
+        for callback in self.on_deleted:
+            callback(topic)
         for partition in topic.partitions:
             self._storage.remove(partition)
 
     def add_partitions(self, name: str, total: int) -> None:
-        """Let a topic have `total` partitions, more than it has.
+        """Adds partitions to a topic, up to `total`.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, POLICY_VIOLATION, or KAFKA_STORAGE_ERROR.
@@ -275,11 +269,11 @@ class Topics:
             )
         self._commit(self._partition_records(topic.id, range(has, total)))
         self._open_partitions(topic)
-        for told in self.on_created:
-            told(topic)
+        for callback in self.on_created:
+            callback(topic)
 
     def set_configs(self, kind: ConfigResource, name: str, changes: dict[str, str | None]) -> None:
-        """Set keys of a resource, or take back to their defaults those that are None; takes effect at once.
+        """Sets keys of a resource, or removes those whose value is None; applied at once.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR.
@@ -294,10 +288,10 @@ class Topics:
         if topic is not None:
             self._storage.configure(topic)
         else:
-            self._configured(kind, name)
+            self._config_changed(kind, name)
 
     def next_producer_id(self) -> int:
-        """A producer id that nobody has had.
+        """Returns an unused producer id.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR.
@@ -309,10 +303,10 @@ class Topics:
         self._next_producer_id += 1
         return self._next_producer_id - 1
 
-    # The log
+    # The metadata log
 
     def replay(self, record: MetadataRecord) -> None:
-        """Take in a record of the metadata log."""
+        """Applies a record of the metadata log."""
         match record:
             case TopicRecord():
                 topic = Topic(record.name, record.topic_id)
@@ -337,11 +331,11 @@ class Topics:
                     self._configs.pop((ConfigResource.TOPIC, removed.name), None)
                 self._partition_counts.pop(record.topic_id, None)
             case ProducerIdsRecord():
-                # Whatever is left of an earlier block is skipped.
+                # The unused rest of an earlier block is skipped.
                 self._next_producer_id = self._producer_id_block_end = record.next_producer_id
 
     def open_all(self) -> None:
-        """Open the logs of all topics, when the metadata log has been replayed."""
+        """Opens the logs of all topics, once the metadata log has been replayed."""
         for topic in self:
             self._open_partitions(topic)
 

@@ -1,7 +1,7 @@
 """The command `kohort`.
 
-Nothing is imported before it is known to be needed: `--version` and `--help` are answered from the table below, and a
-sub-command loads its own module.
+Modules are imported when they are needed: `--version` and `--help` are answered from the table below, and a sub-command
+loads its own module.
 """
 
 from __future__ import annotations
@@ -22,32 +22,34 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "consume": ("kohort.cli.consume", "Read a topic's records: as text, JSON lines or Parquet."),
     "demo": ("kohort.cli.demo.command", "A streams application in PySpark on a year of flights, through a crash."),
     "groups": ("kohort.cli.groups", "Groups of every type: members, assignments, offsets and lag; reset and delete."),
-    "place": ("kohort.cli.place", "Place a streams group's tasks: who gets what, how even it is, what moves if …"),
+    "place": (
+        "kohort.cli.place",
+        "Place a streams group's tasks: which member gets which, how even it is, what moves.",
+    ),
     "produce": ("kohort.cli.produce", "Write records to a topic: lines, JSON lines or CSV."),
     "serve": ("kohort.cli.serve", "Run a broker that Kafka clients connect to."),
     "topics": ("kohort.cli.topics", "Topics: list, create, describe, alter and delete."),
     "wire": ("kohort.cli.wire", "Kafka's wire protocol: list, show, decode, encode and check messages and batches."),
 }
-"""Sub-commands: the module with their `app` or their one `command`, and what they are for."""
+"""Sub-commands: the module with their `app` or `command`, and a line of help."""
 
-QUICK: Final[dict[str, str]] = {"serve": "kohort.cli.serving"}
-"""Modules of sub-commands that are in a hurry: `run_plain` takes arguments that typer isn't needed for."""
+WITHOUT_TYPER: Final[dict[str, str]] = {"serve": "kohort.cli.run_server"}
+"""Modules of sub-commands that start quickly: `run_plain` takes arguments that don't need typer."""
 
 
 def main() -> None:
-    """Run the command line."""
     _prepare_streams()
     stdout = sys.stdout
     try:
         try:
             _run(sys.argv[1:])
         finally:
-            stdout.flush()  # here, where a failure can still be told
-    except BrokenPipeError:  # the reader has seen enough: `kohort wire list | head`
-        _abandon(stdout)
+            stdout.flush()  # here, where a failure can still be reported
+    except BrokenPipeError:  # the reader has closed its end: `kohort wire list | head`
+        _discard(stdout)
         sys.exit(1)
     except OSError as error:
-        _abandon(stdout)
+        _discard(stdout)
         _end(f"can't write the output: {error.strerror or error}")
 
 
@@ -57,13 +59,17 @@ def _run(arguments: list[str]) -> None:
         sys.stdout.write(f"kohort {__version__}\n")
     elif not completing and (not arguments or arguments[0] in ("-h", "--help")):
         sys.stdout.write(_help(sys.stdout.isatty() and "NO_COLOR" not in os.environ))
-    elif completing or arguments[0] not in QUICK or not import_module(QUICK[arguments[0]]).run_plain(arguments[1:]):
-        wanted = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS and not completing else list(COMMANDS)
-        _application(wanted)(prog_name="kohort")
+    elif (
+        completing
+        or arguments[0] not in WITHOUT_TYPER
+        or not import_module(WITHOUT_TYPER[arguments[0]]).run_plain(arguments[1:])
+    ):
+        names = arguments[:1] if arguments[:1] and arguments[0] in COMMANDS and not completing else list(COMMANDS)
+        _application(names)(prog_name="kohort")
 
 
 def _prepare_streams() -> None:
-    """Make output that never fails for a character; a stream that was closed is None in Python."""
+    """Escapes characters that an output can't encode. A stream that was closed is None in Python."""
     if sys.stderr is None:
         sys.stderr = io.TextIOWrapper(io.FileIO(os.devnull, "w"), "utf-8")
     if sys.stdout is None:
@@ -73,8 +79,8 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def _abandon(stream: TextIO) -> None:
-    """Let what couldn't be written go nowhere, so that the interpreter doesn't try again when it ends."""
+def _discard(stream: TextIO) -> None:
+    """Discards what couldn't be written, so that the interpreter doesn't try again when it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -83,7 +89,7 @@ def _end(message: str) -> NoReturn:
         sys.stderr.write(f"error: {message}\n")
         sys.stderr.flush()
     except OSError:
-        _abandon(sys.stderr)
+        _discard(sys.stderr)
     sys.exit(1)
 
 
@@ -122,6 +128,6 @@ def _application(names: list[str]) -> typer.Typer:
 
     @app.callback()
     def kohort() -> None:
-        """Make `kohort` a group, even while it has one sub-command."""
+        """Makes `kohort` a group, even with one sub-command."""
 
     return app

@@ -1,4 +1,4 @@
-"""Bytes as people hand them over: a file, standard input, or hex digits on the command line."""
+"""Bytes from a file, from standard input, or as hex digits on the command line."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["input_name", "read_bytes", "read_text"]
 _HEX: Final = re.compile(rb"\A\s*(?:0[xX])?([0-9a-fA-F\s:]*)\Z")
 
 _NO_SUCH_FILE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
-"""Hex digits fail so, when they are tried as a path."""
+"""Errors of hex digits that are tried as a path."""
 
 
 def read_bytes(source: str) -> bytes:
-    """The bytes of a file, of standard input ("-"), or that `source` itself spells as hex digits.
+    """The bytes of a file, of standard input ("-"), or of the hex digits in `source` itself.
 
-    A file or input that holds nothing but hex digits, spaces and colons is taken as hex; anything else as it is.
+    A file or input with nothing but hex digits, spaces and colons is taken as hex; anything else as it is.
     """
     if source == "-" or _exists(source):
         return _plain_or_hex(_raw(source), input_name(source))
@@ -41,7 +41,7 @@ def read_text(source: str) -> str:
 
 
 def input_name(source: str) -> str:
-    """How error messages call the input."""
+    """The name of the input in error messages."""
     return "standard input" if source == "-" else printable(source)
 
 
@@ -64,7 +64,7 @@ def _raw(source: str) -> bytes:
 
 
 def _exists(source: str) -> bool:
-    """Whether `source` names something, if only something that can't be read."""
+    """Whether `source` is the path of anything, readable or not."""
     if not source:
         fail("the argument is empty: a file, - for standard input, or hex digits wanted")
     try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kohort.cli.client.administering import administer, known_topics
+from kohort.cli.client.admin import existing_topics, with_admin
 from kohort.cli.client.arguments import parse_settings
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
 from kohort.cli.terminal import err, fail, out, print_json, printable
@@ -25,10 +25,10 @@ KINDS = {
     "client-metrics": "CLIENT_METRICS",
 }
 
-KindArgument = Annotated[str, typer.Argument(metavar="KIND", help=f"What has the settings: {', '.join(KINDS)}.")]
+KindArgument = Annotated[str, typer.Argument(metavar="KIND", help=f"Kind of resource: {', '.join(KINDS)}.")]
 NamesArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="NAME", help="Which: names, or brokers' ids. None for what all brokers have in common."),
+    typer.Argument(metavar="NAME", help="Names, or brokers' ids. None for settings of all brokers."),
 ]
 
 
@@ -40,11 +40,11 @@ def list_resources(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     as_json: JsonOption = False,
 ) -> None:
-    """List what there is that can have settings."""
+    """List resources that can have settings."""
     from kohort.client.administration.configs import ResourceType
 
     types = () if kind is None else (ResourceType[_kind(kind)],)
-    found = administer(bootstrap_server, config, timeout, lambda admin: admin.configs.list(*types))
+    found = with_admin(bootstrap_server, config, timeout, lambda admin: admin.configs.list(*types))
     if as_json:
         print_json([{"kind": _name(each), "name": each.name} for each in found])
         return
@@ -58,17 +58,17 @@ def describe(
     kind: KindArgument,
     names: NamesArgument = None,
     keys: Annotated[
-        list[str] | None, typer.Option("--key", metavar="KEY", help="Only this setting. Again and again.")
+        list[str] | None, typer.Option("--key", metavar="KEY", help="Only this setting. Repeatable.")
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Defaults, too.")] = False,
-    synonyms: Annotated[bool, typer.Option("--synonyms", help="Where else each value could come from.")] = False,
-    documentation: Annotated[bool, typer.Option("--documentation", help="What each setting is for.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="With defaults.")] = False,
+    synonyms: Annotated[bool, typer.Option("--synonyms", help="With other sources of each value.")] = False,
+    documentation: Annotated[bool, typer.Option("--documentation", help="With the purpose of each setting.")] = False,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     as_json: JsonOption = False,
 ) -> None:
-    """Show settings: those that somebody has set, or all.
+    """Show settings: those that differ from the defaults, or all.
 
     kohort configs describe topic flights
 
@@ -82,7 +82,7 @@ def describe(
         await _check(admin, kind, names or [])
         return await admin.configs.describe(*resources, keys=keys, synonyms=synonyms, documentation=documentation)
 
-    described = administer(bootstrap_server, config, timeout, work)
+    described = with_admin(bootstrap_server, config, timeout, work)
     found = {
         resource: {key: entry for key, entry in entries.items() if everything or keys or not entry.default}
         for resource, entries in described.items()
@@ -103,16 +103,16 @@ def alter(
     kind: KindArgument,
     names: NamesArgument = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A new value. Again and again.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A new value. Repeatable.")
     ] = None,
     unset: Annotated[list[str] | None, typer.Option("--unset", metavar="KEY", help="Back to the default.")] = None,
     append: Annotated[
         list[str] | None, typer.Option("--append", metavar="KEY=ITEMS", help="Add items to a list.")
     ] = None,
     subtract: Annotated[
-        list[str] | None, typer.Option("--subtract", metavar="KEY=ITEMS", help="Take items out of a list.")
+        list[str] | None, typer.Option("--subtract", metavar="KEY=ITEMS", help="Remove items from a list.")
     ] = None,
-    validate_only: Annotated[bool, typer.Option("--validate-only", help="Only check whether it would do.")] = False,
+    validate_only: Annotated[bool, typer.Option("--validate-only", help="Only validate; change nothing.")] = False,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
@@ -133,13 +133,13 @@ def alter(
         fail("nothing to alter: give --set, --unset, --append or --subtract")
 
     async def work(admin: Admin) -> None:
-        if kind == "topic":  # a group may be given settings before it is there
+        if kind == "topic":  # a group may have settings before it exists
             await _check(admin, kind, names or [])
         await admin.configs.alter(
             *resources, set=changes, delete=unset or (), append=more, subtract=less, validate_only=validate_only
         )
 
-    administer(bootstrap_server, config, timeout, work, changes=True)
+    with_admin(bootstrap_server, config, timeout, work, changes=True)
     typer.echo(
         f"{'could alter' if validate_only else 'altered'} {', '.join(printable(str(each)) for each in resources)}"
     )
@@ -176,9 +176,9 @@ def _resources(kind: str, names: list[str]) -> list[ConfigResource]:
 
 
 async def _check(admin: Admin, kind: str, names: list[str]) -> None:
-    """End the command if there is nothing of that name."""
+    """Ends the command if there is no topic of that name."""
     if _kind(kind) == "TOPIC":
-        await known_topics(admin, names)
+        await existing_topics(admin, names)
 
 
 def _source(entry: ConfigEntry) -> str:
@@ -186,7 +186,7 @@ def _source(entry: ConfigEntry) -> str:
 
 
 def _print(
-    resource: ConfigResource, entries: list[ConfigEntry], left_out: int, synonyms: bool, documentation: bool
+    resource: ConfigResource, entries: list[ConfigEntry], defaults: int, synonyms: bool, documentation: bool
 ) -> None:
     from kohort.cli.client.tables import table
 
@@ -205,8 +205,8 @@ def _print(
         out.print(table(columns, rows, title=str(resource)))
     else:
         typer.echo(f"{printable(str(resource))}: nothing is set")
-    if left_out:
-        err.print(f"and {left_out} defaults; --all shows them")
+    if defaults:
+        err.print(f"and {defaults} defaults; --all shows them")
 
 
 def _as_json(resource: ConfigResource, entries: Any) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from kohort.cli.terminal import err, fail, printable
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from kohort.cli.data.consume_loop import ConsumeLoop
     from kohort.cli.data.pipes import Interrupter
-    from kohort.cli.data.reading import Reading
     from kohort.cli.data.writers import Writer
 
 __all__ = ["command"]
@@ -33,7 +33,7 @@ FAILED: Final = 1
 def command(
     topics: Annotated[list[str] | None, typer.Argument(metavar="TOPIC…", help="What to read.")] = None,
     pattern: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="Instead: all topics whose whole name matches.")
+        str | None, typer.Option(metavar="REGEX", help="Instead of TOPIC: all topics whose whole name matches.")
     ] = None,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
@@ -64,7 +64,7 @@ def command(
     ] = False,
     max_messages: Annotated[int | None, typer.Option("--max-messages", "-n", min=1, help="Stop after so many.")] = None,
     partition: Annotated[
-        list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this one; may come again.")
+        list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this one. Repeatable.")
     ] = None,
     format: Annotated[  # noqa: A002 (the option's name)
         str, typer.Option("--format", "-f", metavar="FORMAT", help="text, json or parquet.")
@@ -97,11 +97,11 @@ def command(
 ) -> None:
     r"""Read records, and print their values, a line each, as they come.
 
-    All of a topic, up to now, and remember where the group is:
+    All of a topic, up to now, with a group's offsets committed:
 
     kohort consume words --from-beginning --exit --group readers
 
-    The last ten of each partition with their keys, then what comes:
+    The last ten of each partition with their keys, then new ones:
 
     kohort consume words --offset -10 --key
 
@@ -109,30 +109,30 @@ def command(
 
     kohort consume flights --from 26h --to 25h --format parquet --output hour.parquet
 
-    What was wanted of each record:
+    With a template for each record:
 
     kohort consume flights --template '%p:%o %D %k %v'
 
     JSON lines have topic, partition, offset, timestamp (ms), key, value and headers. Keys and values are strings; bytes
-    that aren't UTF-8 are in base64, and "value_encoding": "base64" stands beside them. Text has the bytes as they are.
+    that aren't UTF-8 are in base64, with "value_encoding": "base64". Text has the bytes as they are.
 
-    Offsets are committed every 5 s and in the end, never before the records are written; those of a Parquet file once
-    it is complete. Without --group all partitions are read, and nothing is committed. A group shares partitions out:
-    with --exit, a member stops when those that it has then are at their ends.
+    Offsets are committed every 5 s and at the end, never before the records are written; those of a Parquet file once
+    it is complete. Without --group all partitions are read, and nothing is committed. The members of a group share the
+    partitions: with --exit, a member stops when it has read those that it has to their ends.
 
-    Ctrl-C and SIGTERM commit what was written, and end with 0. Exit codes: 1 if it can't be read or written, 2 for a
-    mistake in the call.
+    Ctrl-C and SIGTERM commit what was written, and exit with 0. Exit codes: 1 for a failed read or write, 2 for a
+    wrong call.
     """
     import uvloop
 
-    from kohort.cli.client.running import run
-    from kohort.cli.data.no_pandas import leave_pandas_out
+    from kohort.cli.client.run import run
+    from kohort.cli.data.no_pandas import without_pandas
 
-    leave_pandas_out()
+    without_pandas()
+    from kohort.cli.data.client_arguments import arguments_of
+    from kohort.cli.data.consume_loop import ConsumeLoop
     from kohort.cli.data.pipes import Interrupter
-    from kohort.cli.data.reading import Reading
     from kohort.cli.data.selection import Selection
-    from kohort.cli.data.settings import arguments_of
     from kohort.client.consumer import Consumer
     from kohort.client.errors import ConfigError
 
@@ -156,9 +156,9 @@ def command(
         most=max_messages,
     )
     if group is not None and (partition or start_time or end_time or isinstance(selection.start, int)):
-        fail("--group shares partitions out and knows where it is: no --partition, --from, --to, no number as --offset")
-    pieces = _Pieces(key, key_separator, timestamp, headers, template, null)
-    render = _render(format, output, pieces)
+        fail("--group excludes --partition, --from, --to and a number as --offset: they are up to the group")
+    text = _TextOptions(key, key_separator, timestamp, headers, template, null)
+    render = _render(format, output, text)
     settings, properties = client_settings(bootstrap_server, config, timeout)
     try:
         arguments = arguments_of(Consumer, properties, str(config))
@@ -178,7 +178,7 @@ def command(
         with Interrupter() as interrupter, _writer(output, render, interrupter) as writer:
             async with Consumer(settings, **arguments) as consumer:
                 commit = group is not None and not no_commit
-                reading = Reading(consumer, writer, selection, interrupter, group=group is not None, commit=commit)
+                reading = ConsumeLoop(consumer, writer, selection, interrupter, group=group is not None, commit=commit)
                 await _consume(reading, quiet or (output is None and sys.stdout.isatty()))
                 if not quiet:
                     err.print(reading.progress.summary("read"), soft_wrap=True)
@@ -186,10 +186,10 @@ def command(
     run(body, loop_factory=uvloop.new_event_loop)
 
 
-async def _consume(reading: Reading, undisturbed: bool) -> None:
+async def _consume(reading: ConsumeLoop, quiet: bool) -> None:
     import asyncio
 
-    with reading.progress.shown(not undisturbed):
+    with reading.progress.shown(not quiet):
         try:
             await reading.run()
         except asyncio.CancelledError:
@@ -202,9 +202,7 @@ async def _consume(reading: Reading, undisturbed: bool) -> None:
         await reading.finish()
 
 
-class _Pieces(NamedTuple):
-    """What is wanted of a record in text."""
-
+class _TextOptions(NamedTuple):
     key: bool
     key_separator: str | None
     timestamp: bool
@@ -213,10 +211,9 @@ class _Pieces(NamedTuple):
     null: str
 
     def as_template(self) -> str:
-        """A template of it all."""
         if self.template is not None:
             if self.key or self.key_separator is not None or self.timestamp or self.headers:
-                fail("--template says it all: without --key, --key-separator, --timestamp and --headers")
+                fail("--template excludes --key, --key-separator, --timestamp and --headers")
             return self.template
         separator = (self.key_separator or "\t").replace("\\", "\\\\").replace("%", "%%")
         before = (("%D", "\t", self.timestamp), ("%h", "\t", self.headers))
@@ -224,24 +221,24 @@ class _Pieces(NamedTuple):
         return shown + (f"%k{separator}" if self.key or self.key_separator is not None else "") + "%v"
 
 
-def _render(form: str, output: str | None, pieces: _Pieces) -> Callable[[pa.RecordBatch], memoryview] | None:
-    """What makes bytes of records; None for a Parquet file, which isn't made so."""
+def _render(form: str, output: str | None, options: _TextOptions) -> Callable[[pa.RecordBatch], memoryview] | None:
+    """The function that renders records as bytes; None for a Parquet file."""
     if form not in FORMATS:
         fail(f"--format {form}: one of {', '.join(FORMATS)} is wanted")
-    if form != "text" and pieces != _Pieces(False, None, False, False, None, pieces.null):
-        fail(f"--format {form} has it all: --key, --timestamp, --headers and --template are for text")
+    if form != "text" and options != _TextOptions(False, None, False, False, None, options.null):
+        fail(f"--format {form} has all fields: --key, --timestamp, --headers and --template are for text")
     if form == "parquet" and output is None:
         fail("--format parquet needs --output FILE")
     if form == "parquet":
         return None
     if form == "json":
-        from kohort.cli.data.json_records import render_json
+        from kohort.cli.data.render_json import render_json
 
         return render_json
-    from kohort.cli.data.template import parse_template
+    from kohort.cli.data.render_template import parse_template
 
     try:
-        return parse_template(pieces.as_template(), pieces.null.encode(errors="surrogateescape"))
+        return parse_template(options.as_template(), options.null.encode(errors="surrogateescape"))
     except ValueError as error:
         fail(f"--template: {error}")
 
@@ -250,7 +247,6 @@ def _render(form: str, output: str | None, pieces: _Pieces) -> Callable[[pa.Reco
 def _writer(
     output: str | None, render: Callable[[pa.RecordBatch], memoryview] | None, interrupter: Interrupter
 ) -> Iterator[Writer]:
-    """The output, opened."""
     from kohort.cli.data.writers import LineWriter, ParquetWriter
 
     if output is None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kohort.cli.client.administering import administer, confirm, known_groups, known_topics
+from kohort.cli.client.admin import confirm, existing_groups, existing_topics, with_admin
 from kohort.cli.client.arguments import parse_partitions
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
-from kohort.cli.client.resetting import reset_target
-from kohort.cli.client.watching import Shown, WatchCommand, WatchOption, watch
+from kohort.cli.client.reset_options import reset_target
+from kohort.cli.client.watch import Shown, WatchCommand, WatchOption, watch
 from kohort.cli.terminal import err, fail, out, print_json, printable
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ TYPES = ("classic", "consumer", "streams", "share")
 GroupsArgument = Annotated[list[str], typer.Argument(metavar="GROUP", help="Their names.")]
 TopicOption = Annotated[
     list[str] | None,
-    typer.Option("--topic", metavar="TOPIC[:0,3-5]", help="A topic, or some of its partitions. Again and again."),
+    typer.Option("--topic", metavar="TOPIC[:0,3-5]", help="A topic, or some of its partitions. Repeatable."),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 
@@ -36,10 +36,11 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 def list_groups(
     types: Annotated[
         list[str] | None,
-        typer.Option("--type", metavar="TYPE", help=f"Only {', '.join(TYPES)} groups. Again and again."),
+        typer.Option("--type", metavar="TYPE", help=f"Only {', '.join(TYPES)} groups. Repeatable."),
     ] = None,
     states: Annotated[
-        list[str] | None, typer.Option("--state", metavar="STATE", help="Only groups in it, such as Stable or Empty.")
+        list[str] | None,
+        typer.Option("--state", metavar="STATE", help="Only groups in this state, such as Stable or Empty."),
     ] = None,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
@@ -50,7 +51,7 @@ def list_groups(
     for each in types or []:
         if each not in TYPES:
             fail(f"--type {each}: one of {', '.join(TYPES)} is wanted")
-    groups = administer(
+    groups = with_admin(
         bootstrap_server, config, timeout, lambda admin: admin.groups.list(types=types or (), states=states or ())
     )
     from kohort.cli.client.group_report import groups_table, listing_as_json
@@ -72,7 +73,7 @@ def describe(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     as_json: JsonOption = False,
 ) -> None:
-    """Show groups of any type: members, epochs, who has what, offsets and lag.
+    """Show groups of any type: members, epochs, assignments, offsets and lag.
 
     kohort groups describe word-count --watch
 
@@ -85,7 +86,7 @@ def describe(
         return [part for report in reports for part in group_tables(report)], [group_as_json(each) for each in reports]
 
     async def work(admin: Admin) -> None:
-        await known_groups(admin, groups)
+        await existing_groups(admin, groups)
         if watch_every is not None:
             await watch(lambda: look(admin), watch_every, as_json=as_json)
             return
@@ -95,7 +96,7 @@ def describe(
         else:
             out.print(*tables, sep="\n")
 
-    administer(bootstrap_server, config, timeout, work, endless=watch_every is not None)
+    with_admin(bootstrap_server, config, timeout, work, endless=watch_every is not None)
 
 
 @app.command()
@@ -107,9 +108,9 @@ def delete(
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Delete groups that have no members, with their offsets."""
-    administer(bootstrap_server, config, timeout, lambda admin: known_groups(admin, groups))
+    with_admin(bootstrap_server, config, timeout, lambda admin: existing_groups(admin, groups))
     confirm(f"Delete {', '.join(groups)} with all offsets?", yes=yes)
-    administer(bootstrap_server, config, timeout, lambda admin: admin.groups.delete(*groups), changes=True)
+    with_admin(bootstrap_server, config, timeout, lambda admin: admin.groups.delete(*groups), changes=True)
     typer.echo(f"deleted {', '.join(map(printable, groups))}")
 
 
@@ -119,7 +120,7 @@ def reset_offsets(
     topics: TopicOption = None,
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first record.")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
-    to_current: Annotated[bool, typer.Option("--to-current", help="To where it is, or the end.")] = False,
+    to_current: Annotated[bool, typer.Option("--to-current", help="To its committed offset, or the end.")] = False,
     to_offset: Annotated[int | None, typer.Option(metavar="OFFSET", min=0, help="To one offset.")] = None,
     shift_by: Annotated[int | None, typer.Option(metavar="N", help="N records on, or back if negative.")] = None,
     to_datetime: Annotated[
@@ -131,11 +132,11 @@ def reset_offsets(
     ] = None,
     from_file: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="To what lines of topic,partition,offset say, as --export writes."),
+        typer.Option(metavar="FILE", help="To the offsets in lines of topic,partition,offset, as --export writes."),
     ] = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it; else it is only shown.")] = False,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it; without, only show it.")] = False,
     export: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write where the offsets go, as topic,partition,offset.")
+        str | None, typer.Option(metavar="FILE", help="Write the new offsets, as topic,partition,offset.")
     ] = None,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
@@ -144,8 +145,8 @@ def reset_offsets(
 ) -> None:
     """Move a group's offsets, or show where they would go.
 
-    Nothing is changed without --execute, for which all members must be stopped. Without --topic, all partitions that
-    the group has committed for are meant.
+    Nothing is changed without --execute, for which all members must be stopped. Without --topic, it applies to all
+    partitions that the group has committed offsets for.
 
     kohort groups reset-offsets word-count --to-earliest
 
@@ -168,12 +169,12 @@ def reset_offsets(
     async def work(admin: Admin) -> dict[TopicPartition, PlannedReset]:
         wanted = {*names, *(at.topic for at in (*chosen, *to.offsets))}
         if wanted:
-            await known_topics(admin, wanted)
+            await existing_topics(admin, wanted)
         else:
-            await known_groups(admin, [group])
+            await existing_groups(admin, [group])
         return await admin.group_offsets.reset(group, to, partitions=chosen or None, topics=names, dry_run=not execute)
 
-    planned = administer(bootstrap_server, config, timeout, work, changes=execute)
+    planned = with_admin(bootstrap_server, config, timeout, work, changes=execute)
     if export is not None:
         _export(planned, export)
     if as_json:
@@ -192,7 +193,7 @@ def delete_offsets(
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
-    """Make a group forget its offsets of topics that it no longer reads.
+    """Delete a group's offsets of topics that it no longer reads.
 
     kohort groups delete-offsets word-count --topic flights
     """
@@ -201,15 +202,15 @@ def delete_offsets(
         fail("which offsets? Give --topic")
 
     async def find(admin: Admin) -> list[TopicPartition]:
-        await known_groups(admin, [group])
+        await existing_groups(admin, [group])
         committed = await admin.group_offsets.committed(group)
         return [at for at in committed if at.topic in names or at in chosen]
 
-    found = administer(bootstrap_server, config, timeout, find)
+    found = with_admin(bootstrap_server, config, timeout, find)
     if not found:
         fail(f"group {group} has no such offsets", 1)
     confirm(f"Delete the offsets of {group} in {', '.join(map(str, found))}?", yes=yes)
-    administer(bootstrap_server, config, timeout, lambda admin: admin.group_offsets.delete(group, found), changes=True)
+    with_admin(bootstrap_server, config, timeout, lambda admin: admin.group_offsets.delete(group, found), changes=True)
     typer.echo(f"deleted the offsets of {printable(group)} in {', '.join(printable(str(at)) for at in found)}")
 
 
@@ -220,7 +221,7 @@ def remove_members(
     instances: Annotated[
         list[str] | None, typer.Option("--instance", metavar="NAME", help="By static name (group.instance.id).")
     ] = None,
-    everybody: Annotated[bool, typer.Option("--all", help="Everybody.")] = False,
+    all_members: Annotated[bool, typer.Option("--all", help="All members.")] = False,
     yes: YesOption = False,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
@@ -233,16 +234,16 @@ def remove_members(
     from kohort.client.administration.removing import MemberToRemove
 
     wanted = [*map(MemberToRemove, members or []), *(MemberToRemove("", name) for name in instances or [])]
-    if bool(wanted) == everybody:
-        fail("who? Give --member or --instance, or else --all")
-    administer(bootstrap_server, config, timeout, lambda admin: known_groups(admin, [group]))
-    confirm(f"Remove {'all members' if everybody else ', '.join(map(str, wanted))} from {group}?", yes=yes)
+    if bool(wanted) == all_members:
+        fail("which members? Give --member or --instance, or else --all")
+    with_admin(bootstrap_server, config, timeout, lambda admin: existing_groups(admin, [group]))
+    confirm(f"Remove {'all members' if all_members else ', '.join(map(str, wanted))} from {group}?", yes=yes)
 
     async def work(admin: Admin) -> tuple[MemberToRemove, ...]:
-        return await admin.groups.remove_members(group, None if everybody else wanted)
+        return await admin.groups.remove_members(group, None if all_members else wanted)
 
-    removed = administer(bootstrap_server, config, timeout, work, changes=True)
-    typer.echo(f"removed {', '.join(printable(str(each)) for each in removed) or 'nobody'}")
+    removed = with_admin(bootstrap_server, config, timeout, work, changes=True)
+    typer.echo(f"removed {', '.join(printable(str(each)) for each in removed) or 'no members'}")
 
 
 def _export(planned: dict[TopicPartition, PlannedReset], path: str) -> None:
@@ -258,7 +259,7 @@ def _print_reset(planned: dict[TopicPartition, PlannedReset], *, executed: bool)
     from kohort.cli.client.tables import table
 
     if not planned:
-        err.print("nothing to reset: the group has no offsets; --topic says which partitions are meant")
+        err.print("nothing to reset: the group has no offsets; --topic names partitions")
         return
     rows = [(at.topic, str(at.partition), each.before, each.after, each.note) for at, each in planned.items()]
     out.print(table(("Topic", ">Partition", ">Committed", ">New" if executed else ">Would be", ""), rows))

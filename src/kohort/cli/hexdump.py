@@ -14,13 +14,13 @@ __all__ = ["labelled", "pointed"]
 _BYTES_A_LINE = 8
 _WIDEST_PATH = 56
 _LONGEST_BLOB = 4
-"""Lines of bytes shown of one value; what is longer is cut."""
+"""Lines of bytes shown of one value; longer values are cut."""
 
 _COLOURS = ("cyan", "green", "magenta", "blue", "yellow")
 
 
 def labelled(data: bytes, spans: Sequence[Span], base: int = 0) -> Iterator[Line]:
-    """A line for each span: offset, bytes, field, type, value; long values go on in lines of bytes alone.
+    """A line for each span: offset, bytes, field, type, value; long values continue in lines with bytes only.
 
     `base` is added to the offsets shown.
     """

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from kohort.cli.bytes_input import input_name, read_text
+from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, TimeoutOption
 from kohort.cli.terminal import err, fail, out, print_json, printable
 
 if TYPE_CHECKING:
     from kohort.cli.placing.outcome import Comparison
     from kohort.cli.placing.what_if import Change
+    from kohort.client.admin import Admin
     from kohort.coordinator.placement.model import Group
 
 __all__ = ["command"]
@@ -26,8 +28,7 @@ def command(
         str | None, typer.Argument(metavar="FILE|-", help="A group in YAML or JSON: a file, or standard input.")
     ] = None,
     from_group: Annotated[
-        tuple[str, str] | None,
-        typer.Option(metavar="HOST:PORT GROUP", help="Read a running streams group instead of a file."),
+        str | None, typer.Option(metavar="GROUP", help="Read a running streams group instead of a file.")
     ] = None,
     what_if: Annotated[
         list[str] | None,
@@ -43,9 +44,9 @@ def command(
     save: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write the group as it was read: YAML, or JSON for *.json.")
     ] = None,
-    timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.001, max=86_400, help="For all of --from-group.")
-    ] = 15.0,
+    bootstrap_server: BootstrapOption = None,
+    config: ConfigOption = None,
+    timeout: TimeoutOption = DEFAULT_TIMEOUT,
 ) -> None:
     """Place the tasks of a streams group, and show who gets what, how even that is, and what moves.
 
@@ -57,7 +58,7 @@ def command(
 
     What happens if two instances are added to a group that runs, in Kafka (4.1 or later) or Kohort?
 
-    kohort place --from-group localhost:9092 word-count --what-if add=2
+    kohort place --from-group word-count --what-if add=2
 
     If an instance is taken away, and each stateful task has a standby?
 
@@ -65,7 +66,7 @@ def command(
 
     Keep a running group, to look at it later:
 
-    kohort place --from-group localhost:9092 word-count --save group.yaml
+    kohort place --from-group word-count --save group.yaml
 
     A file has subtopologies and members, and as much of the rest as is known (docs/placement.md has it all):
 
@@ -87,7 +88,7 @@ def command(
     if assignor is not None and assignor not in ASSIGNORS:
         fail(f"--assignor {assignor}: one of {', '.join(ASSIGNORS)} is needed")
     changes = _changes(what_if or [])
-    group = _group(file, from_group, timeout)
+    group = _group(file, from_group, bootstrap_server, config, timeout)
     if save is not None:
         _save(group, save)
     chosen = {name: assign for name, assign in ASSIGNORS.items() if assignor in (None, name)}
@@ -121,30 +122,41 @@ def _changes(texts: list[str]) -> list[Change]:
     return changes
 
 
-def _group(file: str | None, from_group: tuple[str, str] | None, timeout: float) -> Group:
+def _group(
+    file: str | None, from_group: str | None, bootstrap_server: str | None, config: str | None, timeout: float
+) -> Group:
     """The group out of the file or the cluster; whatever is wrong with it ends the command."""
-    if (file is None) == (from_group is None):
-        fail("one group is needed: FILE (- for standard input), or --from-group HOST:PORT GROUP")
-    if file is not None:
-        from kohort.cli.placing.document import DocumentError
-        from kohort.cli.placing.group_file import read_group
+    if file is not None and from_group is None:
+        return _group_of_file(file)
+    if from_group is not None and file is None:
+        return _running_group(from_group, bootstrap_server, config, timeout)
+    fail("one group is needed: FILE (- for standard input), or --from-group GROUP")
 
-        try:
-            return read_group(read_text(file), input_name(file))
-        except DocumentError as error:
-            fail(str(error))
-        except typer.Exit:  # it said why
-            raise typer.Exit(2) from None
-    assert from_group is not None
-    from kohort.cli.placing.live_group import read_live_group
-    from kohort.cli.placing.wire import BrokerError, parse_address
+
+def _group_of_file(file: str) -> Group:
+    from kohort.cli.placing.document import DocumentError
+    from kohort.cli.placing.group_file import read_group
 
     try:
-        group, notes = read_live_group(parse_address(from_group[0]), from_group[1], timeout)
-    except ValueError as error:
-        fail(f"--from-group {from_group[0]}: {error}")
-    except BrokerError as error:
-        fail(str(error), UNREACHABLE)
+        return read_group(read_text(file), input_name(file))
+    except DocumentError as error:
+        fail(str(error))
+    except typer.Exit:  # it said why
+        raise typer.Exit(2) from None
+
+
+def _running_group(group_id: str, bootstrap_server: str | None, config: str | None, timeout: float) -> Group:
+    from kohort.cli.client.admin import existing_groups, with_admin
+    from kohort.cli.placing.live_group import read_live_group
+
+    async def read(admin: Admin) -> tuple[Group, list[str]]:
+        await existing_groups(admin, [group_id])
+        return await read_live_group(admin, group_id)
+
+    try:
+        group, notes = with_admin(bootstrap_server, config, timeout, read)
+    except typer.Exit as ended:  # it said why
+        raise typer.Exit(UNREACHABLE if ended.exit_code == 1 else ended.exit_code) from None
     for note in notes:
         err.print(f"note: {printable(note)}", soft_wrap=True, markup=False)
     return group

@@ -13,7 +13,7 @@ from kohort.cli.terminal import err, fail
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kohort.cli.data.sending import Sending
+    from kohort.cli.data.file_producer import FileProducer
     from kohort.cli.data.source import Source
 
 __all__ = ["command"]
@@ -47,7 +47,7 @@ def command(
         str | None, typer.Option(metavar="TEXT", help="Keys and values that are this text are sent as null.")
     ] = None,
     header: Annotated[
-        list[str] | None, typer.Option("--header", "-H", metavar="NAME=VALUE", help="For each record; may come again.")
+        list[str] | None, typer.Option("--header", "-H", metavar="NAME=VALUE", help="Of each record. Repeatable.")
     ] = None,
     partition: Annotated[
         int | None, typer.Option("--partition", "-p", min=0, help="Send all records there.", show_default="by key")
@@ -56,7 +56,7 @@ def command(
         str | None, typer.Option("--compression", "-z", metavar="CODEC", help="gzip, snappy, lz4 or zstd.")
     ] = None,
     acks: Annotated[
-        str | None, typer.Option(metavar="all|1|0", help="Who must have a record.", show_default="all")
+        str | None, typer.Option(metavar="all|1|0", help="Replicas that must have a record.", show_default="all")
     ] = None,
     batch_size: Annotated[int | None, typer.Option(metavar="BYTES", min=1, help="Of a batch of records.")] = None,
     linger: Annotated[
@@ -68,9 +68,9 @@ def command(
     ] = 15.0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no summary.")] = False,
 ) -> None:
-    r"""Send records out of files, or standard input.
+    r"""Send records from files, or standard input.
 
-    A record a line, as the bytes stand there; typed lines are sent one by one:
+    A record a line, with exactly its bytes; typed lines are sent one by one:
 
     kohort produce words < words.txt
 
@@ -86,12 +86,12 @@ def command(
 
     kohort produce flights --format csv --key carrier flights.csv
 
-    Records as `kohort consume --format json` wrote them, with keys, headers and times; --format parquet knows those of
+    Records that `kohort consume --format json` wrote, with keys, headers and times; --format parquet reads those of
     `kohort consume --format parquet`:
 
     kohort produce copy --format records saved.jsonl
 
-    If the input is broken somewhere, what stands before that is sent, stays sent, and is counted.
+    If the input is broken somewhere, the records before that are sent and counted.
 
     Exit codes:
 
@@ -99,18 +99,18 @@ def command(
 
     1: not all were: the input is broken, or the cluster didn't take them.
 
-    2: there is a mistake in the call.
+    2: the call is wrong.
 
-    130, 143: it was interrupted, after it had read and delivered as many records as it says.
+    130, 143: it was interrupted; the summary says how many records were delivered.
     """
     import uvloop
 
-    from kohort.cli.client.running import run
-    from kohort.cli.data.no_pandas import leave_pandas_out
+    from kohort.cli.client.run import run
+    from kohort.cli.data.no_pandas import without_pandas
 
-    leave_pandas_out()
-    from kohort.cli.data.sending import Sending
-    from kohort.cli.data.settings import arguments_of
+    without_pandas()
+    from kohort.cli.data.client_arguments import arguments_of
+    from kohort.cli.data.file_producer import FileProducer
     from kohort.client.errors import ConfigError
     from kohort.client.producer import Producer
 
@@ -131,16 +131,16 @@ def command(
 
     async def body() -> None:
         async with Producer(settings, **arguments) as producer:
-            sending = Sending(producer, topic, read, partition=partition, headers=headers, null=marker, rate=rate)
+            sending = FileProducer(producer, topic, read, partition=partition, headers=headers, null=marker, rate=rate)
             await _produce(sending, files or ["-"], quiet)
 
     run(body, loop_factory=uvloop.new_event_loop)
 
 
-async def _produce(sending: Sending, files: list[str], quiet: bool) -> None:
+async def _produce(sending: FileProducer, files: list[str], quiet: bool) -> None:
     import asyncio
 
-    from kohort.cli.client.failures import explain
+    from kohort.cli.client.errors import explain
     from kohort.cli.data.errors import DataError
     from kohort.cli.data.pipes import Interrupter
     from kohort.client.errors import ClientError
@@ -152,12 +152,12 @@ async def _produce(sending: Sending, files: list[str], quiet: bool) -> None:
             await sending.send_files(files, interrupter)
         except asyncio.CancelledError:
             interrupted = True
-        except (DataError, ValueError) as error:  # the producer won't have a partition, or so large a record
+        except (DataError, ValueError) as error:  # the producer refuses a partition, or a record's size
             problem = str(error)
         except (ClientError, KafkaError) as error:
             problem = explain(error)
         try:
-            await sending.settle()
+            await sending.flush()
         except ClientError as error:
             problem = problem or explain(error)
     if problem is not None:
@@ -171,7 +171,6 @@ async def _produce(sending: Sending, files: list[str], quiet: bool) -> None:
 def _reader(
     form: str, key_separator: str | None, key: str | None, delimiter: str, typed: bool
 ) -> Callable[[Source], Iterator[pa.RecordBatch]]:
-    """What makes records of a source."""
     if form not in FORMATS:
         fail(f"--format {form}: one of {', '.join(FORMATS)} is wanted")
     if key_separator is not None and (form != "lines" or not key_separator):
@@ -182,26 +181,26 @@ def _reader(
         fail("--typed and --delimiter are for --format csv")
     match form:
         case "lines":
-            from kohort.cli.data.lines import read_lines
+            from kohort.cli.data.read_lines import read_lines
 
             separator = None if key_separator is None else key_separator.encode(errors="surrogateescape")
             return lambda source: read_lines(source, separator)
         case "json":
-            from kohort.cli.data.json_lines import read_json
+            from kohort.cli.data.read_json import read_json
 
             return lambda source: read_json(source, key)
         case "records":
-            from kohort.cli.data.json_lines import read_json_records
+            from kohort.cli.data.read_json import read_json_records
 
             return read_json_records
         case "csv":
-            from kohort.cli.data.csv_rows import read_csv
+            from kohort.cli.data.read_csv import read_csv
 
             if len(delimiter) != 1 or not delimiter.isascii():
                 fail(f"--delimiter {delimiter!r}: one ASCII character is wanted")
             return lambda source: read_csv(source, key, delimiter=delimiter, typed=typed)
         case _:
-            from kohort.cli.data.parquet_rows import read_parquet
+            from kohort.cli.data.read_parquet import read_parquet
 
             return lambda source: read_parquet(source, key)
 

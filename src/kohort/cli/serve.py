@@ -1,4 +1,4 @@
-"""`kohort serve`: its options, for people; `kohort.cli.serving` does the work."""
+"""`kohort serve`: its options in typer; `kohort.cli.run_server` does the work."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kohort.cli.serving import DEFAULT_LISTEN, ServeOptions, serve
+from kohort.cli.run_server import DEFAULT_LISTEN, ServeOptions, serve
 
 __all__ = ["command"]
 
@@ -21,25 +21,23 @@ def command(
         ),
     ] = None,
     data_dir: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Where to keep topics and groups; made if it isn't there.")
+        str | None, typer.Option(metavar="DIR", help="Where to keep topics and groups; created if it doesn't exist.")
     ] = None,
     config: Annotated[
         str | None, typer.Option(metavar="FILE", help="Settings by Kafka's keys: a server.properties.")
     ] = None,
     set: Annotated[  # noqa: A002 (the option's name)
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="One setting; may be given again and again.")
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="One setting. Repeatable.")
     ] = None,
     advertise: Annotated[
         str | None,
-        typer.Option(
-            metavar="HOST[:PORT]", help="The address to tell clients, where they can't reach the one listened on."
-        ),
+        typer.Option(metavar="HOST[:PORT]", help="The address for clients, if they can't reach the one listened on."),
     ] = None,
     metrics: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Serve Prometheus at /metrics, and /healthz.")
     ] = None,
     ephemeral: Annotated[
-        bool, typer.Option("--ephemeral", help="Keep data in a temporary directory, and remove it in the end.")
+        bool, typer.Option("--ephemeral", help="Keep data in a temporary directory, and remove it at the end.")
     ] = False,
     durable: Annotated[
         bool, typer.Option("--durable", help="Sync to the disk before anything is acknowledged.")
@@ -50,9 +48,9 @@ def command(
     """Run a broker that Kafka clients connect to.
 
     It prints one line, `kohort ready on HOST:PORT`, when it accepts connections; logs go to standard error.
-    SIGTERM and Ctrl-C stop it in good order; a second one, at once.
+    SIGTERM and Ctrl-C stop it cleanly; a second one, at once.
 
-    A broker to play with, whose data is gone in the end:
+    A broker to try things with, whose data is removed at the end:
 
     kohort serve --ephemeral
 
@@ -61,7 +59,7 @@ def command(
     kohort serve --listen :9092 --advertise kafka.example --data-dir /var/lib/kohort
 
     Settings have Kafka's keys: --set log.retention.hours=24, or KOHORT_LOG_RETENTION_HOURS=24 in the environment,
-    or in a file. The command line wins over the environment, and that over the file.
+    or in a file. The command line overrides the environment, which overrides the file.
     """
     serve(
         ServeOptions(

@@ -1,4 +1,4 @@
-"""Where output goes, and how the command line fails."""
+"""Output of the command line, and its errors."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["Line", "complain", "err", "fail", "json_text", "out", "print_json", 
 _WIDE: Final = 160
 
 _UNSAFE_IN_JSON: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""What JSON may hold raw, but a terminal obeys: DEL, C1 controls, line separators, and marks that turn text round."""
+"""Characters that JSON may hold raw, but a terminal obeys: DEL, C1 controls, line separators, bidirectional marks."""
 
 Line = list[tuple[str, str]]
 """A line of output: pieces of text, each with its style."""
 
 
 def _width(stream: TextIO | None) -> int | None:
-    """The width to write in; None leaves it to the terminal."""
+    """The width of output; None takes the terminal's."""
     if stream is not None and stream.isatty():
         return None
     columns = os.environ.get("COLUMNS", "")
@@ -39,26 +39,26 @@ err = Console(stderr=True, highlight=False, width=_width(sys.stderr))
 
 
 def printable(text: str) -> str:
-    """`text` with escapes for whatever a terminal would obey instead of showing it."""
+    """`text` with escapes for characters that a terminal would obey instead of showing them."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def complain(message: str) -> None:
-    """Say what is wrong; the lines of `message` stay lines."""
+    """Prints an error; `message` may have several lines."""
     shown = "\n".join(map(printable, message.split("\n")))
     err.print(Text.assemble(("error: ", "bold red"), shown), soft_wrap=True)
 
 
 def fail(message: str, code: int = 2) -> NoReturn:
-    """Say what is wrong and exit: with 2 for a call that can't be taken, with 1 for data that isn't right."""
+    """Prints an error and exits: with 2 for a wrong call, with 1 for wrong data or a failure."""
     complain(message)
     raise typer.Exit(code)
 
 
 def print_lines(lines: Iterable[Line], console: Console | None = None) -> None:
-    """Print lines as they are; in plain text where nobody sees the colours, which is much faster for long dumps."""
+    """Prints lines as they are; outside of a terminal as plain text, which is much faster for long dumps."""
     console = out if console is None else console
     for line in lines:
         if console.is_terminal:
@@ -68,14 +68,14 @@ def print_lines(lines: Iterable[Line], console: Console | None = None) -> None:
 
 
 def json_text(value: Any) -> str:
-    """`value` as JSON that standard output can show and a terminal won't obey."""
+    """`value` as JSON that standard output can encode, without characters that a terminal would obey."""
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     text = json.dumps(value, indent=2, ensure_ascii=not unicode)
     return _UNSAFE_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def print_json(value: Any) -> None:
-    """Print `value` as JSON, coloured in a terminal; lines are left to the terminal to wrap."""
+    """Prints `value` as JSON, coloured in a terminal, which wraps long lines itself."""
     text = json_text(value)
     if out.is_terminal:
         from rich.highlighter import JSONHighlighter

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kohort.cli.client.administering import administer, confirm, known_topics
+from kohort.cli.client.admin import confirm, existing_topics, with_admin
 from kohort.cli.client.arguments import parse_partitions, parse_settings
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, JsonOption, TimeoutOption
 from kohort.cli.terminal import err, fail, out, print_json, printable
@@ -18,21 +18,21 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as retention.ms=3600000. Again and again."),
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting, such as retention.ms=3600000. Repeatable."),
 ]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 
 
 @app.command("list")
 def list_topics(
-    internal: Annotated[bool, typer.Option("--internal", help="Kafka's own topics, too.")] = False,
+    internal: Annotated[bool, typer.Option("--internal", help="With Kafka's internal topics.")] = False,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
     as_json: JsonOption = False,
 ) -> None:
-    """List the topics: partitions, replicas, and what is wrong with them."""
-    topics = administer(bootstrap_server, config, timeout, lambda admin: admin.topics.list(internal=internal))
+    """List the topics: partitions, replicas, and their health."""
+    topics = with_admin(bootstrap_server, config, timeout, lambda admin: admin.topics.list(internal=internal))
     from kohort.cli.client.topic_report import topics_as_json, topics_table
 
     if as_json:
@@ -47,7 +47,7 @@ def list_topics(
 def create(
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Their names.")],
     partitions: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="How many; the cluster's default unless given.")
+        int | None, typer.Option(min=1, metavar="N", help="Number of partitions; the cluster's default unless given.")
     ] = None,
     replication_factor: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Replicas of each; the cluster's default unless given.")
@@ -56,11 +56,12 @@ def create(
     replica_assignment: Annotated[
         str | None,
         typer.Option(
-            metavar="1:2,2:3,…", help="The brokers of each partition, the preferred leader first; instead of numbers."
+            metavar="1:2,2:3,…",
+            help="The brokers of each partition, the preferred leader first; instead of the two numbers.",
         ),
     ] = None,
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Leave topics alone that are there.")] = False,
-    validate_only: Annotated[bool, typer.Option("--validate-only", help="Only check whether it would do.")] = False,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Skip topics that exist.")] = False,
+    validate_only: Annotated[bool, typer.Option("--validate-only", help="Only validate; change nothing.")] = False,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
@@ -86,7 +87,7 @@ def create(
         missing = [topic for topic in wanted if topic.name not in there]
         return await admin.topics.create(*missing, validate_only=validate_only) if missing else {}
 
-    created = administer(bootstrap_server, config, timeout, work, changes=not validate_only)
+    created = with_admin(bootstrap_server, config, timeout, work, changes=not validate_only)
     if as_json:
         from kohort.cli.client.topic_report import created_as_json
 
@@ -95,7 +96,7 @@ def create(
     for name in dict.fromkeys(topics):
         topic = created.get(name)
         if topic is None:
-            typer.echo(f"{printable(name)} is there already")
+            typer.echo(f"{printable(name)} exists already")
             continue
         size = "" if topic.partitions is None else f" with {_count(topic.partitions, 'partition')}"
         if topic.replication_factor is not None:
@@ -115,9 +116,9 @@ def describe(
     from kohort.cli.client.topic_report import TopicReport, read_topics, topic_as_json, topic_tables
 
     async def work(admin: Admin) -> list[TopicReport]:
-        return await read_topics(admin, await known_topics(admin, topics))
+        return await read_topics(admin, await existing_topics(admin, topics))
 
-    reports = administer(bootstrap_server, config, timeout, work)
+    reports = with_admin(bootstrap_server, config, timeout, work)
     if as_json:
         print_json([topic_as_json(report) for report in reports])
         return
@@ -129,13 +130,13 @@ def describe(
 def alter(
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Their names.")],
     partitions: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="How many to have in all; there can only be more.")
+        int | None, typer.Option(min=1, metavar="N", help="New total number; it can only grow.")
     ] = None,
     settings: SetOption = None,
     delete_settings: Annotated[
-        list[str] | None, typer.Option("--unset", metavar="KEY", help="Back to the default. Again and again.")
+        list[str] | None, typer.Option("--unset", metavar="KEY", help="Back to the default. Repeatable.")
     ] = None,
-    validate_only: Annotated[bool, typer.Option("--validate-only", help="Only check whether it would do.")] = False,
+    validate_only: Annotated[bool, typer.Option("--validate-only", help="Only validate; change nothing.")] = False,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     timeout: TimeoutOption = DEFAULT_TIMEOUT,
@@ -151,7 +152,7 @@ def alter(
         fail("nothing to alter: give --partitions, --set or --unset")
 
     async def work(admin: Admin) -> None:
-        await known_topics(admin, topics)
+        await existing_topics(admin, topics)
         if changes or delete_settings:
             resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
             await admin.configs.alter(
@@ -161,14 +162,14 @@ def alter(
             for name in topics:
                 await admin.topics.add_partitions(name, partitions, validate_only=validate_only)
 
-    administer(bootstrap_server, config, timeout, work, changes=not validate_only)
+    with_admin(bootstrap_server, config, timeout, work, changes=not validate_only)
     typer.echo(f"{'could alter' if validate_only else 'altered'} {', '.join(map(printable, topics))}")
 
 
 @app.command()
 def delete(
     topics: Annotated[list[str], typer.Argument(metavar="TOPIC", help="Their names.")],
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="Pass over topics that aren't there.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Skip topics that don't exist.")] = False,
     yes: YesOption = False,
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
@@ -180,12 +181,12 @@ def delete(
         if if_exists:
             there = await admin.topics.list(internal=True)
             return [name for name in dict.fromkeys(topics) if name in there]
-        return [*await known_topics(admin, topics)]
+        return [*await existing_topics(admin, topics)]
 
-    found = administer(bootstrap_server, config, timeout, find)
+    found = with_admin(bootstrap_server, config, timeout, find)
     if found:
         confirm(f"Delete {', '.join(found)} with all records?", yes=yes)
-        administer(bootstrap_server, config, timeout, lambda admin: admin.topics.delete(*found), changes=True)
+        with_admin(bootstrap_server, config, timeout, lambda admin: admin.topics.delete(*found), changes=True)
     typer.echo(f"deleted {', '.join(map(printable, found)) or 'nothing'}")
 
 
@@ -216,14 +217,14 @@ def delete_records(
     confirm(f"Delete {what} of {', '.join(partitions)}?", yes=yes)
 
     async def work(admin: Admin) -> dict[TopicPartition, int]:
-        there = await known_topics(admin, {*names, *(at.topic for at in chosen)})
+        there = await existing_topics(admin, {*names, *(at.topic for at in chosen)})
         missing = [at for at in chosen if at.partition not in there[at.topic].partitions]
-        if missing:  # a slip: nothing is deleted
+        if missing:  # a mistake: nothing is deleted
             fail(f"there is no partition {', '.join(map(str, missing))}", 1)
         found = [*chosen, *(TopicPartition(name, number) for name in names for number in there[name].partitions)]
         return await admin.topics.delete_records(dict.fromkeys(found, -1 if before == "latest" else int(before)))
 
-    first = administer(bootstrap_server, config, timeout, work, changes=True)
+    first = with_admin(bootstrap_server, config, timeout, work, changes=True)
     if as_json:
         rows: list[dict[str, Any]] = [
             {"topic": at.topic, "partition": at.partition, "first_offset": offset}

@@ -73,10 +73,10 @@ class Cluster(Lifecycle):
 
     # Connections
 
-    async def connection(self, node_id: int, lane: str = "") -> Connection:
-        """The connection to a broker on a lane, opened if there is none.
+    async def connection(self, node_id: int, purpose: str = "") -> Connection:
+        """Returns the connection to a broker for a purpose, opened if there is none.
 
-        Lanes keep apart what mustn't wait for each other: a heartbeat doesn't stand behind a long poll.
+        A connection for each purpose keeps apart what mustn't wait for each other: a heartbeat and a long poll.
 
         Raises:
             ConnectionLostError: the broker isn't known (any more) or can't be reached. It isn't tried more often than
@@ -84,7 +84,7 @@ class Cluster(Lifecycle):
             AuthenticationError, UnsupportedError: it won't do.
             ClosedError: the cluster is closed.
         """
-        return await self._connections.get(node_id, lane)
+        return await self._connections.get(node_id, purpose)
 
     async def any_connection(self) -> Connection:
         """A connection to any broker: one that is open, else to the next broker, else to the next bootstrap server.
@@ -216,14 +216,14 @@ class Cluster(Lifecycle):
         """It isn't the coordinator any more, or can't be reached: whoever asks next has it looked up."""
         self.info.coordinators.pop((kind, key), None)
 
-    async def coordinator_connection(self, kind: CoordinatorKind, key: str, lane: str = "coordinator") -> Connection:
+    async def coordinator_connection(self, kind: CoordinatorKind, key: str, purpose: str = "coordinator") -> Connection:
         """A connection to the coordinator, which is forgotten if it can't be reached.
 
         Raises as `coordinator` and `connection`.
         """
         node_id = await self.coordinator(kind, key)
         try:
-            return await self.connection(node_id, lane)
+            return await self.connection(node_id, purpose)
         except ConnectionLostError:
             self.forget_coordinator(kind, key)
             raise

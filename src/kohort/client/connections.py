@@ -1,4 +1,4 @@
-"""The open connections to a cluster: one a broker and lane."""
+"""The open connections to a cluster: one for each broker and purpose."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ class Connections:
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    async def get(self, node_id: int, lane: str) -> Connection:
-        """The connection to a broker on a lane, opened if there is none, not before the broker's pause is over."""
+    async def get(self, node_id: int, purpose: str) -> Connection:
+        """Returns the connection to a broker for a purpose; opens it once the broker's backoff is over."""
         if self._closed:
             raise ClosedError("the client is closed")
         broker = self._info.brokers.get(node_id) or self._bootstrap.get(node_id)
         if broker is None:
             self._want_metadata()
             raise ConnectionLostError(f"broker {node_id} isn't known: it may have gone, or be starting")
-        key = node_id, lane
+        key = node_id, purpose
         connection = self._open.get(key)
         if connection is not None and not connection.closed:
             if connection.broker[:3] == broker[:3]:
@@ -98,7 +98,7 @@ class Connections:
 
     async def any(self) -> Connection:
         """A connection to any broker: an open one with little to do, or the first that can be opened."""
-        ready = [each for (_, lane), each in self._open.items() if not lane and not each.closed]
+        ready = [each for (_, purpose), each in self._open.items() if not purpose and not each.closed]
         if ready:
             return min(ready, key=_load)
         failure: Exception | None = None

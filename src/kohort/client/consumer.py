@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from kohort.client.cluster import Cluster
 from kohort.client.config import Servers
 from kohort.client.consuming.commits import CommitCallback
-from kohort.client.consuming.consumption import Consumption
+from kohort.client.consuming.consumed_partitions import EARLIEST, LATEST
 from kohort.client.consuming.decoding import Deserializer
-from kohort.client.consuming.membership import Listeners, RebalanceCallback
-from kohort.client.consuming.partitions import EARLIEST, LATEST
+from kohort.client.consuming.rebalance_handler import RebalanceCallback, RebalanceListeners
+from kohort.client.consuming.running_consumer import RunningConsumer
 from kohort.client.consuming.settings import ConsumerSettings, FetchSettings, ResetPolicy
 from kohort.client.coordinator_connector import MembershipSettings, Subscription
 from kohort.client.errors import ClientError, ClosedError, ConfigError
@@ -43,10 +43,10 @@ Offset = int | OffsetAndMetadata
 
 
 class Consumer(Lifecycle):
-    """Reads records, and commits how far it came.
+    """Reads records, and commits offsets.
 
-    One task at a time reads from it; any may call the other methods. Settings are Kafka's, with underscores; times are
-    in ms, sizes in bytes.
+    One task at a time reads from it; any task may call the other methods. Settings are Kafka's, with underscores;
+    times are in ms, sizes in bytes.
 
     Args:
         servers: addresses ("host:port,…") or a `ClientConfig`.
@@ -58,26 +58,25 @@ class Consumer(Lifecycle):
         group_remote_assignor: of a consumer group: the coordinator's assignor; None for its own choice.
         auto_offset_reset: where to begin where nothing is committed, or what is committed is gone: "latest",
             "earliest", "none" (raise `NoOffsetError`) or "by_duration:PT1H": so long ago.
-        enable_auto_commit, auto_commit_interval_ms: whether what is consumed is committed by itself, and how often. A
-            record is consumed when the loop asks for the next one; on `close`, all that was given is.
+        enable_auto_commit, auto_commit_interval_ms: whether consumed offsets are committed automatically, how often.
+            A record is consumed when the loop asks for the next one; on `close`, all the given records are.
         isolation_level: "read_uncommitted", or "read_committed" to get no record of a transaction that is open or was
             aborted.
-        fetch_min_bytes, fetch_max_wait_ms: a broker answers when it has so much, or after so long.
-        fetch_max_bytes, max_partition_fetch_bytes: the most that comes in one answer, in all and of one partition; a
-            single batch of records comes even if it is larger.
+        fetch_min_bytes, fetch_max_wait_ms: a broker responds when it has so much, or after so long.
+        fetch_max_bytes, max_partition_fetch_bytes: the size limit of a response, in all and of one partition; a single
+            batch of records comes even if it is larger.
         queued_max_bytes: how much may be fetched ahead, in all.
         max_poll_interval_ms: how long the user may take from one record (or list, or batch) to the next before the
-            group gives the partitions to others; also how long a rebalance waits for that.
-        session_timeout_ms, heartbeat_interval_ms: of a classic group: after how long of silence a member is dead, and
-            how often it says that it isn't. In a consumer group, the broker decides.
-        check_crcs: whether to compare the checksums of what comes.
+            group gives the partitions to others; also the rebalance timeout: how long a rebalance waits for that.
+        session_timeout_ms, heartbeat_interval_ms: of a classic group: how long without a heartbeat until a member is
+            removed, and how often it sends one. In a consumer group, the broker decides.
+        check_crcs: whether to check the checksums of fetched batches.
         allow_auto_create_topics: whether the broker may create a topic that is subscribed to by name but isn't there.
-        key_deserializer, value_deserializer: functions that make something of the bytes; null stays None. If one
-            fails, `RecordError` says where.
-        default_api_timeout_ms: how long methods with an answer from a broker may take.
+        key_deserializer, value_deserializer: called with bytes; null stays None. `RecordError` says where one fails.
+        default_api_timeout_ms: how long methods that ask a broker may take.
 
     Raises:
-        ConfigError: settings that can't be.
+        ConfigError: invalid settings.
     """
 
     def __init__(
@@ -147,25 +146,25 @@ class Consumer(Lifecycle):
             allow_auto_create_topics=allow_auto_create_topics,
         )
         self._deserializers = key_deserializer, value_deserializer
-        self._consumption: Consumption | None = None
+        self._running_consumer: RunningConsumer | None = None
         self._closed = False
 
     async def start(self) -> None:
-        """Find the cluster: one server after the other, again and again, until one answers.
+        """Finds the cluster: tries one server after the other, in rounds, until one answers.
 
         Raises:
-            NoBrokerError: none did within `bootstrap_timeout_ms`; without that setting it is tried for ever.
-            AuthenticationError, UnsupportedError: a broker was reached, but it won't do.
+            NoBrokerError: none did within `bootstrap_timeout_ms`; without that setting it tries for ever.
+            AuthenticationError, UnsupportedError: a broker was reached, but can't be used.
         """
         if self._closed:
             raise ClosedError("the consumer is closed; make another one")
-        if self._consumption is None:
+        if self._running_consumer is None:
             await self._cluster.start()
-            self._consumption = Consumption(self._cluster, self._settings, self._group, *self._deserializers)
-            await self._consumption.start()
+            self._running_consumer = RunningConsumer(self._cluster, self._settings, self._group, *self._deserializers)
+            await self._running_consumer.start()
 
     async def close(self, timeout_ms: int = 30_000) -> None:
-        """Commit what was given (if that happens by itself), leave the group, and stop. Ends within `timeout_ms`.
+        """Commits what was given (with auto commit), leaves the group, and stops. Ends within `timeout_ms`.
 
         Loops over the consumer end at their next step. May be called twice, and inside of such a loop.
         """
@@ -173,8 +172,8 @@ class Consumer(Lifecycle):
             return
         self._closed = True
         try:
-            if self._consumption is not None:
-                await self._consumption.close(timeout_ms)
+            if self._running_consumer is not None:
+                await self._running_consumer.close(timeout_ms)
         finally:
             await self._cluster.close()
 
@@ -193,9 +192,10 @@ class Consumer(Lifecycle):
         Args:
             topics: names.
             pattern: a regular expression instead, which matches whole names.
-            on_assign: called, and awaited if need be, with partitions that come, before they are read: it may seek.
-            on_revoke: with partitions that go, when the loop has come back for its next record.
-            on_lost: with partitions that are another member's by now; `on_revoke` without it.
+            on_assign: called (and awaited, if a coroutine function) with assigned partitions before they are read: it
+                may seek.
+            on_revoke: called with revoked partitions, when the loop has come back for its next record.
+            on_lost: called with partitions that another member may own by now; by default `on_revoke` is.
 
         Raises:
             ConfigError: neither topics nor a pattern, or both.
@@ -209,25 +209,25 @@ class Consumer(Lifecycle):
         subscription = Subscription(frozenset(topics), pattern)
         if not subscription:
             raise ConfigError("subscribe to what? Name topics or give a pattern; unsubscribe ends a subscription")
-        subscription.matched(())  # tells of a bad pattern here
-        running.membership.wanted = subscription
-        running.membership.listeners = Listeners(on_assign, on_revoke, on_lost)
+        subscription.matched(())  # raises for an invalid pattern
+        running.rebalancing.subscription = subscription
+        running.rebalancing.listeners = RebalanceListeners(on_assign, on_revoke, on_lost)
         running.create(subscription.topics)
         running.connector.subscription_changed()
 
     def unsubscribe(self) -> None:
-        """Read nothing any more: leave the group, or drop what was assigned by hand."""
+        """Ends reading: leaves the group, or drops the partitions assigned by hand."""
         running = self._running()
-        if running.membership.wanted:
+        if running.rebalancing.subscription:
             assert running.connector is not None
-            running.membership.wanted = Subscription()
+            running.rebalancing.subscription = Subscription()
             running.hold()
             running.connector.subscription_changed()
         elif running.by_hand:
             running.assign(set())
 
     def assign(self, partitions: Iterable[tuple[str, int]]) -> None:
-        """Read just these partitions, on one's own; those that were assigned before stay where they are.
+        """Reads just these partitions, without the group's assignment; those assigned before keep their positions.
 
         Reading begins at the group's committed offset if there is a group, else as `auto_offset_reset` says.
 
@@ -235,7 +235,7 @@ class Consumer(Lifecycle):
             ClientError: topics are subscribed to.
         """
         running = self._running()
-        if running.membership.wanted:
+        if running.rebalancing.subscription:
             raise ClientError("topics are subscribed to: unsubscribe first")
         running.assign({TopicPartition(*partition) for partition in partitions})
 
@@ -245,7 +245,7 @@ class Consumer(Lifecycle):
 
     def subscription(self) -> Subscription:
         """The topics, or the pattern, subscribed to."""
-        return self._running().membership.wanted
+        return self._running().rebalancing.subscription
 
     # Reading.
 
@@ -260,7 +260,7 @@ class Consumer(Lifecycle):
             ClientError: another task is reading, or there's nothing to read.
             KafkaError: a broker refuses.
         """
-        return self._running().delivery.records()
+        return self._running().collector.records()
 
     def batches(self, max_bytes: int | None = None) -> AsyncIterator[pa.RecordBatch]:
         """Arrow batch by Arrow batch, each of one partition, with no Python object for a record.
@@ -269,23 +269,23 @@ class Consumer(Lifecycle):
         `kohort.protocol.records.columns.RECORD_SCHEMA`; deserializers aren't called. With `max_bytes`, batches are
         about so large at most. Raises as `__aiter__`.
         """
-        return self._running().delivery.batches(max_bytes)
+        return self._running().collector.batches(max_bytes)
 
     async def poll(self, max_records: int = 500, timeout_ms: float = 1_000) -> list[Record]:
-        """Up to so many records, as soon as there are some; none if none come in time. Raises as `__aiter__`."""
-        return await self._running().delivery.poll(max_records, timeout_ms)
+        """Returns up to so many records, as soon as there are some; none after the timeout. Raises as `__aiter__`."""
+        return await self._running().collector.poll(max_records, timeout_ms)
 
     async def poll_batch(self, timeout_ms: float = 1_000) -> pa.RecordBatch | None:
         """An Arrow batch as of `batches`, or None if none comes in time."""
-        return await self._running().delivery.poll_batch(timeout_ms)
+        return await self._running().collector.poll_batch(timeout_ms)
 
     def pause(self, *partitions: tuple[str, int]) -> None:
-        """Give no records of these partitions until `resume`; what was fetched of them is kept, if there's room."""
+        """Gives no records of these partitions until `resume`; fetched records are kept, if there's room."""
         for partition in partitions:
             self._running().pause(TopicPartition(*partition))
 
     def resume(self, *partitions: tuple[str, int]) -> None:
-        """Go on with these partitions where they were."""
+        """Gives records of these partitions again, from where they were."""
         for partition in partitions:
             self._running().resume(TopicPartition(*partition))
 
@@ -302,12 +302,12 @@ class Consumer(Lifecycle):
             ValueError: the partition isn't assigned.
         """
         running = self._running()
-        running.delivery.sync()
+        running.collector.sync()
         position = running.partitions[TopicPartition(*partition)].position
         return None if position < 0 else position
 
     def seek(self, partition: tuple[str, int], offset: Offset) -> None:
-        """Go on at an offset; what was fetched before is dropped.
+        """Moves to an offset; what was fetched before is dropped.
 
         Raises:
             ValueError: the partition isn't assigned, or the offset is negative.
@@ -318,15 +318,15 @@ class Consumer(Lifecycle):
         self._running().seek(TopicPartition(*partition), place.offset, place.leader_epoch)
 
     async def seek_to_beginning(self, *partitions: tuple[str, int]) -> None:
-        """Go on at the beginnings of the logs: of these partitions, or of all that are assigned."""
+        """Moves to the beginnings of the logs: of these partitions, or of all that are assigned."""
         await self._running().seek_to(dict.fromkeys(self._chosen(partitions), EARLIEST))
 
     async def seek_to_end(self, *partitions: tuple[str, int]) -> None:
-        """Go on at the ends of the logs: of these partitions, or of all that are assigned."""
+        """Moves to the ends of the logs: of these partitions, or of all that are assigned."""
         await self._running().seek_to(dict.fromkeys(self._chosen(partitions), LATEST))
 
     async def seek_to_time(self, times: Mapping[TopicPartition, int]) -> None:
-        """Go on at the first record of a time (ms since 1970) or later, else at the log's end."""
+        """Moves to the first record of a time (ms since 1970) or later, else to the log's end."""
         await self._running().seek_to({TopicPartition(*partition): time for partition, time in times.items()})
 
     async def offsets_for_times(
@@ -335,7 +335,7 @@ class Consumer(Lifecycle):
         """The first record of a time (ms since 1970) or later in each partition; None if there is none.
 
         Raises:
-            KafkaError: a partition isn't there, or may not be read.
+            KafkaError: a partition doesn't exist, or may not be read.
             ConnectionLostError, RequestTimeoutError: a leader couldn't be asked within `default_api_timeout_ms`.
         """
         wanted = {TopicPartition(*partition): time for partition, time in times.items()}
@@ -356,7 +356,7 @@ class Consumer(Lifecycle):
         return await self._running().ends(self._chosen(partitions), LATEST, committed=committed)
 
     async def lag(self, *partitions: tuple[str, int]) -> dict[TopicPartition, int]:
-        """How many offsets lie between positions (where known) and the logs' ends. Raises as above."""
+        """Returns how many offsets lie between positions (where known) and the logs' ends. Raises as above."""
         positions = {partition: self.position(partition) for partition in self._chosen(partitions)}
         ends = await self.end_offsets(*positions)
         return {at: max(0, ends[at] - position) for at, position in positions.items() if position is not None}
@@ -386,14 +386,14 @@ class Consumer(Lifecycle):
         running.commits.commit_soon(_all_placed(offsets), callback)
 
     async def committed(self, *partitions: tuple[str, int]) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed: of these partitions, or of all that are assigned; None for nothing."""
+        """Returns the group's committed offsets: of these partitions, or of all that are assigned; None for nothing."""
         running = self._in_group()
         assert running.connector is not None
         wanted = self._chosen(partitions)
         return await running.connector.committed(wanted, timeout_ms=self._settings.default_api_timeout_ms)
 
     def group_metadata(self) -> GroupMetadata:
-        """Who this member is to its group: what a producer's transaction needs to commit its offsets."""
+        """Returns the member's id and generation, which a producer's transaction needs to commit its offsets."""
         running = self._in_group()
         assert running.connector is not None
         return running.connector.group_metadata()
@@ -417,14 +417,14 @@ class Consumer(Lifecycle):
         answer = await self._cluster.ask_any(request, MetadataResponse, timeout_ms=timeout_ms)
         return {topic.name for topic in answer.topics if topic.name and not topic.is_internal and not topic.error_code}
 
-    def _running(self) -> Consumption:
+    def _running(self) -> RunningConsumer:
         if self._closed:
             raise ClosedError("the consumer is closed")
-        if self._consumption is None:
+        if self._running_consumer is None:
             raise ClientError("the consumer isn't started: use `async with`, or call start() first")
-        return self._consumption
+        return self._running_consumer
 
-    def _in_group(self) -> Consumption:
+    def _in_group(self) -> RunningConsumer:
         running = self._running()
         if running.connector is None:
             raise ClientError("offsets are committed for a group: give the consumer a group_id")

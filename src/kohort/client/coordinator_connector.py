@@ -1,4 +1,4 @@
-"""A consumer's coordinator connector: the asyncio shell around the state machine in `kohort.client.connector`."""
+"""A consumer's connection to its group's coordinator: the asyncio shell around `kohort.client.membership`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,6 @@ from collections.abc import Collection, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from kohort.client.connector.classic import ClassicMembership
-from kohort.client.connector.delegate import Delegate
-from kohort.client.connector.effects import Ask, Effect, Give, Learn, Resume, Seek, Suspend, Take, Tell
-from kohort.client.connector.machine import Machine
-from kohort.client.connector.membership import Membership
-from kohort.client.connector.modern import ConsumerMembership, unsupported
-from kohort.client.connector.settings import MembershipSettings, Subscription
-from kohort.client.connector.table import Input, State
 from kohort.client.errors import (
     ClientError,
     ClosedError,
@@ -25,6 +17,24 @@ from kohort.client.errors import (
     kafka_error,
 )
 from kohort.client.group_offsets import GroupOffsets
+from kohort.client.membership.classic_group_protocol import ClassicGroupProtocol
+from kohort.client.membership.consumer_group_protocol import ConsumerGroupProtocol, unsupported
+from kohort.client.membership.delegate import Delegate
+from kohort.client.membership.effects import (
+    Assign,
+    Effect,
+    FetchMetadata,
+    FindCoordinator,
+    RaiseError,
+    Resume,
+    Revoke,
+    SendRequest,
+    Suspend,
+)
+from kohort.client.membership.group_protocol import GroupProtocol
+from kohort.client.membership.member_states import EventType, State
+from kohort.client.membership.settings import MembershipSettings, Subscription
+from kohort.client.membership.state_machine import MemberStateMachine
 from kohort.client.server_cluster_info import Changes, CoordinatorKind
 from kohort.client.time_limit import time_limit_at
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
@@ -39,15 +49,15 @@ __all__ = ["CoordinatorConnector", "Delegate", "MembershipSettings", "Subscripti
 
 log = logging.getLogger("kohort.client.coordinator_connector")
 
-_LANE: Final = "coordinator"
-_ASIDE: Final = "offsets"
-"""Another lane to the same broker, for while it holds a join back and with it whatever stands behind it."""
+_PURPOSE: Final = "coordinator"
+_OFFSETS_PURPOSE: Final = "offsets"
+"""Another connection to the same broker, while the first one waits for a join, and so would all that is sent after."""
 
-_AWAY_MS: Final = 1_000
-"""How often to look whether the user is back, if nobody says so."""
+_STALE_CHECK_MS: Final = 1_000
+"""How often to look whether the user polls again, if nothing says so."""
 
-_LAST_WORD_MS: Final = 1_000
-"""Of the time to close, what's kept for telling the coordinator."""
+_LEAVE_MS: Final = 1_000
+"""How much of the time to close is kept for telling the coordinator."""
 
 
 class CoordinatorConnector:
@@ -55,73 +65,73 @@ class CoordinatorConnector:
 
     Args:
         cluster: started; the connector asks it for the coordinator and for topics (`follow`), and doesn't close it.
-        settings: who the member is.
-        delegate: who consumes.
+        settings: the member's.
+        delegate: the consumer.
     """
 
     def __init__(self, cluster: Cluster, settings: MembershipSettings, delegate: Delegate) -> None:
         self._cluster = cluster
         self._settings = settings
         self._delegate = delegate
-        self._membership: Membership = (
-            ClassicMembership(settings, cluster.info)
+        self._protocol: GroupProtocol = (
+            ClassicGroupProtocol(settings, cluster.info)
             if settings.group_protocol == "classic"
-            else ConsumerMembership(settings, cluster.info, str(uuid4()))
+            else ConsumerGroupProtocol(settings, cluster.info, str(uuid4()))
         )
-        self._machine = Machine(settings, self._membership)
-        self._offsets = GroupOffsets(cluster, settings, self)
+        self._machine = MemberStateMachine(settings, self._protocol)
+        self._offsets = GroupOffsets(cluster, settings, self, self._offsets_purpose)
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
         self._backoff = cluster.backoff()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._seeking: asyncio.Task[None] | None = None
-        self._worker: asyncio.Task[None] | None = None
-        self._dismissed = False
-        self._work: asyncio.Queue[Give | Take] = asyncio.Queue()
+        self._search: asyncio.Task[None] | None = None
+        self._rebalancing: asyncio.Task[None] | None = None
+        self._rebalance_cancelled = False
+        self._rebalance_steps: asyncio.Queue[Revoke | Assign] = asyncio.Queue()
         self._timer: asyncio.TimerHandle | None = None
-        self._answered = asyncio.Event()
-        self._out = asyncio.Event()
-        self._out.set()
-        self._names_known = False
-        self._unlisten = cluster.on_change(self._changed)
+        self._responded = asyncio.Event()
+        self._unsubscribed = asyncio.Event()
+        self._unsubscribed.set()
+        self._topics_known = False
+        self._stop_listening = cluster.on_change(self._cluster_changed)
         self._closed = False
 
-    # What the consumer asks ---------------------------------------------------------------------------------------
+    # For the consumer ---------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Begin: if there's a subscription, look for the coordinator and join. Returns at once."""
+        """Starts to look for the coordinator and to join, if there's a subscription. Returns at once."""
         self.subscription_changed()
 
     async def close(self, *, leave: bool = True, timeout_ms: int = 30_000) -> None:
-        """Give up all partitions (`Delegate.revoke`), leave the group and stop, within `timeout_ms`.
+        """Revokes all partitions (`Delegate.revoke`), leaves the group and stops, within `timeout_ms`.
 
         Static members don't leave, so they may come back within the session timeout without a rebalance. With
-        `leave=False` nobody does, and the group waits for the session's end.
+        `leave=False` no member does, and the group waits for the session timeout.
         """
         if self._closed:
             return
         deadline = self._loop.time() + timeout_ms / 1000
         try:
-            self._perform(self._machine.leave(self._now(), quietly=not leave))
-            if not await self._until_out(deadline - min(_LAST_WORD_MS, timeout_ms / 4) / 1000):
-                # The consumer doesn't get done. Its partitions are given up without it.
-                await self._end(self._worker)
-                self._perform(self._machine.done(Input.PARTED, self._machine.owned, self._now()))
-                await self._until_out(deadline)
+            self._perform(self._machine.leave(self._now(), silently=not leave))
+            if not await self._wait_unsubscribed(deadline - min(_LEAVE_MS, timeout_ms / 4) / 1000):
+                # The consumer takes too long: its partitions count as revoked.
+                await self._cancel(self._rebalancing)
+                self._perform(self._machine.done(EventType.REVOKED_TO_LEAVE, self._machine.owned, self._now()))
+                await self._wait_unsubscribed(deadline)
         finally:
             self._closed = True
-            self._unlisten()
+            self._stop_listening()
             if self._timer is not None:
                 self._timer.cancel()
-            await self._end(self._worker, self._seeking, *self._tasks)
+            await self._cancel(self._rebalancing, self._search, *self._tasks)
 
     def subscription_changed(self) -> None:
-        """`Delegate.subscription` says something new: join, tell the group, or (empty) leave.
+        """Joins, tells the group, or (empty) leaves: `Delegate.subscription` has changed.
 
         Raises:
             ConfigError: the pattern isn't a regular expression.
         """
-        subscription = self._delegate.subscription()
+        subscription = self._delegate.subscription
         if subscription.pattern is not None:
             if self._settings.group_protocol == "classic":
                 subscription.matched(())
@@ -130,43 +140,43 @@ class CoordinatorConnector:
             self._cluster.follow(subscription.topics)
         self._perform(self._machine.subscribe(subscription, self._now()))
 
-    def heard(self) -> None:
-        """The user asks for records, after `max_poll_interval_ms` had passed: join again. Cheap, if they hadn't."""
-        if self._machine.state is State.AWAY:
+    def polled(self) -> None:
+        """The user polls: a member that had left for `max_poll_interval_ms` joins again. Cheap otherwise."""
+        if self._machine.state is State.STALE:
             self._perform([])
 
     @property
     def state(self) -> State:
-        """Where the member stands."""
+        """The member's state."""
         return self._machine.state
 
     @property
     def failed(self) -> Exception | None:
-        """Why the member is out of its group for good, until the subscription changes."""
-        return self._machine.error if self._machine.state is State.FAILED else None
+        """The fatal error that keeps the member out of its group until the subscription changes."""
+        return self._machine.error if self._machine.state is State.FATAL else None
 
     @property
     def assigned(self) -> frozenset[TopicPartition]:
-        """The partitions the member has, without those it's giving up."""
-        return self._machine.owned - self._machine.giving
+        """The partitions that the member owns, without those it's revoking."""
+        return self._machine.owned - self._machine.revoking
 
     def group_metadata(self) -> GroupMetadata:
-        """Who the member is to its group now; generation -1 and no member id if it isn't one."""
-        generation = self._membership.generation
-        member_id = self._membership.member_id if generation >= 0 else ""
+        """The member's id and generation; generation -1 and no id if it isn't a member."""
+        generation = self._protocol.generation
+        member_id = self._protocol.member_id if generation >= 0 else ""
         return GroupMetadata(self._settings.group_id, generation, member_id, self._settings.group_instance_id)
 
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], *, timeout_ms: int = 60_000
     ) -> dict[TopicPartition, Exception]:
-        """Commit offsets for the group; those of partitions that failed come back with what went wrong.
+        """Commits offsets for the group; returns the errors of partitions that failed.
 
-        What can be tried again is, until the time is up (`RequestTimeoutError`). Works without a membership, too.
+        Retriable errors are retried until the time is up (`RequestTimeoutError`). Works without a membership, too.
 
         Raises:
-            CommitFailedError: the group has moved on: the member no longer has these partitions.
+            CommitFailedError: the group has rebalanced: the member no longer has these partitions.
             FencedError: another has this member's group instance id.
-            KafkaError: the group as a whole refuses, as for want of authorization.
+            KafkaError: an error for the whole group, such as missing authorization.
             RequestTimeoutError: the coordinator couldn't be asked, or wasn't ready, in the time allowed.
         """
         return await self._offsets.commit(offsets, timeout_ms)
@@ -174,59 +184,57 @@ class CoordinatorConnector:
     async def committed(
         self, partitions: Collection[TopicPartition], *, timeout_ms: int = 60_000
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The group's committed offsets; None where there's none. Waits for open transactions to end (KIP-447).
+        """Returns the group's committed offsets, None where there are none. Waits for open transactions (KIP-447).
 
         Raises:
             FencedError, KafkaError, RequestTimeoutError: as `commit`.
         """
         return await self._offsets.committed(partitions, timeout_ms)
 
-    # What has to be known to commit -------------------------------------------------------------------------------
+    # For `GroupOffsets` ---------------------------------------------------------------------------------------------
 
     def holds(self, partitions: Collection[TopicPartition]) -> bool:
-        """Whether the member has these partitions, or is none and may commit what it likes."""
-        if self._machine.state is State.OUT:
+        """Whether the member owns these partitions, or is no member and may commit for any."""
+        if self._machine.state is State.UNSUBSCRIBED:
             return True
-        return self._membership.generation >= 0 and self._machine.owned.issuperset(partitions)
+        return self._protocol.generation >= 0 and self._machine.owned.issuperset(partitions)
 
     async def moved_on(self, generation: int) -> bool:
-        """Wait for the next answer of the coordinator; whether the member has another generation or epoch then."""
-        if self._machine.state is not State.OUT and self._membership.generation == generation:
-            self._answered.clear()
-            await self._answered.wait()
-        return self._membership.generation not in (generation, -1)
+        """Waits for the coordinator's next response; returns whether the generation or epoch is another then."""
+        if self._machine.state is not State.UNSUBSCRIBED and self._protocol.generation == generation:
+            self._responded.clear()
+            await self._responded.wait()
+        return self._protocol.generation not in (generation, -1)
 
-    @property
-    def lane(self) -> str:
-        """The lane to ask on: the connector's, unless answers there wait for other members."""
-        return _ASIDE if self._machine.waiting else _LANE
+    def _offsets_purpose(self) -> str:
+        return _OFFSETS_PURPOSE if self._machine.join_in_flight else _PURPOSE
 
-    # The machine's effects ----------------------------------------------------------------------------------------
+    # Effects ---------------------------------------------------------------------------------------------------------
 
     def _now(self) -> int:
         return int(self._loop.time() * 1000)
 
     def _perform(self, effects: list[Effect]) -> None:
-        """Carry out what the machine wants, and what it wants next, for the time has come."""
+        """Carries out effects, then those that are due by time."""
         while True:
             for effect in effects:
                 self._perform_one(effect)
             if self._closed:
                 return
-            user_heard = self._delegate.user_heard()
-            effects = self._machine.tick(self._now(), user_heard)
+            last_poll = self._delegate.last_poll()
+            effects = self._machine.tick(self._now(), last_poll)
             if not effects:
                 break
-        if self._machine.state is State.OUT:
-            self._out.set()
+        if self._machine.state is State.UNSUBSCRIBED:
+            self._unsubscribed.set()
         else:
-            self._out.clear()
-        self._set_timer(user_heard)
+            self._unsubscribed.clear()
+        self._set_timer(last_poll)
 
-    def _set_timer(self, user_heard: int) -> None:
-        due = self._machine.next_tick(user_heard)
-        if due is None and self._machine.state is State.AWAY:
-            due = self._now() + _AWAY_MS
+    def _set_timer(self, last_poll: int) -> None:
+        due = self._machine.next_tick(last_poll)
+        if due is None and self._machine.state is State.STALE:
+            due = self._now() + _STALE_CHECK_MS
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None if due is None else self._loop.call_at(due / 1000 + 0.001, self._perform, [])
@@ -237,59 +245,59 @@ class CoordinatorConnector:
                 self._delegate.suspend()
             case Resume():
                 self._delegate.resume()
-            case Tell(error):
+            case RaiseError(error):
                 log.warning("group %s: %s", self._settings.group_id, error)
                 self._delegate.failed(error)
-            case Give() | Take():
-                self._work.put_nowait(effect)
-                if self._worker is None or self._worker.done():
-                    self._worker = self._loop.create_task(self._let_work(), name="kohort-rebalance")
-            case Seek():
-                if self._seeking is not None:
-                    self._seeking.cancel()
-                self._seeking = self._begin(self._seek(effect))
-            case Ask():
-                self._begin(self._ask(effect))
-            case Learn():
-                self._begin(self._learn(effect))
+            case Revoke() | Assign():
+                self._rebalance_steps.put_nowait(effect)
+                if self._rebalancing is None or self._rebalancing.done():
+                    self._rebalancing = self._loop.create_task(self._rebalance(), name="kohort-rebalance")
+            case FindCoordinator():
+                if self._search is not None:
+                    self._search.cancel()
+                self._search = self._start_task(self._find_coordinator(effect))
+            case SendRequest():
+                self._start_task(self._send_request(effect))
+            case FetchMetadata():
+                self._start_task(self._fetch_metadata(effect))
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = self._loop.create_task(self._watched(work))
+    def _start_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = self._loop.create_task(self._fail_on_errors(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _watched(self, work: Coroutine[Any, Any, None]) -> None:
-        """What nobody foresaw must not leave the member waiting for ever."""
+    async def _fail_on_errors(self, work: Coroutine[Any, Any, None]) -> None:
+        """Fails the member after an unexpected error, so that it doesn't wait for ever."""
         try:
             await work
         except Exception as error:
             log.exception("group %s", self._settings.group_id)
-            self._perform(self._machine.refused(error, self._now()))
+            self._perform(self._machine.fatal_error(error, self._now()))
 
-    async def _let_work(self) -> None:
-        """Have the consumer give and take, one thing at a time, in order."""
-        while not self._work.empty():
-            effect = self._work.get_nowait()
+    async def _rebalance(self) -> None:
+        """Lets the consumer revoke and take partitions, one step at a time, in order."""
+        while not self._rebalance_steps.empty():
+            effect = self._rebalance_steps.get_nowait()
             try:
-                if isinstance(effect, Take):
+                if isinstance(effect, Assign):
                     await self._delegate.assign(effect.added, effect.assigned)
                 elif effect.partitions:
                     await self._delegate.revoke(effect.partitions, lost=effect.lost)
             except (Exception, asyncio.CancelledError) as error:
                 task = asyncio.current_task()
                 cancelled = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling()
-                if cancelled or self._dismissed:
+                if cancelled or self._rebalance_cancelled:
                     raise
-                # Whatever a user's callback raises is the user's to see, be it that what it waited for was cancelled.
+                # What a user's callback raises goes to the user, even a CancelledError of something that it waited for.
                 self._delegate.failed(error if isinstance(error, Exception) else ClientError(f"callback: {error!r}"))
-            if isinstance(effect, Take):
-                self._perform(self._machine.done(Input.ASSIGNED, effect.added, self._now()))
+            if isinstance(effect, Assign):
+                self._perform(self._machine.done(EventType.ASSIGNED, effect.added, self._now()))
             else:
                 self._perform(self._machine.done(effect.done, effect.partitions, self._now()))
 
-    async def _seek(self, effect: Seek) -> None:
-        """Find the coordinator and open the channel, however long it takes; after failures, not at once."""
+    async def _find_coordinator(self, effect: FindCoordinator) -> None:
+        """Finds the coordinator and opens the channel, however long it takes; backs off after failures."""
         failures, pause = self._backoff.attempts, self._backoff.next()
         if effect.lost:
             self._cluster.forget_coordinator(CoordinatorKind.GROUP, self._settings.group_id)
@@ -300,12 +308,12 @@ class CoordinatorConnector:
             await asyncio.sleep(pause / 1000)
         while True:
             try:
-                if self._membership.subscription.pattern is not None and not self._names_known:
+                if self._protocol.subscription.pattern is not None and not self._topics_known:
                     # A pattern needs topics to match.
                     await self._cluster.refresh()
-                    self._names_known = True
+                    self._topics_known = True
                 self._connection = await self._cluster.coordinator_connection(
-                    CoordinatorKind.GROUP, self._settings.group_id, _LANE
+                    CoordinatorKind.GROUP, self._settings.group_id, _PURPOSE
                 )
                 break
             except (ConnectionLostError, RequestTimeoutError) as error:
@@ -314,45 +322,45 @@ class CoordinatorConnector:
                 return
             except KafkaError as error:
                 if not error.code.retriable:
-                    self._perform(self._machine.refused(error, self._now()))
+                    self._perform(self._machine.fatal_error(error, self._now()))
                     return
             except ClientError as error:
-                self._perform(self._machine.refused(error, self._now()))
+                self._perform(self._machine.fatal_error(error, self._now()))
                 return
             await asyncio.sleep(self._backoff.next() / 1000)
-        self._perform(self._machine.found(effect.search, self._now()))
+        self._perform(self._machine.coordinator_found(effect.search, self._now()))
 
-    async def _ask(self, effect: Ask) -> None:
-        if effect.again:
+    async def _send_request(self, effect: SendRequest) -> None:
+        if effect.after_pause:
             await asyncio.sleep(self._backoff.next() / 1000)
-            if effect.turn != self._machine.turn:
+            if effect.attempt != self._machine.attempt:
                 return
         call = effect.call
         try:
             connection = self._connection
             if effect.aside:
                 connection = await self._cluster.coordinator_connection(
-                    CoordinatorKind.GROUP, self._settings.group_id, _ASIDE
+                    CoordinatorKind.GROUP, self._settings.group_id, _OFFSETS_PURPOSE
                 )
             if connection is None or connection.closed:
                 raise ConnectionLostError("the connection to the coordinator is lost")
             response = await connection.ask(call.request, call.response, timeout_ms=call.timeout_ms)
         except (ClientError, KafkaError, ProtocolError) as error:
-            why = self._explained(error, call.request)
+            why = self._classified(error, call.request)
             log.info("group %s: %s: %s", self._settings.group_id, call.request.__message__.api, why)
-            self._perform(self._machine.unanswered(effect.turn, why, self._now()))
+            self._perform(self._machine.request_failed(effect.attempt, why, self._now()))
         else:
             if code := getattr(response, "error_code", 0):
                 api = call.request.__message__.api
                 log.info("group %s: %s was answered with %s", self._settings.group_id, api, kafka_error(code))
             else:
                 self._backoff.reset()
-            self._perform(self._machine.answered(effect.turn, call.request, response, self._now()))
-            if self._membership.unresolved:
+            self._perform(self._machine.response_received(effect.attempt, call.request, response, self._now()))
+            if self._protocol.unresolved:
                 self._cluster.request_refresh()
-        self._answered.set()
+        self._responded.set()
 
-    def _explained(self, error: Exception, request: object) -> Exception:
+    def _classified(self, error: Exception, request: object) -> Exception:
         if isinstance(error, KafkaError) and error.code.retriable:
             return ConnectionLostError(f"the coordinator can't be found: {error}")
         if isinstance(error, UnsupportedError) and isinstance(request, ConsumerGroupHeartbeatRequest):
@@ -361,32 +369,32 @@ class CoordinatorConnector:
             return UnsupportedError(f"the broker is too old for what is asked of it: {error}")
         return error
 
-    async def _learn(self, effect: Learn) -> None:
+    async def _fetch_metadata(self, effect: FetchMetadata) -> None:
         self._cluster.follow(effect.topics)
         try:
             if not self._cluster.info.topics.keys() >= effect.topics:
                 await self._cluster.refresh()
         except ClientError as error:
-            self._perform(self._machine.unanswered(effect.turn, error, self._now()))
+            self._perform(self._machine.request_failed(effect.attempt, error, self._now()))
         else:
-            self._perform(self._machine.learned(effect.turn, self._now()))
+            self._perform(self._machine.metadata_ready(effect.attempt, self._now()))
 
-    def _changed(self, changes: Changes) -> None:
-        self._perform(self._machine.noticed(self._now()))
+    def _cluster_changed(self, changes: Changes) -> None:
+        self._perform(self._machine.metadata_changed(self._now()))
 
-    # The end ------------------------------------------------------------------------------------------------------
+    # Closing ------------------------------------------------------------------------------------------------------
 
-    async def _until_out(self, deadline: float) -> bool:
+    async def _wait_unsubscribed(self, deadline: float) -> bool:
         try:
             async with time_limit_at(deadline):
-                await self._out.wait()
+                await self._unsubscribed.wait()
         except TimeoutError:
             return False
         return True
 
-    async def _end(self, *tasks: asyncio.Task[None] | None) -> None:
+    async def _cancel(self, *tasks: asyncio.Task[None] | None) -> None:
         alive = [task for task in tasks if task is not None and task is not asyncio.current_task() and not task.done()]
         for task in alive:
-            self._dismissed = self._dismissed or task is self._worker
+            self._rebalance_cancelled = self._rebalance_cancelled or task is self._rebalancing
             task.cancel()
         await asyncio.gather(*alive, return_exceptions=True)

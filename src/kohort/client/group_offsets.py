@@ -1,4 +1,4 @@
-"""A group's committed offsets: commits them and looks them up, trying again what can be tried again."""
+"""A group's committed offsets: OffsetCommit and OffsetFetch at the coordinator, with retries."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
-from kohort.client.connector.offsets import BY_ID, BY_NAME, commit_codes, commit_request, fetch_request, fetched
-from kohort.client.connector.settings import MembershipSettings
 from kohort.client.errors import (
     CommitFailedError,
     ConnectionLostError,
@@ -16,6 +14,15 @@ from kohort.client.errors import (
     RequestTimeoutError,
     kafka_error,
 )
+from kohort.client.membership.offset_requests import (
+    BY_ID,
+    BY_NAME,
+    commit_codes,
+    commit_request,
+    fetch_request,
+    fetched_offsets,
+)
+from kohort.client.membership.settings import MembershipSettings
 from kohort.client.server_cluster_info import CoordinatorKind
 from kohort.client.time_limit import time_limit
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
@@ -28,12 +35,12 @@ if TYPE_CHECKING:
     from kohort.client.cluster import Cluster
     from kohort.client.connection import Connection
 
-__all__ = ["GroupOffsets", "Standing"]
+__all__ = ["CommittingMember", "GroupOffsets"]
 
-_ELSEWHERE: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-_LATER: Final = frozenset(
+_NOT_COORDINATOR: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+_RETRIED: Final = frozenset(
     {
-        *_ELSEWHERE,
+        *_NOT_COORDINATOR,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.REBALANCE_IN_PROGRESS,
         ErrorCode.REQUEST_TIMED_OUT,
@@ -42,7 +49,7 @@ _LATER: Final = frozenset(
         ErrorCode.UNSTABLE_OFFSET_COMMIT,
     }
 )
-_PASSED: Final = frozenset(
+_STALE_GENERATION: Final = frozenset(
     {
         ErrorCode.STALE_MEMBER_EPOCH,
         ErrorCode.FENCED_MEMBER_EPOCH,
@@ -50,33 +57,42 @@ _PASSED: Final = frozenset(
         ErrorCode.ILLEGAL_GENERATION,
     }
 )
-_WHOLE_GROUP: Final = frozenset(
+_GROUP_ERRORS: Final = frozenset(
     {ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.INVALID_GROUP_ID, ErrorCode.GROUP_ID_NOT_FOUND}
 )
 
 
-class Standing(Protocol):
-    """What has to be known of the member."""
+class CommittingMember(Protocol):
+    """The member that commits, as `GroupOffsets` needs it."""
 
     def group_metadata(self) -> GroupMetadata:
-        """Who it is to its group now."""
+        """Its id and generation or epoch now."""
 
     def holds(self, partitions: Collection[TopicPartition]) -> bool:
-        """Whether it has these partitions, or is no member and may commit what it likes."""
+        """Whether it owns these partitions, or is no member and may commit for any."""
 
     async def moved_on(self, generation: int) -> bool:
-        """Wait for the next answer of the coordinator; whether the member has another generation or epoch then."""
-
-    @property
-    def lane(self) -> str:
-        """The lane to ask on: the connector's, unless answers there wait for other members."""
+        """Waits for the coordinator's next response; returns whether the generation or epoch is another then."""
 
 
 class GroupOffsets:
-    """The offsets of one group, asked of its coordinator."""
+    """Commits and looks up the offsets of one group.
 
-    def __init__(self, cluster: Cluster, settings: MembershipSettings, standing: Standing) -> None:
-        self._cluster, self._settings, self._standing = cluster, settings, standing
+    Args:
+        cluster: started.
+        settings: the member's.
+        member: knows the generation, and which partitions are owned.
+        purpose: which connection to the coordinator to use (`Cluster.connection`).
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        settings: MembershipSettings,
+        member: CommittingMember,
+        purpose: Callable[[], str] = lambda: "coordinator",
+    ) -> None:
+        self._cluster, self._settings, self._member, self._purpose = cluster, settings, member, purpose
 
     async def commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int
@@ -85,44 +101,44 @@ class GroupOffsets:
         failed: dict[TopicPartition, Exception] = {}
         left = dict(offsets)
         by_name = False
-        moved = False
+        retried = False
 
         async def attempt(connection: Connection) -> KafkaError | None:
-            nonlocal by_name, moved
-            if not self._standing.holds(left):
+            nonlocal by_name, retried
+            if not self._member.holds(left):
                 raise CommitFailedError(_moved_on(self._settings.group_id))
-            who = self._standing.group_metadata()
+            metadata = self._member.group_metadata()
             ids, version = self._ids(connection, OffsetCommitRequest, left, by_name)
-            request = commit_request(left, who, ids)
+            request = commit_request(left, metadata, ids)
             response = await connection.ask(
                 request, OffsetCommitResponse, version=version, timeout_ms=self._settings.request_timeout_ms
             )
-            later: KafkaError | None = None
-            passed: KafkaError | None = None
+            retriable: KafkaError | None = None
+            stale: KafkaError | None = None
             for partition, code in commit_codes(response, tuple(left), ids).items():
                 if code == ErrorCode.NONE:
                     del left[partition]
-                elif code in _LATER and not self._gone(partition, code):
-                    later = kafka_error(code, str(partition))
+                elif code in _RETRIED and not self._topic_deleted(partition, code):
+                    retriable = kafka_error(code, str(partition))
                     by_name = by_name or code == ErrorCode.UNKNOWN_TOPIC_ID
-                elif code in _PASSED:
-                    passed = kafka_error(code)
+                elif code in _STALE_GENERATION:
+                    stale = kafka_error(code)
                 elif code == ErrorCode.FENCED_INSTANCE_ID:
                     raise FencedError(_fenced(self._settings))
-                elif code in _WHOLE_GROUP:
+                elif code in _GROUP_ERRORS:
                     raise kafka_error(code, f"group {self._settings.group_id!r}")
                 else:
                     failed[partition] = kafka_error(code, str(partition))
                     del left[partition]
-            if passed is not None:
-                # Once more, if the member has come to a new generation or epoch meanwhile and has kept the partitions.
-                if moved or not await self._standing.moved_on(who.generation):
-                    raise CommitFailedError(_moved_on(self._settings.group_id)) from passed
-                moved = True
-            return later or passed
+            if stale is not None:
+                # Retried once, if the member has a new generation or epoch by then, and has kept the partitions.
+                if retried or not await self._member.moved_on(metadata.generation):
+                    raise CommitFailedError(_moved_on(self._settings.group_id)) from stale
+                retried = True
+            return retriable or stale
 
         if left:
-            await self._until_done("commit", attempt, timeout_ms)
+            await self._retry_until_done("commit", attempt, timeout_ms)
         return failed
 
     async def committed(
@@ -132,45 +148,45 @@ class GroupOffsets:
         found: dict[TopicPartition, OffsetAndMetadata | None] = {}
         left = set(partitions)
         by_name = False
-        moved = False
-        modern = self._settings.group_protocol == "consumer"
+        retried = False
+        consumer_group = self._settings.group_protocol == "consumer"
 
         async def attempt(connection: Connection) -> KafkaError | None:
-            nonlocal by_name, moved
-            who = self._standing.group_metadata()
+            nonlocal by_name, retried
+            metadata = self._member.group_metadata()
             ids, version = self._ids(connection, OffsetFetchRequest, left, by_name)
-            request = fetch_request(left, who, ids, version, modern=modern)
+            request = fetch_request(left, metadata, ids, version, consumer_group=consumer_group)
             response = await connection.ask(
                 request, OffsetFetchResponse, version=version, timeout_ms=self._settings.request_timeout_ms
             )
-            code, answers = fetched(response, tuple(left), ids)
-            if code in _LATER:
+            code, answers = fetched_offsets(response, tuple(left), ids)
+            if code in _RETRIED:
                 return kafka_error(code)
-            if code in _PASSED and not moved and await self._standing.moved_on(who.generation):
-                moved = True
+            if code in _STALE_GENERATION and not retried and await self._member.moved_on(metadata.generation):
+                retried = True
                 return kafka_error(code)
             if code == ErrorCode.FENCED_INSTANCE_ID:
                 raise FencedError(_fenced(self._settings))
             if code:
                 raise kafka_error(code, f"group {self._settings.group_id!r}")
-            later: KafkaError | None = None
+            retriable: KafkaError | None = None
             for partition, (error, offset) in answers.items():
-                if error in _LATER:
-                    later = kafka_error(error, str(partition))
+                if error in _RETRIED:
+                    retriable = kafka_error(error, str(partition))
                     by_name = by_name or error == ErrorCode.UNKNOWN_TOPIC_ID
                 elif error:
                     raise kafka_error(error, str(partition))
                 else:
                     found[partition] = offset
                     left.discard(partition)
-            return later
+            return retriable
 
         if left:
-            await self._until_done("look up committed offsets", attempt, timeout_ms)
+            await self._retry_until_done("look up committed offsets", attempt, timeout_ms)
         return found
 
-    def _gone(self, partition: TopicPartition, code: int) -> bool:
-        """Whether a topic isn't there (any more), as metadata has it, too: a rebalance must not wait for it."""
+    def _topic_deleted(self, partition: TopicPartition, code: int) -> bool:
+        """Whether a topic doesn't exist (any more), by metadata too: a rebalance must not wait for it."""
         if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return False
         self._cluster.request_refresh()
@@ -183,7 +199,7 @@ class GroupOffsets:
         partitions: Collection[TopicPartition],
         by_name: bool,
     ) -> tuple[dict[str, UUID], int]:
-        """The topics' ids, if all are known and the broker takes them; and the version to ask in."""
+        """Returns the topics' ids, if all are known and the broker takes them; and the request's version."""
         version = connection.version(request)
         topics = self._cluster.info.topics
         wanted = {partition.topic for partition in partitions}
@@ -192,7 +208,7 @@ class GroupOffsets:
             return {}, connection.version(request, BY_NAME)
         return ids, version
 
-    async def _until_done(
+    async def _retry_until_done(
         self, what: str, attempt: Callable[[Connection], Awaitable[KafkaError | None]], timeout_ms: int
     ) -> None:
         backoff = self._cluster.backoff()
@@ -203,7 +219,7 @@ class GroupOffsets:
                 while True:
                     try:
                         connection = await self._cluster.coordinator_connection(
-                            CoordinatorKind.GROUP, group, self._standing.lane
+                            CoordinatorKind.GROUP, group, self._purpose()
                         )
                         why = await attempt(connection)
                     except (ConnectionLostError, RequestTimeoutError) as error:
@@ -214,7 +230,7 @@ class GroupOffsets:
                         why = error
                     if why is None:
                         return
-                    if not isinstance(why, KafkaError) or why.code in _ELSEWHERE:
+                    if not isinstance(why, KafkaError) or why.code in _NOT_COORDINATOR:
                         self._cluster.forget_coordinator(CoordinatorKind.GROUP, group)
                     await asyncio.sleep(backoff.next() / 1000)
         except TimeoutError as error:

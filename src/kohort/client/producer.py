@@ -17,7 +17,7 @@ from kohort.client.producing.batch import NO_HEADERS, RECORD_OVERHEAD, PlainHead
 from kohort.client.producing.delivery import Delivery, TableDelivery
 from kohort.client.producing.intake import Intake
 from kohort.client.producing.settings import Partitioner, ProducerSettings
-from kohort.client.producing.transactions import ProducerState, State
+from kohort.client.producing.transaction_manager import State, TransactionManager
 from kohort.client.time_limit import time_limit
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import KafkaError
@@ -36,15 +36,15 @@ class Producer(Lifecycle):
             delivery = await producer.send("greetings", b"hello", key=b"world")
             print(await delivery)  # RecordMetadata(topic='greetings', partition=0, offset=0, ...)
 
-    `send` gives the record to a batch and returns; a `Delivery` is awaited for the outcome, or not: `flush` and
-    `close` raise for all that failed with nobody looking. Names, defaults and meanings are Kafka's where not said.
+    `send` puts the record into a batch and returns a `Delivery`, to be awaited for the outcome, or not: `flush` and
+    `close` raise for all failures that nobody looked at. Names, defaults and meanings are Kafka's where not said.
 
     Args:
         servers: "HOST:PORT,…" or a `ClientConfig`.
-        acks: who must have a record before it counts as delivered: "all" in-sync replicas, 1 (the leader), 0 (nobody:
-            then nobody says where it is, either).
+        acks: which replicas must have a record before it counts as delivered: "all" in-sync replicas, 1 (the leader),
+            0 (none: then its offset isn't known, either).
         enable_idempotence: nothing is written twice, and order holds, whatever happens to connections and brokers.
-        transactional_id: for transactions: an id that the producer has to itself, over restarts.
+        transactional_id: for transactions: an id of this producer alone, the same after restarts.
         transaction_timeout_ms: after which the coordinator aborts a transaction.
         compression_type: none, gzip, snappy, lz4 or zstd.
         compression_level: of gzip (1 to 9) or zstd (1 to 22).
@@ -52,17 +52,17 @@ class Producer(Lifecycle):
             Python whatever is in it.
         linger_ms: how long a batch waits for more.
         max_request_size: bytes of a request and of a record at most, before compression.
-        buffer_memory: bytes of records that aren't delivered; beyond that, `send` waits.
-        max_block_ms: how long anything waits: for memory, a topic's metadata, a coordinator.
+        buffer_memory: bytes of records that aren't delivered yet; beyond that, `send` waits.
+        max_block_ms: how long methods wait for memory, a topic's metadata, or a coordinator.
         delivery_timeout_ms: how long a record may take from `send` to its outcome.
-        max_in_flight_requests_per_connection: how many requests a broker may have to answer; 5 at most if idempotent.
-        partitioner: where records go that name no partition: "murmur2" (keys as in Kafka; others stick to a partition
+        max_in_flight_requests_per_connection: requests to a broker without a response; 5 at most if idempotent.
+        partitioner: for records without an explicit partition: "murmur2" (keys as in Kafka; others stick to a partition
             for a batch), "murmur2_random" (others anywhere), "consistent_random" (librdkafka's own), or a callable
             (topic, key, number of partitions) -> partition.
         key_serializer, value_serializer: make bytes of keys and values; by default they are bytes.
 
     Raises:
-        ConfigError: settings that can't be.
+        ConfigError: invalid settings.
     """
 
     def __init__(
@@ -97,8 +97,8 @@ class Producer(Lifecycle):
         )  # fmt: skip
         self._cluster = Cluster(servers)
         self._key_serializer, self._value_serializer = key_serializer, value_serializer
-        self._state = ProducerState(transactional_id)
-        self._intake = Intake(self._cluster, settings, self._state)
+        self._manager = TransactionManager(transactional_id)
+        self._intake = Intake(self._cluster, settings, self._manager)
         self._largest_batch, self._memory = settings.largest_batch, settings.buffer_memory
         self._started = False
         self._closed = False
@@ -107,18 +107,18 @@ class Producer(Lifecycle):
         if error is None:
             await self.close()
             return
-        # What happened first is what counts.
+        # The first error counts.
         with contextlib.suppress(NotDeliveredError):
             await self.close()
 
     async def start(self) -> None:
-        """Find the cluster, and get a producer id; with a transactional id, fence whoever had it before.
+        """Finds the cluster, and gets a producer id; with a transactional id, fences its last producer.
 
         Raises:
             NoBrokerError: no broker answered within `bootstrap_timeout_ms`.
-            AuthenticationError, UnsupportedError: a broker was reached, but it won't do.
+            AuthenticationError, UnsupportedError: a broker was reached, but can't be used.
             FencedError: another producer with this transactional id is starting, too.
-            KafkaError: the broker won't have this producer, by what it says.
+            KafkaError: the broker refuses this producer.
             RequestTimeoutError: no producer id within `max_block_ms`.
         """
         if self._started:
@@ -135,7 +135,7 @@ class Producer(Lifecycle):
             raise
 
     async def close(self, *, timeout_ms: float = 30_000) -> None:
-        """Deliver what is left, and end. An open transaction is aborted. It always ends, soon after `timeout_ms`.
+        """Delivers all records, and ends, soon after `timeout_ms` at the latest. An open transaction is aborted.
 
         Raises:
             NotDeliveredError: how many records of which topics weren't delivered; their deliveries fail.
@@ -143,7 +143,7 @@ class Producer(Lifecycle):
         if self._closed:
             return
         self._closed = True
-        self._state.close()
+        self._manager.close()
         try:
             if self._started:
                 async with time_limit(timeout_ms / 1000):
@@ -156,8 +156,8 @@ class Producer(Lifecycle):
         self._intake.raise_losses()
 
     async def _finish(self) -> None:
-        if self._state.state in (State.IN_TRANSACTION, State.COMMITTING, State.ABORTABLE_ERROR, State.ABORTING):
-            # What can't be told to the coordinator now, it does by itself after the transaction's timeout.
+        if self._manager.state in (State.IN_TRANSACTION, State.COMMITTING, State.ABORTABLE_ERROR, State.ABORTING):
+            # If this fails, the coordinator aborts after the transaction's timeout.
             with contextlib.suppress(ClientError, KafkaError):
                 await self.abort_transaction()
         else:
@@ -175,24 +175,24 @@ class Producer(Lifecycle):
         timestamp_ms: int | None = None,
         headers: PlainHeaders = NO_HEADERS,
     ) -> Delivery:
-        """Take a record, to be sent soon. It waits only while memory is full, or for what there is to know of a topic.
+        """Takes a record, to be sent soon. It waits only while memory is full, or for a topic's metadata.
 
         Cancelled, the record isn't taken.
 
         Args:
-            topic: where it goes.
-            value, key: bytes or None; or what the serializers make bytes of.
-            partition: its partition; chosen by key, or at the producer's leisure, if not given.
+            topic: its topic.
+            value, key: bytes or None; or what the serializers take.
+            partition: its partition; the partitioner's choice by default.
             timestamp_ms: ms since 1970; now by default.
             headers: names and values.
 
         Raises:
-            KafkaError: the topic isn't there within `max_block_ms` (UNKNOWN_TOPIC_OR_PARTITION), or can't be written
+            KafkaError: the topic doesn't exist within `max_block_ms` (UNKNOWN_TOPIC_OR_PARTITION), or can't be written
                 (TOPIC_AUTHORIZATION_FAILED); the record is too large (MESSAGE_TOO_LARGE).
             RequestTimeoutError: there was no memory for it within `max_block_ms`.
             TransactionAbortableError: the transaction failed: abort it.
             FencedError: another producer has the transactional id.
-            TypeError, ValueError: no bytes, or a partition that there isn't.
+            TypeError, ValueError: no bytes, or a partition that doesn't exist.
             RuntimeError: outside a transaction, or not started.
             ClosedError: it is closed.
         """
@@ -212,18 +212,18 @@ class Producer(Lifecycle):
         intake, accumulator, largest = self._intake, self._intake.accumulator, self._largest_batch
         deadline: float | None = None
         while True:
-            if self._state.refusal is not None:
-                raise _again(self._state.refusal)
+            if self._manager.send_error is not None:
+                raise _again(self._manager.send_error)
             routes = intake.routes.get(topic)
             if routes is None:
-                await intake.learn(topic)
+                await intake.find_topic(topic)
                 continue
             if partition is None:
                 queue = routes.route(key, size)
             elif 0 <= partition < len(routes.queues):
                 queue = routes.queues[partition]
             else:
-                await intake.learn_partition(routes, partition)
+                await intake.find_partition(routes, partition)
                 continue
             if size >= largest:
                 intake.check_size(key, value, headers)
@@ -251,19 +251,19 @@ class Producer(Lifecycle):
     async def send_table(
         self, topic: str, table: pa.Table | pa.RecordBatch, *, partition: int | None = None
     ) -> TableDelivery:
-        """Take a table's rows, to be sent soon: Arrow columns go straight into batches, no Python object a record.
+        """Takes a table's rows to send soon: Arrow columns go straight into batches, with no Python object a record.
 
         It waits while memory is full. Rows of a partition keep their order; a piece of a few MiB is taken at a time,
         so a table may be larger than `buffer_memory`. Cancelled, part of the table may be taken.
 
         Args:
-            topic: where it goes.
+            topic: its topic.
             table: any of the columns key, value (bytes or strings), timestamp (a timestamp, or integers in ms),
                 headers (lists of (key, value)), and partition (integers; null for what the key says).
-            partition: where all of it goes.
+            partition: for all rows.
 
         Raises:
-            ValueError: other columns or types, a row larger than `max_request_size`, a partition that there isn't.
+            ValueError: other columns or types, a row over `max_request_size`, a partition that doesn't exist.
             others: as `send`.
         """
         from kohort.client.producing.tables import check_table, encode_table, is_small, pieces_of, spread_of
@@ -273,18 +273,18 @@ class Producer(Lifecycle):
         table = check_table(table)
         if not is_small(table, self._settings):
             await columns_loaded()
-        routes = intake.routes.get(topic) or await intake.learn(topic)
+        routes = intake.routes.get(topic) or await intake.find_topic(topic)
         for piece in pieces_of(table, spread_of(table, routes, partition)):
             if partition is not None and not 0 <= partition < len(routes.queues):
-                await intake.learn_partition(routes, partition)
+                await intake.find_partition(routes, partition)
             for queue, data, count in encode_table(piece, routes, partition, self._settings, int(time.time() * 1000)):
                 deadline: float | None = None
                 while accumulator.buffered and accumulator.buffered + len(data) + HEADER_SIZE > memory:
                     deadline = await intake.make_room(queue, len(data), deadline)
-                if self._state.refusal is not None:
-                    raise _again(self._state.refusal)
+                if self._manager.send_error is not None:
+                    raise _again(self._manager.send_error)
                 batch = accumulator.encoded_batch(queue.target, data, count, intake.sender.now())
-                self._state.add(queue.target)
+                self._manager.add(queue.target)
                 accumulator.add_encoded(queue, batch)
                 taken.append(batch)
                 intake.sender.wake(queue)
@@ -292,11 +292,11 @@ class Producer(Lifecycle):
         return TableDelivery(taken)
 
     async def flush(self, *, timeout_ms: float | None = None) -> None:
-        """Wait until everything is delivered that was sent before; batches don't linger meanwhile.
+        """Waits until all records sent before are delivered; batches don't linger meanwhile.
 
         Raises:
-            NotDeliveredError: records failed, since the last time, that nobody has looked at; or they are still on
-                their way after `timeout_ms`. It says how many of which topics.
+            NotDeliveredError: records have failed since the last call, and nobody has looked at their errors; or they
+                are still on their way after `timeout_ms`. It says how many of which topics.
         """
         try:
             async with time_limit(None if timeout_ms is None else timeout_ms / 1000):
@@ -309,34 +309,34 @@ class Producer(Lifecycle):
     # Transactions
 
     async def begin_transaction(self) -> None:
-        """Open a transaction: what is sent from now on is in it.
+        """Opens a transaction: it has all records sent from now on.
 
         Raises:
             RuntimeError: one is open, or the producer has no transactional id.
             FencedError: another producer has the transactional id.
         """
-        self._state.begin()
+        self._manager.begin()
 
     async def send_offsets_to_transaction(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int], group: GroupMetadata
     ) -> None:
-        """Commit a group's offsets in the transaction: they count if and when it is committed.
+        """Commits a group's offsets in the transaction: they count when it is committed.
 
         Args:
             offsets: of the next record to read, by partition.
-            group: who the member is: `consumer.group_metadata()`.
+            group: the member: `consumer.group_metadata()`.
 
         Raises:
-            CommitFailedError: the group has moved on; abort the transaction.
+            CommitFailedError: the group has rebalanced; abort the transaction.
             TransactionAbortableError: the transaction failed otherwise; abort it.
             FencedError: another producer has the transactional id.
-            KafkaError: what is fatal, by what a broker says.
+            KafkaError: a fatal error.
             RequestTimeoutError: no answer within `max_block_ms`; call it again, or abort.
             RuntimeError: no transaction is open.
         """
-        if self._state.refusal is not None:
-            raise _again(self._state.refusal)
-        if self._state.transactional_id is None:
+        if self._manager.send_error is not None:
+            raise _again(self._manager.send_error)
+        if self._manager.transactional_id is None:
             raise RuntimeError("send_offsets_to_transaction(): the producer has no transactional_id")
         if not offsets:
             return
@@ -350,43 +350,45 @@ class Producer(Lifecycle):
             self._drop_if_failed()
 
     async def commit_transaction(self) -> None:
-        """Deliver what was sent in the transaction, and commit it. If it was cancelled, call it again.
+        """Delivers the transaction's records, and commits it. If it was cancelled, call it again.
 
         Raises:
-            TransactionAbortableError: a record wasn't delivered, or what else failed: abort the transaction.
+            TransactionAbortableError: a record wasn't delivered, or something else failed: abort the transaction.
             FencedError: another producer has the transactional id.
-            KafkaError: what is fatal, by what a broker says.
+            KafkaError: a fatal error.
             RequestTimeoutError: no answer within `max_block_ms`; call it again to find out.
             RuntimeError: no transaction is open.
         """
-        state = self._state
-        state.commit()
-        if state.state is State.COMMITTING:
+        manager = self._manager
+        manager.commit()
+        if manager.state is State.COMMITTING:
             await self._intake.deliver_all()
-            if state.error is not None:
-                raise _again(state.refusal or state.error)
-            state.decide()
+            if manager.error is not None:
+                raise _again(manager.send_error or manager.error)
+            manager.end_txn_sent()
         try:
             await self._intake.transactions.end(commit=True)
         finally:
             self._drop_if_failed()
-        self._intake.judge.take_losses()
+        self._intake.completer.take_losses()
 
     async def abort_transaction(self) -> None:
-        """Give up the transaction: its records fail, or nobody reads them. If it was cancelled, call it again.
+        """Aborts the transaction: its records fail, or nobody reads them. If it was cancelled, call it again.
 
         Raises:
             FencedError: another producer has the transactional id.
-            KafkaError: what is fatal, by what a broker says.
+            KafkaError: a fatal error.
             RequestTimeoutError: no answer within `max_block_ms`; call it again.
             RuntimeError: no transaction is open, or it may be committed already.
         """
-        self._state.abort()
-        self._intake.judge.drop(ClientError("the transaction that the record was sent in was aborted"))
+        self._manager.abort()
+        self._intake.completer.drop(ClientError("the transaction that the record was sent in was aborted"))
         await self._intake.deliver_all()
-        await self._intake.sender.chores_done()  # it may be adding a partition, which must be aborted, too
+        await (
+            self._intake.sender.coordinator_requests_done()
+        )  # a partition may be being added, which must be aborted, too
         await self._intake.transactions.end(commit=False)
-        self._intake.judge.take_losses()
+        self._intake.completer.take_losses()
 
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[Self]:
@@ -396,13 +398,13 @@ class Producer(Lifecycle):
             yield self
             await self.commit_transaction()
         except BaseException:
-            if self._state.state in (State.IN_TRANSACTION, State.COMMITTING, State.ABORTABLE_ERROR):
+            if self._manager.state in (State.IN_TRANSACTION, State.COMMITTING, State.ABORTABLE_ERROR):
                 await self.abort_transaction()
             raise
 
     def _drop_if_failed(self) -> None:
-        if self._state.failed and self._state.error is not None:
-            self._intake.judge.drop(self._state.error)
+        if self._manager.failed and self._manager.error is not None:
+            self._intake.completer.drop(self._manager.error)
 
 
 def _bytes(name: str, value: object) -> bytes:
@@ -412,7 +414,7 @@ def _bytes(name: str, value: object) -> bytes:
 
 
 def _size_of(headers: PlainHeaders) -> int:
-    """Bytes that headers take, about.
+    """Returns the approximate bytes of headers.
 
     Raises:
         TypeError: they aren't pairs of str and bytes.
@@ -428,6 +430,6 @@ def _size_of(headers: PlainHeaders) -> int:
 
 
 def _again(error: Exception) -> Exception:
-    """An error that is kept to be raised often, without the tracebacks of the last time."""
+    """Returns an error that is raised repeatedly, without earlier tracebacks."""
     error.__traceback__ = None
     return error

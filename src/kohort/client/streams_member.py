@@ -11,7 +11,6 @@ from typing import Final, Self
 
 from kohort.client.cluster import Cluster
 from kohort.client.config import Servers
-from kohort.client.connector.settings import MembershipSettings
 from kohort.client.errors import (
     ClientError,
     ClosedError,
@@ -22,10 +21,11 @@ from kohort.client.errors import (
 )
 from kohort.client.group_offsets import GroupOffsets
 from kohort.client.lifecycle import Lifecycle
+from kohort.client.membership.settings import MembershipSettings
 from kohort.client.server_cluster_info import CoordinatorKind
+from kohort.client.streams.committing_member import CommittingStreamsMember
 from kohort.client.streams.events import (
     Assigned,
-    Endpoint,
     EndpointPartitions,
     EndpointsChanged,
     Event,
@@ -33,26 +33,25 @@ from kohort.client.streams.events import (
     Revoked,
     RolesChanged,
     ShutdownRequested,
-    Status,
-    StatusCode,
     StatusesChanged,
 )
-from kohort.client.streams.membership import Membership
-from kohort.client.streams.reactions import Reaction, fatal_error
+from kohort.client.streams.heartbeat_errors import Reaction, fatal_error
+from kohort.client.streams.membership_manager import StreamsMembershipManager
 from kohort.client.streams.settings import MemberSettings
-from kohort.client.streams.standing import Standing
-from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.client.streams.transitions import State
 from kohort.client.time_limit import time_limit
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+from kohort.streams.endpoint import Endpoint
+from kohort.streams.statuses import Status, StatusCode
 from kohort.streams.tasks import Role, TaskId
+from kohort.streams.topology import InternalTopic, Subtopology, Topology, TopologyError
 
 __all__ = [
     "Assigned", "Endpoint", "EndpointPartitions", "EndpointsChanged", "Event", "InternalTopic", "Lost", "Revoked",
     "Role", "RolesChanged", "ShutdownRequested", "State", "Status", "StatusCode", "StatusesChanged", "StreamsMember",
-    "Subtopology", "TaskId", "Topology",
+    "Subtopology", "TaskId", "Topology", "TopologyError",
 ]  # fmt: skip
 
 log = logging.getLogger(__name__)
@@ -90,7 +89,7 @@ class StreamsMember(Lifecycle):
         rebalance_timeout_ms: how long it may take to close revoked tasks before the group goes on without it.
 
     Raises:
-        ConfigError: a value that can't be.
+        ConfigError: a value that can't be, or a topology that no group can run.
     """
 
     def __init__(
@@ -119,7 +118,7 @@ class StreamsMember(Lifecycle):
             user_endpoint=None if user_endpoint is None else Endpoint(*user_endpoint),
             rebalance_timeout_ms=rebalance_timeout_ms,
         )
-        self._membership = Membership(settings, self._cluster.backoff(), leave_within_ms=_LEAVE_WITHIN_MS)
+        self._membership = StreamsMembershipManager(settings, self._cluster.backoff(), leave_within_ms=_LEAVE_WITHIN_MS)
         self._offsets = GroupOffsets(
             self._cluster,
             MembershipSettings(
@@ -128,12 +127,12 @@ class StreamsMember(Lifecycle):
                 group_protocol="consumer",  # offsets are committed and looked up in the same way
                 request_timeout_ms=config.request_timeout_ms,
             ),
-            Standing(self._membership, self._hear),
+            CommittingStreamsMember(self._membership, self._heartbeat_now),
         )
         self._runner: asyncio.Task[None] | None = None
-        self._heard = asyncio.Event()  # the coordinator has answered, or never will
-        self._poked = asyncio.Event()  # there may be something to send
-        self._news = asyncio.Event()  # there may be an event
+        self._response_received = asyncio.Event()  # the coordinator has answered, or never will
+        self._wake_up = asyncio.Event()  # there may be something to send
+        self._event_ready = asyncio.Event()  # there may be an event
         self._closed = False
 
     # Life ------------------------------------------------------------------------------------------------------
@@ -159,7 +158,7 @@ class StreamsMember(Lifecycle):
         A static member leaves for a while, and its tasks wait for it until its session is over; `for_good` they don't.
         """
         self._membership.stop(self._now(), for_good=for_good)
-        self._wake()
+        self._wake_all()
 
     async def close(self, *, for_good: bool = False, timeout_ms: int = _LEAVE_WITHIN_MS) -> None:
         """Leave the group now, and disconnect. Close the tasks first (`leave` has them revoked): others get them.
@@ -173,7 +172,7 @@ class StreamsMember(Lifecycle):
         try:
             if runner is not None:
                 self._membership.quit(self._now(), for_good=for_good)
-                self._wake()
+                self._wake_all()
                 await asyncio.wait([runner], timeout=timeout_ms / 1000)
         finally:
             if runner is not None:
@@ -182,7 +181,7 @@ class StreamsMember(Lifecycle):
                     await runner
             self._membership.abandon(self._now())
             await self._cluster.close()
-            self._wake()
+            self._wake_all()
 
     # What it is told -------------------------------------------------------------------------------------------
 
@@ -205,15 +204,15 @@ class StreamsMember(Lifecycle):
         try:
             async with time_limit(None if timeout_ms is None else timeout_ms / 1000):
                 while True:
-                    self._news.clear()
+                    self._event_ready.clear()
                     if (event := self._membership.next_event(self._now())) is not None:
-                        self._poked.set()
+                        self._wake_up.set()
                         return event
                     if self._membership.state is State.FAILED and self._membership.error is not None:
                         raise self._membership.error
                     if self._membership.ended:
                         return None
-                    await self._news.wait()
+                    await self._event_ready.wait()
         except TimeoutError:
             return None
 
@@ -228,7 +227,7 @@ class StreamsMember(Lifecycle):
             ValueError: one that the member shall go on with.
         """
         self._membership.closed(list(tasks), self._now())
-        self._wake()
+        self._wake_all()
 
     def report_offsets(self, offsets: Mapping[TaskId, int], end_offsets: Mapping[TaskId, int]) -> None:
         """How far copies of tasks' state are: standbys, warm-ups, active tasks being restored, state on the disk.
@@ -240,13 +239,13 @@ class StreamsMember(Lifecycle):
             offsets: the sum of the offsets that the task's stores have, over its changelogs.
             end_offsets: the sum of the changelogs' ends.
         """
-        self._membership.offsets.report(offsets, end_offsets)
-        self._poked.set()
+        self._membership.offsets.update(offsets, end_offsets)
+        self._wake_up.set()
 
     def shutdown_application(self) -> None:
         """Ask that all members of the group stop; this one, too, is told so (`ShutdownRequested`)."""
         self._membership.shut_application_down()
-        self._poked.set()
+        self._wake_up.set()
 
     async def commit(
         self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata], *, timeout_ms: int = 60_000
@@ -312,7 +311,7 @@ class StreamsMember(Lifecycle):
     @property
     def tasks(self) -> dict[TaskId, Role]:
         """The tasks that the application has been told of and hasn't closed."""
-        return dict(self._membership.held.told)
+        return dict(self._membership.tasks.current)
 
     @property
     def statuses(self) -> tuple[Status, ...]:
@@ -340,38 +339,38 @@ class StreamsMember(Lifecycle):
     def _now() -> int:
         return int(asyncio.get_running_loop().time() * 1000)
 
-    def _wake(self) -> None:
-        self._poked.set()
-        self._news.set()
+    def _wake_all(self) -> None:
+        self._wake_up.set()
+        self._event_ready.set()
 
-    async def _hear(self) -> None:
+    async def _heartbeat_now(self) -> None:
         """Send a heartbeat soon, and wait for its answer."""
-        self._heard.clear()
-        self._membership.hurry(self._now())
-        self._poked.set()
-        await self._heard.wait()
+        self._response_received.clear()
+        self._membership.heartbeat_soon(self._now())
+        self._wake_up.set()
+        await self._response_received.wait()
 
     async def _run(self) -> None:
         """Send heartbeats until it has left or failed."""
         membership = self._membership
         try:
             while not membership.ended:
-                self._poked.clear()
+                self._wake_up.clear()
                 due = membership.due_at
                 if due is not None and due <= self._now():
                     await self._heartbeat()
-                    self._heard.set()
-                    self._news.set()
+                    self._response_received.set()
+                    self._event_ready.set()
                 else:
                     with contextlib.suppress(TimeoutError):
                         async with time_limit(None if due is None else (due - self._now()) / 1000):
-                            await self._poked.wait()
+                            await self._wake_up.wait()
         except Exception as error:
             log.exception("%s failed", membership)
             membership.fail(error, self._now())
         finally:
-            self._heard.set()
-            self._news.set()
+            self._response_received.set()
+            self._event_ready.set()
 
     async def _heartbeat(self) -> None:
         """Send the heartbeat that is due, and take what comes of it."""
@@ -384,11 +383,11 @@ class StreamsMember(Lifecycle):
         except (ConnectionLostError, RequestTimeoutError) as error:
             log.info("%s: %s; trying again", membership, error)
             self._cluster.forget_coordinator(_GROUP, group_id)
-            membership.missed(self._now())
+            membership.on_failure(self._now())
             return
         except KafkaError as error:
             if error.code.retriable:
-                membership.missed(self._now())
+                membership.on_failure(self._now())
             else:
                 membership.fail(fatal_error(error.code, error.detail), self._now())
             return
@@ -399,7 +398,7 @@ class StreamsMember(Lifecycle):
             membership.fail(error, self._now())
             return
         try:
-            if membership.answered(response, self._now()) is Reaction.FIND_COORDINATOR:
+            if membership.on_response(response, self._now()) is Reaction.FIND_COORDINATOR:
                 self._cluster.forget_coordinator(_GROUP, group_id)
         except ValueError as error:
             log.warning("%s: %s: an answer that makes no sense: %s", membership, connection.broker, error)

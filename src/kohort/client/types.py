@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from kohort.protocol.topic_partition import TopicPartition
+
 __all__ = [
     "Broker", "GroupMetadata", "Headers", "OffsetAndMetadata", "OffsetAndTimestamp", "PartitionInfo", "Record",
     "RecordMetadata", "TopicInfo", "TopicPartition",
@@ -12,16 +14,6 @@ __all__ = [
 
 Headers = list[tuple[str, bytes | None]]
 """A record's headers: names, which may come again, and values."""
-
-
-class TopicPartition(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition}"
 
 
 class Broker(NamedTuple):

@@ -1,7 +1,7 @@
-"""Where operations wait that can't be answered yet: a join for the other members, a fetch for data.
+"""A purgatory holds operations that can't be answered yet: a join waits for the other members, a fetch for data.
 
-An operation is watched under keys. Whoever changes something that it may wait for says so by key, and the operation
-looks whether it is complete now; else its deadline completes it. Either way it is completed exactly once.
+An operation is watched under keys. When something changes that it may wait for, `check_and_complete` is called with the
+key, and the operation checks its condition; else its deadline completes it. It is completed exactly once.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class DelayedOperation(Timer):
 
     @abstractmethod
     def try_complete(self) -> bool:
-        """Call `force_complete` if the condition holds, and return what it returns; else False."""
+        """Calls `force_complete` if the condition holds, and returns its result; else False."""
 
     def on_complete(self) -> None:
-        """What completion does, whatever brought it about. Nothing, unless overridden."""
+        """Called on completion, by the condition or the deadline. Does nothing, unless overridden."""
 
     def on_expiration(self) -> None:
-        """What follows after `on_complete` if the deadline brought it about. Nothing, unless overridden."""
+        """Called after `on_complete` if the deadline completed it. Does nothing, unless overridden."""
 
     def force_complete(self) -> bool:
-        """Complete the operation, whether its condition holds or not; True for the one call that does it."""
+        """Completes the operation, whether its condition holds or not; True for the first call only."""
         if self.completed:
             return False
         self.completed = True
@@ -46,7 +46,7 @@ class DelayedOperation(Timer):
         return True
 
     def run(self) -> None:
-        """Complete it: its time is up."""
+        """Completes the operation at its deadline."""
         if self.force_complete():
             self.on_expiration()
 
@@ -55,14 +55,14 @@ class Purgatory:
     """Operations that wait, by key.
 
     Args:
-        name: what waits in it, such as "heartbeat"; for metrics.
+        name: for metrics, such as "heartbeat".
         wheel: the timers that hold the operations' deadlines.
     """
 
     def __init__(self, name: str, wheel: TimingWheel) -> None:
         self.name = name
         self._wheel = wheel
-        # Most keys have one operation, which stands for itself; several are in a dict, as an ordered set.
+        # Most keys have one operation, which is the value itself; several are in a dict, as an ordered set.
         self._watchers: dict[Hashable, DelayedOperation | dict[DelayedOperation, None]] = {}
         self._watched = 0
         self._delayed = 0
@@ -74,11 +74,14 @@ class Purgatory:
 
     @property
     def delayed(self) -> int:
-        """Number of operations that wait."""
         return self._delayed
 
     def try_complete_else_watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
-        """Complete the operation if it can be, else have it wait under these keys, each named once; is it complete?"""
+        """Completes the operation if its condition holds, else watches it under these keys, each given once.
+
+        Returns:
+            whether it is complete.
+        """
         if operation.try_complete() or operation.completed:
             return True
         all_watchers = self._watchers
@@ -98,21 +101,21 @@ class Purgatory:
         return False
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Have the operations under a key look whether they are complete now; how many were."""
+        """Checks the operations under a key, and returns how many were completed."""
         watchers = self._watchers.get(key)
         if watchers is None:
             return 0
         if not isinstance(watchers, dict):
             return 1 if watchers.try_complete() else 0
         completed = 0
-        for operation in tuple(watchers):  # a copy, since completed ones leave
-            # What completing one does may complete others: they were counted there.
+        for operation in tuple(watchers):  # a copy, since completed ones are removed
+            # Completing one may complete others: they were counted there.
             if not operation.completed and operation.try_complete():
                 completed += 1
         return completed
 
     def cancel(self, key: Hashable) -> list[DelayedOperation]:
-        """Take the operations under a key out, under their other keys too, without completing them."""
+        """Removes the operations under a key, under their other keys too, without completing them."""
         watchers = self._watchers.get(key, {})
         operations = list(watchers) if isinstance(watchers, dict) else [watchers]
         for operation in operations:
@@ -120,7 +123,7 @@ class Purgatory:
         return operations
 
     def _release(self, operation: DelayedOperation) -> None:
-        """Forget an operation: its timer and all keys, so that nothing piles up."""
+        """Removes an operation: its timer and all its keys."""
         operation.cancel()
         keys = operation._keys
         for key in keys:

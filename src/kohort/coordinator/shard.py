@@ -1,4 +1,4 @@
-"""One shard of the group coordinator: the groups and the offsets that live in one partition of `__consumer_offsets`."""
+"""One shard of the group coordinator: the groups and offsets in one partition of `__consumer_offsets`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from kohort.coordinator.classic import CLASSIC, ClassicGroups
 from kohort.coordinator.classic.records import VALUE_VERSION
-from kohort.coordinator.groups import AllGroups
+from kohort.coordinator.offset_rules import OffsetRulesByType
 from kohort.coordinator.offsets import Offsets
 from kohort.coordinator.offsets import value_version as offset_value_version
 from kohort.coordinator.step import Answer, Record, Reply, Step
@@ -40,20 +40,20 @@ class GroupSettings:
 
 
 class GroupShard:
-    """One partition of `__consumer_offsets`, as state.
+    """The state of one partition of `__consumer_offsets`.
 
     Args:
         partition: its number.
         settings: Kafka's group settings.
         wheel: the timers; may be shared among shards.
         new_id: makes a member id from a client id, or from an instance id; each must be new.
-        streams: what streams groups want of the broker around them.
+        streams: what streams groups need from the broker.
 
     Attributes:
         classic: the classic groups.
         streams: the streams groups. No two groups have the same id, whatever their type.
         offsets: the committed offsets of all groups.
-        pending_steps: what timers have decided; to be taken out and done after each call into the shard or the wheel.
+        pending_steps: steps that timers caused; taken out and done after each call into the shard or the wheel.
     """
 
     def __init__(
@@ -67,18 +67,21 @@ class GroupShard:
         self.partition = partition
         self.pending_steps: list[Step] = []
         self.streams = StreamsGroups(
-            streams or StreamsEnvironment(), wheel, self.pending_steps, lambda group_id: self.classic.give_way(group_id)
+            streams or StreamsEnvironment(),
+            wheel,
+            self.pending_steps,
+            lambda group_id: self.classic.maybe_delete_empty(group_id),
         )
-        self.classic = ClassicGroups(settings, wheel, self.pending_steps, new_id, self.streams.give_way)
-        self.offsets = Offsets(settings, AllGroups(self.classic, self.streams))
+        self.classic = ClassicGroups(settings, wheel, self.pending_steps, new_id, self.streams.maybe_delete_empty)
+        self.offsets = Offsets(settings, OffsetRulesByType(self.classic, self.streams))
 
     # Administrators ---------------------------------------------------------------------------------------------
 
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListGroupsResponse.Group]:
-        """The groups in one of these states and of one of these types, whatever the case; without such, all."""
-        kinds = {kind.strip().lower() for kind in types}
-        classic = self.classic.listed(states) if not kinds or CLASSIC in kinds else []
-        streams = self.streams.listed(states) if not kinds or STREAMS in kinds else []
+        """The groups in one of these states and of one of these types, in any case; all if none is given."""
+        wanted = {name.strip().lower() for name in types}
+        classic = self.classic.listed(states) if not wanted or CLASSIC in wanted else []
+        streams = self.streams.listed(states) if not wanted or STREAMS in wanted else []
         return classic + streams
 
     def describe_group(self, group_id: str, version: int) -> DescribeGroupsResponse.Group:
@@ -86,7 +89,7 @@ class GroupShard:
         return self.classic.describe(group_id, version)
 
     def delete_groups(self, group_ids: Collection[str], reply: Reply) -> Step:
-        """Remove groups that have no members, with all their offsets; answers with the list of outcomes."""
+        """Deletes groups without members, with all their offsets; answers with the result of each."""
         records: list[Record] = []
         outcomes: dict[str, ErrorCode] = {}
         for group_id in dict.fromkeys(group_ids):
@@ -107,9 +110,9 @@ class GroupShard:
     # The log ----------------------------------------------------------------------------------------------------
 
     def replay(self, key: Data, value: Data | None, producer: tuple[int, int] | None = None) -> None:
-        """Take in a record; `producer` is the id and epoch of the transaction it belongs to.
+        """Applies a record; `producer` is the id and epoch of the transaction it belongs to.
 
-        Records of kinds that aren't known here, such as a newer server's, are passed over.
+        Records of unknown types, such as a newer server's, are ignored.
         """
         untyped: Any = value
         if isinstance(key, GroupMetadataKey):
@@ -121,25 +124,24 @@ class GroupShard:
             if value is not None:
                 self.classic.forget_simple(key.group_id)
             elif self.streams.get(key.group_id) is None and self.offsets.has(key.group_id):
-                self.classic.ensure(key.group_id)
+                self.classic.ensure_simple_group(key.group_id)
 
     def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
-        """A transaction has ended: its offsets count from now on, or never."""
         self.offsets.replay_marker(producer_id, producer_epoch, commit)
 
     def loaded(self, now: int) -> None:
-        """All of the log was replayed; members' session timeouts begin."""
+        """Starts members' session timeouts, as all of the log was replayed."""
         self.classic.loaded(now)
         self.streams.loaded(now)
 
     def unload(self, now: int) -> Step:
-        """Give the shard up: requests that wait are answered with NOT_COORDINATOR."""
+        """Answers waiting requests with NOT_COORDINATOR, as the shard moves to another broker."""
         self.streams.unload()
         return self.classic.unload(now)
 
 
 def value_version(value: Data) -> int:
-    """The version to write a record's value in: that which Kafka 4.2 writes."""
+    """The version to write a record's value in: the same as Kafka 4.2's."""
     if isinstance(value, GroupMetadataValue):
         return VALUE_VERSION
     if isinstance(value, OffsetCommitValue):

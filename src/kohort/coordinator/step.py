@@ -1,8 +1,8 @@
-"""What an operation of a coordinator comes to: records to persist, then answers.
+"""The result of a coordinator's operation: records to append, then answers (Kafka's CoordinatorResult).
 
-A coordinator decides and does nothing else. Whoever drives it appends the records of a step to the coordinator's log
-as one batch, replays each into the coordinator's state, and then gives the answers; where the append fails, the step
-says how to go on instead. So the state never differs from what a restart would make of the log.
+A coordinator only decides. The runtime appends the records of a step to the coordinator's log as one batch, replays
+each into the coordinator's state, and then gives the answers; if the append fails, it goes on with the step that
+`failed` returns. So the state never differs from what a restart would make of the log.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ Reply = Callable[[Any], None]
 
 
 class Client(NamedTuple):
-    """Who sent a request.
+    """The sender of a request.
 
     Attributes:
         client_id: the name that the client gives itself.
-        host: the address it came from.
-        version: version of the API that the request was sent in.
+        host: its address.
+        version: the request's version of its API.
     """
 
     client_id: str = ""
@@ -55,20 +55,18 @@ class Record(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A response, and where it goes."""
-
     reply: Reply
     response: Any
 
 
 @dataclass(slots=True)
 class Step:
-    """What an operation comes to.
+    """The result of an operation.
 
     Attributes:
-        records: to be appended atomically, then replayed, in this order.
-        answers: to be given when the records are safe.
-        failed: what the operation comes to when the append failed, with an error that clients understand
+        records: appended atomically, then replayed, in this order.
+        answers: given when the records are in the log.
+        failed: gives the step to take instead if the append failed, from an error that clients understand
             (`append_error`); None where no answer depends on it.
         producer: producer id and epoch, if the records belong to a transaction: they are appended as its batch.
     """
@@ -80,9 +78,9 @@ class Step:
 
 
 def first_batch(records: Iterable[Record]) -> list[Record]:
-    """As many of these as a log surely takes in one batch, and at least one if there are any; the others have to wait.
+    """As many of these as a log takes in one batch, and at least one if there are any.
 
-    For what is done again and again, such as forgetting what is old: however much has piled up, some of it gets done.
+    For operations that run periodically, such as expiration: the next run does the rest.
     """
     batch: list[Record] = []
     size = 0
@@ -95,5 +93,5 @@ def first_batch(records: Iterable[Record]) -> list[Record]:
 
 
 def append_error(code: ErrorCode) -> ErrorCode:
-    """What clients are told when a coordinator's record could not be written for this reason; as Kafka's."""
+    """The error for clients when a coordinator's record could not be appended; the same as Kafka's."""
     return _APPEND_ERRORS.get(code, code)

@@ -7,9 +7,9 @@ digit in which its tick differs from the wheel's own time, in the bucket of that
                       ^  ^  ^                      4 17 63              lies in level 0, bucket 63: it is due
                 level 2  1  0                      5 0 12               lies in level 2, bucket 5
 
-So all that lies in a level is due before anything in the levels above, and within a level the buckets are due in their
+So all timers of a level are due before those in the levels above, and within a level the buckets are due in their
 order: the next one is the lowest bit of the lowest level's mask. When the wheel's time reaches a bucket of level 0, its
-timers run; when it reaches one further up, its timers move down to where they now belong.
+timers run; when it reaches one of a level above, its timers move down to where they now belong.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Timer", "TimingWheel"]
 
 
 class Timer(ABC):
-    """Something to be done at a deadline, in ms since 1970."""
+    """Something that runs at a deadline, in ms since 1970."""
 
     __slots__ = ("_bucket", "_order", "deadline")
 
@@ -32,7 +32,7 @@ class Timer(ABC):
 
     @abstractmethod
     def run(self) -> None:
-        """What is to be done."""
+        """Called at the deadline."""
 
     @property
     def waiting(self) -> bool:
@@ -40,7 +40,7 @@ class Timer(ABC):
         return self._bucket is not None
 
     def cancel(self) -> bool:
-        """Take the timer off its wheel; False if it ran or was cancelled before."""
+        """Removes the timer from its wheel; False if it ran or was cancelled before."""
         bucket = self._bucket
         if bucket is None:
             return False
@@ -54,8 +54,6 @@ class Timer(ABC):
 
 
 class _Call(Timer):
-    """A timer that calls a function."""
-
     __slots__ = ("_callback",)
 
     def __init__(self, deadline: int, callback: Callable[[], object]) -> None:
@@ -63,7 +61,6 @@ class _Call(Timer):
         self._callback = callback
 
     def run(self) -> None:
-        """Call it."""
         self._callback()
 
 
@@ -95,7 +92,7 @@ def _due_order(timer: Timer) -> tuple[int, int]:
 
 
 class TimingWheel:
-    """Timers in order of their deadlines; whoever drives it calls `advance` by `next_deadline`.
+    """Timers in order of their deadlines. The owner has to call `advance` by `next_deadline`.
 
     Args:
         now: the time it begins at, in ms since 1970.
@@ -103,8 +100,8 @@ class TimingWheel:
         wheel_size: buckets a level, a power of two. As many levels are made as the farthest timer needs.
 
     Attributes:
-        now: the time that the latest `advance` was told. Callbacks that set new deadlines count from here rather than
-            from the deadline that brought them about: after a stall, these lie in the past.
+        now: the time of the latest `advance`. Callbacks that set new deadlines count from here rather than from the
+            deadline that they run for, which is in the past after a stall.
     """
 
     def __init__(self, now: int, tick_ms: int = 1, wheel_size: int = 64) -> None:
@@ -118,14 +115,13 @@ class TimingWheel:
         self._levels = [_Level(self, wheel_size, 0)]
         self._count = 0
         self._added = 0
-        self._alarm = 0  # `_earlier` is to hear of deadlines before this
+        self._alarm = 0  # `_earlier` is called for deadlines before this
 
     def __len__(self) -> int:
-        """Number of timers that wait."""
         return self._count
 
     def add(self, deadline: int, callback: Callable[[], object]) -> Timer:
-        """Have `callback` run by the first `advance` that reaches `deadline`, in ms since 1970.
+        """Schedules `callback` for the first `advance` that reaches `deadline`, in ms since 1970.
 
         With a deadline in the past it runs at the next `advance`, or, if one is under way, within that.
         """
@@ -134,7 +130,7 @@ class TimingWheel:
         return timer
 
     def schedule(self, timer: Timer) -> None:
-        """Have a timer run by the first `advance` that reaches its deadline; it must not be on a wheel already."""
+        """Schedules a timer for the first `advance` that reaches its deadline; it must not be on a wheel already."""
         self._added = timer._order = self._added + 1
         self._count += 1
         self._place(timer)
@@ -142,7 +138,7 @@ class TimingWheel:
             self._earlier()
 
     def _earlier(self) -> None:
-        """A timer is due before `_alarm`, for which whoever drives the wheel waits. Nothing, unless overridden."""
+        """Called when a timer is added that is due before `_alarm`, until which the owner sleeps. Does nothing here."""
 
     def next_deadline(self) -> int | None:
         """When to call `advance` next, in ms since 1970; None without timers.
@@ -155,7 +151,7 @@ class TimingWheel:
         return None
 
     def advance(self, now: int) -> int:
-        """Run what is due at `now`, in the order of deadlines, and return how many timers ran.
+        """Runs the timers that are due at `now`, in the order of deadlines, and returns how many ran.
 
         Timers that callbacks add run too if they are due. A callback that raises ends this call; the others stay due.
         """
@@ -178,14 +174,14 @@ class TimingWheel:
                     self._place(timer)
                 continue
             for timer in sorted(bucket.timers, key=_due_order):
-                if timer.cancel():  # an earlier one's callback may have done so
+                if timer.cancel():  # the callback of an earlier one may have cancelled it
                     ran += 1
                     timer.run()
         self._tick = max(self._tick, target)
         return ran
 
     def _place(self, timer: Timer) -> None:
-        """Put a timer where the wheel's time says it belongs."""
+        """Puts a timer into the level and bucket that the wheel's time gives."""
         tick = -(-timer.deadline // self._tick_ms)
         if (distance := tick ^ self._tick) >= self._size and tick > self._tick:
             number = (distance.bit_length() - 1) // self._bits

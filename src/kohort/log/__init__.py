@@ -1,14 +1,14 @@
-"""One partition on disk, in Kafka's own segment format.
+"""Partitions on disk, in Kafka's segment format.
 
-`Log` is a partition; `DataDirectory` is what holds them, with Kafka's checkpoints. Nothing here knows asyncio or reads
-a clock: the time is passed in, in ms since 1970. A log belongs to one thread; what may run elsewhere says so.
+`Log` is a partition; `DataDirectory` holds the logs and Kafka's checkpoint files. Nothing here uses asyncio or reads a
+clock: the time is an argument, in ms since 1970. A log belongs to one thread, except for methods that say otherwise.
 """
 
 from kohort.log.config import LogConfig
-from kohort.log.directory import DataDirectory
+from kohort.log.data_directory import DataDirectory
 from kohort.log.log import Log
-from kohort.log.types import Aborted, Appended, Origin, ProducerSummary, TimestampedOffset
+from kohort.log.types import Aborted, AppendInfo, Origin, ProducerSummary, TimestampedOffset
 
 __all__ = [
-    "Aborted", "Appended", "DataDirectory", "Log", "LogConfig", "Origin", "ProducerSummary", "TimestampedOffset",
+    "Aborted", "AppendInfo", "DataDirectory", "Log", "LogConfig", "Origin", "ProducerSummary", "TimestampedOffset",
 ]  # fmt: skip

@@ -11,10 +11,10 @@ _VERSION: Final = "0"
 
 
 def parse_checkpoint(text: str) -> list[list[str]]:
-    """The rows of a checkpoint file.
+    """Returns the rows of a checkpoint file.
 
     Raises:
-        ValueError: it is of another version, or cut off.
+        ValueError: it has another version, or is truncated.
     """
     version, _, rest = text.partition("\n")
     if version.strip() != _VERSION:
@@ -22,21 +22,21 @@ def parse_checkpoint(text: str) -> list[list[str]]:
     count, *lines = rest.splitlines() or [""]
     rows = [line.split() for line in lines if line.strip()]
     if not count.strip().isdecimal() or len(rows) != int(count):
-        raise ValueError(f"{count[:20]!r} rows are announced, {len(rows)} are there")
+        raise ValueError(f"it should have {count[:20]!r} rows, but has {len(rows)}")
     return rows
 
 
 def render_checkpoint(rows: Iterable[Iterable[str]]) -> bytes:
-    """A checkpoint file of these rows."""
+
     lines = [" ".join(row) for row in rows]
     return "\n".join((_VERSION, str(len(lines)), *lines, "")).encode()
 
 
 def parse_offsets(text: str) -> dict[tuple[str, int], int]:
-    """Offsets by topic and partition.
+    """Returns the offsets of a checkpoint file by topic and partition.
 
     Raises:
-        ValueError: it is no such file.
+        ValueError: it isn't a checkpoint file of offsets.
     """
     offsets = {}
     for row in parse_checkpoint(text):
@@ -48,5 +48,5 @@ def parse_offsets(text: str) -> dict[tuple[str, int], int]:
 
 
 def render_offsets(offsets: Iterable[tuple[tuple[str, int], int]]) -> bytes:
-    """The checkpoint file of ((topic, partition), offset) pairs."""
+    """Returns the checkpoint file of ((topic, partition), offset) pairs."""
     return render_checkpoint((topic, str(partition), str(offset)) for (topic, partition), offset in offsets)

@@ -1,8 +1,8 @@
-"""Compaction: of all records with one key, the latest stays.
+"""Log compaction: the latest record of each key is retained.
 
-It is made in three steps, so that the slow one can run in a thread: `plan_compaction` looks at the log and decides,
-`CompactionPlan.run` reads segments that nobody writes to any more and writes new ones beside them, `swap_in` puts
-these in their place. Offsets never change, and neither does what a batch says of its producer.
+It has three steps, so that the slow one can run in a thread: `plan_compaction` selects segments, `CompactionPlan.run`
+reads them and writes new segments beside them, and `swap_in` replaces the old with the new. Offsets never change, and
+neither do the producer fields of batches.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kohort.log.cleaner import Cleaner, KeyMap, LastRecord
+from kohort.log.cleaner import Cleaner, LastRecord, OffsetMap
 from kohort.log.config import LogConfig
 from kohort.log.files import CLEANED, LOG, SNAPSHOT, SWAP, file_name, fsync_directory
 from kohort.log.lookup import aborted_between
-from kohort.log.producers import Producers
-from kohort.log.scan import Scanned, scan
+from kohort.log.producer_state import ProducerStates
+from kohort.log.scan import ScannedBatch, scan
 from kohort.log.segment import Segment
 from kohort.log.segments import Segments
 from kohort.log.transaction_index import AbortedTransaction
@@ -33,11 +33,11 @@ _MAX_RELATIVE: Final = 2**31 - 1
 
 
 class _CancelledError(Exception):
-    """Nobody wants the compaction any more."""
+    """The compaction was cancelled."""
 
 
 class _Source(NamedTuple):
-    """A segment to be compacted: its offsets, size in bytes, and that of its larger index."""
+    """A segment to be compacted: its offsets, size, and the size of its larger index, in bytes."""
 
     base_offset: int
     end_offset: int
@@ -48,14 +48,14 @@ class _Source(NamedTuple):
 
 @dataclass
 class CompactionPlan:
-    """A compaction that is worth it.
+    """A compaction of a log.
 
     Attributes:
         dirty_ratio: share of bytes that were never compacted, from 0 to 1.
-        cleaned_offset: where the next compaction begins, once this one has run.
-        cancelled: set it, from any thread, to end a run soon; nothing has changed then.
-        done: whether it has run to its end.
-        bytes_before, bytes_after: size of the segments that it reads, and of those that it wrote.
+        cleaned_offset: where the next compaction starts once this one has run.
+        cancelled: set it, from any thread, to end a run soon without changes.
+        done: whether it has completed.
+        bytes_before, bytes_after: size of the segments that it read, and of those that it wrote.
     """
 
     directory: Path
@@ -75,10 +75,10 @@ class CompactionPlan:
     made: list[tuple[list[_Source], Segment]] = field(default_factory=list)
 
     def run(self) -> bool:
-        """Read, and write what stays; it may run in any thread.
+        """Reads the segments, and writes what is retained. Runs in any thread.
 
         Returns:
-            Whether it was done. If not, nothing has changed, and the log says why, unless it was cancelled.
+            Whether it completed. If not, nothing has changed, and the reason is logged unless it was cancelled.
         """
         try:
             keys = self._map_keys()
@@ -91,20 +91,20 @@ class CompactionPlan:
             return False
         except (OSError, CorruptRecordError) as error:
             self.discard()
-            _log.warning("%s: can't be compacted: %s; it stays as it is", self.directory, error)
+            _log.warning("%s: can't be compacted: %s; it is unchanged", self.directory, error)
             return False
         self.done = True
         return True
 
     def discard(self) -> None:
-        """Remove what was written."""
+        """Deletes the segments that were written."""
         self.done = False
         for _, segment in self.made:
             segment.delete()
         self.made.clear()
 
-    def _map_keys(self) -> KeyMap:
-        keys = KeyMap(self.dirty_from, self.until, self.aborted)
+    def _map_keys(self) -> OffsetMap:
+        keys = OffsetMap(self.dirty_from, self.until, self.aborted)
         for source in self.sources:
             if source.end_offset > self.dirty_from:
                 for batch in self._batches(source):
@@ -112,7 +112,7 @@ class CompactionPlan:
                         return keys
         return keys
 
-    def _batches(self, source: _Source) -> Iterator[Scanned]:
+    def _batches(self, source: _Source) -> Iterator[ScannedBatch]:
         fd = os.open(source.path, os.O_RDONLY)
         try:
             for batch in scan(fd, 0, source.size, check=False):
@@ -123,7 +123,7 @@ class CompactionPlan:
             os.close(fd)
 
     def _groups(self, end: int) -> Iterator[list[_Source]]:
-        """Neighbours that make one segment again."""
+        """Groups neighbouring segments that fit into one."""
         group: list[_Source] = []
         for source in self.sources:
             if source.base_offset >= end:
@@ -156,7 +156,7 @@ class CompactionPlan:
         segment.seal()
         segment.sync()
         segment.release()
-        # Where records have no timestamps, retention goes by the file's time.
+        # Without timestamps in records, retention uses the file's time.
         stat = group[-1].path.stat()
         os.utime(segment.path(LOG), ns=(stat.st_atime_ns, stat.st_mtime_ns))
         self.bytes_before += sum(source.size for source in group)
@@ -166,7 +166,7 @@ class CompactionPlan:
 def plan_compaction(
     directory: Path,
     segments: Segments,
-    producers: Producers,
+    producers: ProducerStates,
     config: LogConfig,
     *,
     now: int,
@@ -174,12 +174,12 @@ def plan_compaction(
     cleaned: int,
     stable: int,
 ) -> CompactionPlan | None:
-    """The compaction of whatever may be compacted, None if it isn't worth it.
+    """Plans the compaction of a log by its dirty ratio and compaction lags; None if it isn't due.
 
     Args:
         directory, segments, producers, config: the log's.
         now: ms since 1970.
-        start, cleaned, stable: log start offset, end of what was compacted before, last stable offset.
+        start, cleaned, stable: log start offset, end of the last compaction, last stable offset.
     """
     if not config.compact:
         return None
@@ -191,15 +191,19 @@ def plan_compaction(
         if segment is segments.active or end > stable:
             break
         dirty = end > cleaned
-        if dirty and config.min_compaction_lag_ms > 0 and segment.age_mark > now - config.min_compaction_lag_ms:
+        if (
+            dirty
+            and config.min_compaction_lag_ms > 0
+            and segment.retention_timestamp > now - config.min_compaction_lag_ms
+        ):
             break
         if dirty:
             dirty_bytes += segment.size
-            overdue = overdue or now - segment.age_mark > config.max_compaction_lag_ms
+            overdue = overdue or now - segment.retention_timestamp > config.max_compaction_lag_ms
         else:
             clean_bytes += segment.size
         index_size = max(8 * len(segment.index), 12 * len(segment.time_index))
-        segments.using(segment)
+        segments.mark_used(segment)
         sources.append(_Source(segment.base_offset, end, segment.size, index_size, segment.path(LOG)))
     if not dirty_bytes:
         return None
@@ -217,9 +221,9 @@ def plan_compaction(
 
 
 def swap_in(directory: Path, segments: Segments, plan: CompactionPlan) -> bool:
-    """Let the segments that a plan made replace those that it read.
+    """Replaces the segments that a plan has read by those it has written.
 
-    First they are renamed from `.cleaned` to `.swap`: from then on a crash ends with them in place.
+    First these are renamed from `.cleaned` to `.swap`: from then on, recovery after a crash puts them in place.
 
     Raises:
         OSError: a file can't be renamed or removed.

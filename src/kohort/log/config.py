@@ -1,4 +1,4 @@
-"""A topic's settings, as far as its logs are concerned."""
+"""The configuration of a log: a topic's settings."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ class LogConfig:
     Sizes are in bytes and times in ms; -1 is "no limit" for retention.
 
     Attributes:
-        segment_bytes, segment_ms: a segment is rolled before it grows larger, or when its first batch is older.
-        segment_index_bytes: size of an index that makes its segment roll.
+        segment_bytes, segment_ms: a segment is rolled before it gets larger, or when its first batch is older.
+        segment_index_bytes: a segment is rolled when an index reaches this size.
         index_interval_bytes: bytes of batches between two entries of the index.
-        retention_ms, retention_bytes: what may be deleted, where the policy is "delete".
+        retention_ms, retention_bytes: age and size limits, if the cleanup policy has "delete".
         cleanup_policy: any of "delete" and "compact".
-        delete_retention_ms: how long tombstones and transaction markers outlive the compaction that first met them.
+        delete_retention_ms: how long tombstones and transaction markers are kept after their first compaction.
         min_compaction_lag_ms, max_compaction_lag_ms: age from which a segment may, and must, be compacted.
-        min_cleanable_dirty_ratio: share of bytes not yet compacted that makes a compaction worth its while.
+        min_cleanable_dirty_ratio: share of bytes not yet compacted from which a compaction is due.
         max_message_bytes: largest batch.
         message_timestamp_type: "CreateTime" or "LogAppendTime".
         message_timestamp_before_max_ms, message_timestamp_after_max_ms: how far a record's timestamp may differ.
         compression_type: "producer", "uncompressed", or the codec that batches are rewritten with.
         compression_level: level of that codec, None for its default.
-        flush_messages, flush_ms: records and time after which the log wants a flush (`Log.flush_due`).
-        file_delete_delay_ms: Kafka's delay before the files of a deleted segment go. Nothing reads them any more when
-            they are deleted here, so they go at once.
-        producer_id_expiration_ms: how long a producer that is silent is remembered (a broker's setting in Kafka).
+        flush_messages, flush_ms: records and time after which a flush is due (`Log.flush_due`).
+        file_delete_delay_ms: Kafka's delay before the files of a deleted segment are removed. Nothing reads them here,
+            so they are removed at once.
+        producer_id_expiration_ms: how long the state of an idle producer is kept (a broker's setting in Kafka).
     """
 
     segment_bytes: int = 1 << 30
@@ -65,22 +65,22 @@ class LogConfig:
 
     @cached_property
     def compact(self) -> bool:
-        """Whether the newest record of each key is kept, and every record must have one."""
+        """Whether the log is compacted; every record must have a key then."""
         return "compact" in self.cleanup_policy
 
     @cached_property
     def delete(self) -> bool:
-        """Whether old segments are deleted by age and size."""
+        """Whether old segments are deleted by retention."""
         return "delete" in self.cleanup_policy
 
     @cached_property
     def log_append_time(self) -> bool:
-        """Whether the broker's clock stamps the records."""
+        """Whether records get the broker's time."""
         return self.message_timestamp_type == "LogAppendTime"
 
     @cached_property
     def codec(self) -> Compression | None:
-        """The codec that every batch must have; None to take what the producer sent."""
+        """The codec of every batch; None to keep the producer's."""
         match self.compression_type:
             case "producer":
                 return None
@@ -91,5 +91,5 @@ class LogConfig:
 
     @cached_property
     def roll_ms(self) -> int:
-        """Age of a segment's first batch at which it rolls: a compacted log rolls in time for its maximum lag."""
+        """Age of a segment's first batch at which it is rolled, by segment.ms and max.compaction.lag.ms."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms

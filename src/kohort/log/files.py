@@ -1,4 +1,4 @@
-"""Names of a log's files, and writing small files so that a crash leaves the old or the new one."""
+"""Names of a log's files, and atomic writes of small files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIME_INDEX: Final = ".timeindex"
 TXN_INDEX: Final = ".txnindex"
 SNAPSHOT: Final = ".snapshot"
 SEGMENT_SUFFIXES: Final = (INDEX, TIME_INDEX, TXN_INDEX, LOG)
-"""Files of a segment. The log comes last: who renames in this order knows by the log whether all are there."""
+"""Files of a segment. The log is last: after renames in this order, its name shows whether all are complete."""
 
 CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
@@ -30,21 +30,21 @@ METADATA: Final = "partition.metadata"
 
 
 def file_name(offset: int, suffix: str) -> str:
-    """Such as "00000000000000000000.log"."""
+    """A name such as "00000000000000000000.log"."""
     return f"{offset:020}{suffix}"
 
 
 def offset_of(name: str) -> int | None:
-    """The offset that a file is named by, None if it isn't."""
+    """The offset in a file's name; None without one."""
     digits = name.partition(".")[0]
     return int(digits) if len(digits) == 20 and digits.isdecimal() else None
 
 
 def make_directory(path: Path) -> bool:
-    """Make a directory, and those above it; whether it wasn't there before.
+    """Creates a directory and its parents; returns False if it existed.
 
     Raises:
-        OSError: it can't be made.
+        OSError: it can't be created.
     """
     try:
         path.mkdir()
@@ -56,10 +56,10 @@ def make_directory(path: Path) -> bool:
 
 
 def write_at(fd: int, data: bytes | memoryview, position: int) -> None:
-    """Write all of `data`; a regular file takes less only when its disk is full.
+    """Writes all of `data`; a regular file takes less only when its disk is full.
 
     Raises:
-        OSError: it isn't all written.
+        OSError: not everything is written.
     """
     written = os.pwrite(fd, data, position)
     while written < len(data):
@@ -70,10 +70,10 @@ def write_at(fd: int, data: bytes | memoryview, position: int) -> None:
 
 
 def read_exactly(fd: int, size: int, position: int) -> bytes:
-    """`size` bytes of a file that has them.
+    """Reads `size` bytes.
 
     Raises:
-        OSError: it hasn't; somebody else has cut it.
+        OSError: the file is shorter; it was truncated by something else.
     """
     data = os.pread(fd, size, position)
     while len(data) < size:
@@ -87,7 +87,7 @@ def read_exactly(fd: int, size: int, position: int) -> bytes:
 
 
 def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
-    """Write a file under another name and put it in its place; with `sync`, it is on the disk then."""
+    """Replaces a file: a crash leaves the old or the new one. With `sync`, the new one is on the disk on return."""
     temporary = path.with_name(f"{path.name}.tmp")
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
@@ -102,7 +102,7 @@ def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
 
 
 def fsync_directory(directory: Path) -> None:
-    """Make the names in a directory last."""
+    """Syncs the names in a directory to the disk."""
     fd = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(fd)

@@ -1,8 +1,8 @@
 """The sparse indexes of a segment, in Kafka's formats: offset to position, and timestamp to offset.
 
-They live in memory while their segment is in use, and every entry is appended to the file as well. Kafka preallocates
-these files and cuts them when a segment is closed; here they only ever have the bytes that mean something. Offsets are
-relative to the segment's base offset.
+They are in memory while their segment is in use, and every entry is appended to the file as well. Kafka preallocates
+these files and truncates them when a segment is closed; here they have only the used bytes. Offsets are relative to the
+segment's base offset.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TIME_ENTRY: Final = struct.Struct(">qi")
 
 
 class _IndexFile:
-    """A file of entries of one size. It is opened to be written to when there is something to write."""
+    """A file of entries of one size, opened by the first write."""
 
     __slots__ = ("_fd", "path")
 
@@ -35,13 +35,13 @@ class _IndexFile:
         self._fd = -1
 
     def open(self) -> int:
-        """The descriptor; the file is created if it isn't there."""
+        """Returns the descriptor; creates the file if it doesn't exist."""
         if self._fd < 0:
             self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
         return self._fd
 
     def read(self, entry_size: int) -> bytes:
-        """All whole entries."""
+        """Reads all complete entries."""
         try:
             fd = os.open(self.path, os.O_RDONLY)
         except FileNotFoundError:
@@ -62,7 +62,7 @@ class _IndexFile:
 
 
 class OffsetIndex(_IndexFile):
-    """Last offset of a batch to the batch's position in bytes, for a batch every so many bytes."""
+    """Maps last offsets of batches to their positions in bytes; an entry every index.interval.bytes."""
 
     __slots__ = ("offsets", "positions")
 
@@ -72,7 +72,7 @@ class OffsetIndex(_IndexFile):
         if sys.byteorder == "little":
             pairs.byteswap()
         self.offsets, self.positions = pairs[::2], pairs[1::2]
-        # A file that Kafka preallocated and didn't come to cut ends in zeros.
+        # A file that Kafka preallocated and didn't truncate ends in zeros.
         while self.offsets and not self.offsets[-1] and not self.positions[-1]:
             del self.offsets[-1], self.positions[-1]
 
@@ -80,25 +80,25 @@ class OffsetIndex(_IndexFile):
         return len(self.offsets)
 
     def append(self, offset: int, position: int) -> None:
-        """The batch at `position` ends with `offset`."""
+        """Adds the batch at `position`, whose last offset is `offset`."""
         write_at(self.open(), _OFFSET_ENTRY.pack(offset, position), len(self.offsets) * _OFFSET_ENTRY.size)
         self.offsets.append(offset)
         self.positions.append(position)
 
     def position_before(self, offset: int) -> int:
-        """A position from which the batch with `offset` is found by going forward."""
+        """Returns a position at or before the batch with `offset`."""
         entry = bisect_right(self.offsets, offset)
         return self.positions[entry - 1] if entry else 0
 
     def truncate(self, position: int) -> None:
-        """Forget the batches from `position` on."""
+        """Removes the batches from `position` on."""
         entries = bisect_left(self.positions, position)
         del self.offsets[entries:], self.positions[entries:]
         self.resize(entries * _OFFSET_ENTRY.size)
 
 
 class TimeIndex(_IndexFile):
-    """The largest timestamp so far to the last offset of its batch; timestamps ascend."""
+    """Maps the largest timestamp so far to the last offset of its batch; timestamps ascend."""
 
     __slots__ = ("offsets", "timestamps")
 
@@ -106,7 +106,7 @@ class TimeIndex(_IndexFile):
         super().__init__(path)
         self.timestamps, self.offsets = array("q"), array("i")
         for timestamp, offset in _TIME_ENTRY.iter_unpack(self.read(_TIME_ENTRY.size) if load else b""):
-            # Zeros are what Kafka preallocated.
+            # Kafka preallocates zeros.
             if (self.timestamps and timestamp <= self.timestamps[-1]) or (not timestamp and not offset):
                 break
             self.timestamps.append(timestamp)
@@ -116,7 +116,7 @@ class TimeIndex(_IndexFile):
         return len(self.timestamps)
 
     def append(self, timestamp: int, offset: int) -> None:
-        """No record up to `offset` is later than `timestamp`. Nothing is added that the last entry says already."""
+        """Adds that no record up to `offset` is later than `timestamp`, unless the last entry says so."""
         if timestamp > (self.timestamps[-1] if self.timestamps else NO_TIMESTAMP):
             write_at(self.open(), _TIME_ENTRY.pack(timestamp, offset), len(self.timestamps) * _TIME_ENTRY.size)
             self.timestamps.append(timestamp)
@@ -124,15 +124,15 @@ class TimeIndex(_IndexFile):
 
     @property
     def last(self) -> tuple[int, int]:
-        """The largest timestamp and the offset that goes with it; (-1, 0) in an empty index."""
+        """The largest timestamp with its offset; (-1, 0) in an empty index."""
         return (self.timestamps[-1], self.offsets[-1]) if self.timestamps else (NO_TIMESTAMP, 0)
 
     def offset_before(self, timestamp: int) -> int:
-        """An offset such that no record before it is as late as `timestamp`."""
+        """Returns an offset before which no record is as late as `timestamp`."""
         entry = bisect_left(self.timestamps, timestamp)
         return self.offsets[entry - 1] if entry else 0
 
     def truncate(self, entries: int) -> None:
-        """Keep the first `entries`."""
+        """Keeps the first `entries`."""
         del self.offsets[entries:], self.timestamps[entries:]
         self.resize(entries * _TIME_ENTRY.size)

@@ -1,4 +1,4 @@
-"""A partition's log: batches in segments, appended at the end and read from any offset."""
+"""A partition's log: append, read, retention, compaction."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Final
 from kohort.log.compaction import CompactionPlan, plan_compaction, swap_in
 from kohort.log.config import LogConfig
 from kohort.log.files import SNAPSHOT, file_name, make_directory
+from kohort.log.local_log import LocalLog
 from kohort.log.lookup import aborted_between, latest_timestamp, offset_after, offset_for_timestamp
-from kohort.log.markers import encode_marker
-from kohort.log.producers import Marker
-from kohort.log.recovery import ended_transaction, fresh, load
+from kohort.log.producer_state import EndTransactionMarker
+from kohort.log.recovery import ended_transaction, load, new_log
 from kohort.log.retention import deletable
 from kohort.log.segment import Segment
 from kohort.log.segments import Segments
-from kohort.log.stored import StoredLog
-from kohort.log.types import Aborted, Appended, Origin, TimestampedOffset
+from kohort.log.transaction_markers import encode_marker
+from kohort.log.types import Aborted, AppendInfo, Origin, TimestampedOffset
 from kohort.log.validation import check_batch, recompressed, stamped
 from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 from kohort.protocol.primitives import Buffer
@@ -27,25 +27,25 @@ from kohort.protocol.records.batch import HEADER_SIZE, LENGTH_END, NO_SEQUENCE, 
 __all__ = ["Log"]
 
 _PREFIX: Final = struct.Struct(">qii")
-"""Of a batch's header, before the part that the checksum covers: base offset, length, leader epoch."""
+"""The header before the part with a checksum: base offset, length, leader epoch."""
 
 _MAX_SEQUENCE: Final = 2**31 - 1
 
 
-class Log(StoredLog):
+class Log(LocalLog):
     """One partition on disk.
 
-    It belongs to one thread; only `flush` and the `run` of a compaction plan may be called from another meanwhile.
-    Every operation raises KafkaError with KAFKA_STORAGE_ERROR once the disk has failed it: the log is `offline` then,
-    nothing of a batch that wasn't acknowledged is left in it, and it stays so until it is opened again.
+    It belongs to one thread; only `flush` and a compaction plan's `run` may be called in another at the same time.
+    After an I/O error the log is `offline`: every operation raises KafkaError with KAFKA_STORAGE_ERROR until the log is
+    opened again. Nothing is left of a batch that wasn't acknowledged.
 
     Attributes:
-        directory: where it is; its name is Kafka's, "topic-partition".
+        directory: the partition's directory, named as in Kafka, "topic-partition".
         config: may be replaced at any time.
-        log_start_offset, log_end_offset: of the first record that may be read, and the one that comes next.
-        flushed_offset: what is before it is on the disk for sure: where recovery begins after a crash.
-        cleaned_offset: what is before it has been compacted.
-        durable: whether records may be read only when they are on the disk.
+        log_start_offset, log_end_offset: of the first readable record, and of the next record to be appended.
+        flushed_offset: everything before it is on the disk: the recovery point.
+        cleaned_offset: everything before it has been compacted.
+        durable: whether the high watermark waits for a flush.
         offline: why the log can't be used; None while it can.
     """
 
@@ -62,21 +62,21 @@ class Log(StoredLog):
         cleaned_offset: int = 0,
         durable: bool = False,
     ) -> Log:
-        """Open a partition's directory, which is created if it isn't there.
+        """Opens or creates a partition's directory.
 
         Args:
             directory, config, durable: as the attributes.
             now: ms since 1970.
-            clean: whether it was closed cleanly, so that nothing needs to be checked.
+            clean: whether the last shutdown was clean, so that no recovery is needed.
             recovery_point, log_start_offset, cleaned_offset: from the checkpoints (`DataDirectory`).
 
         Returns:
-            The log; if its files can't be read, an offline one.
+            The log; an offline one if its files can't be read.
         """
         log = cls(directory, config, durable=durable)
         try:
             if make_directory(directory):
-                loaded = fresh(directory, log_start_offset, now)
+                loaded = new_log(directory, log_start_offset, now)
             else:
                 loaded = load(
                     directory, config, now=now, clean=clean, recovery_point=recovery_point,
@@ -92,14 +92,14 @@ class Log(StoredLog):
         log.log_start_offset, log.log_end_offset = loaded.log_start_offset, loaded.log_end_offset
         log.cleaned_offset = min(max(cleaned_offset, log.log_start_offset), log.log_end_offset)
         log.flushed_offset = log.log_end_offset if clean else min(recovery_point, log.log_end_offset)
-        # Where nothing was written and the log closed, the files' names may never have got to the disk.
+        # If nothing was written before the log was closed, the files' names may not be on the disk.
         log._unsynced_names = not clean or not log._segments.active.size
         if durable and log.flushed_offset < log.log_end_offset:
-            with suppress(KafkaError):  # it is offline then
+            with suppress(KafkaError):  # the log is offline then
                 log.flush()
         return log
 
-    # Writing.
+    # Appending
 
     def append(
         self,
@@ -109,18 +109,18 @@ class Log(StoredLog):
         leader_epoch: int = 0,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
-    ) -> Appended:
-        """Append one batch; it is checked before anything is written, and written from where it lies.
+    ) -> AppendInfo:
+        """Validates and appends one batch, without copying it.
 
         Args:
             records: the batch, with base offset 0.
             now: ms since 1970.
-            leader_epoch: written into it.
-            origin: who made it.
+            leader_epoch: set in the batch.
+            origin: whether a client or a coordinator made the batch.
             transaction_version: 2 if its transaction has an epoch of its own (Produce from version 12 on, KIP-890).
 
         Raises:
-            KafkaError: what Kafka answers: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE,
+            KafkaError: as in Kafka: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE,
                 RECORD_LIST_TOO_LARGE, UNSUPPORTED_COMPRESSION_TYPE, OUT_OF_ORDER_SEQUENCE_NUMBER,
                 INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE or KAFKA_STORAGE_ERROR.
         """
@@ -142,7 +142,7 @@ class Log(StoredLog):
             if client and (past := self._producers.duplicate(header, last_sequence)) is not None:
                 stamp = past.timestamp if config.log_append_time else NO_TIMESTAMP
                 first = past.last_offset - past.offset_delta
-                return Appended(first, past.last_offset, stamp, self.log_start_offset, True)
+                return AppendInfo(first, past.last_offset, stamp, self.log_start_offset, True)
             self._producers.check(header, sequenced=client, transaction_version=transaction_version)
         append_time, timestamp = NO_TIMESTAMP, header.max_timestamp
         base = self.log_end_offset
@@ -153,8 +153,8 @@ class Log(StoredLog):
             buffers = prefix, stamped(data, header, now)[_PREFIX.size :], data[HEADER_SIZE:]
         self._write(buffers, header.batch_length + LENGTH_END, base + delta, timestamp, leader_epoch, now)
         if header.producer_id >= 0:
-            self._producers.wrote(header, base, last_sequence, timestamp)
-        return Appended(base, base + delta, append_time, self.log_start_offset)
+            self._producers.append_batch(header, base, last_sequence, timestamp)
+        return AppendInfo(base, base + delta, append_time, self.log_start_offset)
 
     def append_marker(
         self,
@@ -166,13 +166,13 @@ class Log(StoredLog):
         now: int,
         leader_epoch: int = 0,
         transaction_version: int = 0,
-    ) -> Appended:
-        """End a producer's transaction here; without one the marker is written all the same.
+    ) -> AppendInfo:
+        """Appends the marker that ends a producer's transaction; also if there is none.
 
         Args:
-            producer_id, producer_epoch: whose; with transaction version 2 the epoch is the one that comes next.
+            producer_id, producer_epoch: the producer; with transaction version 2 the epoch is its next one.
             commit: whether the transaction is committed, else aborted.
-            coordinator_epoch: of the transaction coordinator; an older one than before is fenced.
+            coordinator_epoch: of the transaction coordinator; one older than the last marker's is fenced.
             now, leader_epoch: as in `append`.
             transaction_version: 2 for KIP-890's epoch bumps.
 
@@ -181,16 +181,16 @@ class Log(StoredLog):
         """
         self._check()
         self._producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
-        marker = Marker(commit, coordinator_epoch)
+        marker = EndTransactionMarker(commit, coordinator_epoch)
         batch = memoryview(encode_marker(producer_id, producer_epoch, marker, now))
         base = self.log_end_offset
         prefix = _PREFIX.pack(base, len(batch) - LENGTH_END, leader_epoch)
         self._write((prefix, batch[_PREFIX.size :]), len(batch), base, now, leader_epoch, now)
-        first = self._producers.ended(producer_id, producer_epoch, marker, now)
+        first = self._producers.append_marker(producer_id, producer_epoch, marker, now)
         if first >= 0 and not commit:
             with self._storing("written to"):
                 self._segments.active.aborted.append(ended_transaction(self._producers, producer_id, first, base))
-        return Appended(base, base, NO_TIMESTAMP, self.log_start_offset)
+        return AppendInfo(base, base, NO_TIMESTAMP, self.log_start_offset)
 
     def _write(
         self,
@@ -210,9 +210,9 @@ class Log(StoredLog):
                 self._epochs.assign(leader_epoch, self.log_end_offset)
             segment = self._segments.active
             if segment.size:
-                begun = segment.first_timestamp
-                waited = timestamp - begun if begun >= 0 and timestamp >= 0 else now - segment.created
-                if waited > config.roll_ms or not segment.has_room(
+                first = segment.first_timestamp
+                age = timestamp - first if first >= 0 and timestamp >= 0 else now - segment.created
+                if age > config.roll_ms or not segment.has_room(
                     size, last_offset, config.segment_bytes, config.segment_index_bytes
                 ):
                     segment = self._roll(now)
@@ -220,22 +220,22 @@ class Log(StoredLog):
         except OSError as error:
             raise self._fail("written to", error) from error
         self.log_end_offset = last_offset + 1
-        if self._dirty_since is None:
-            self._dirty_since = now
+        if self._unflushed_since is None:
+            self._unflushed_since = now
 
     def _roll(self, now: int) -> Segment:
         self._segments.active.seal()
         segment = Segment.create(self.directory, self.log_end_offset, now)
         with self._lock:
-            self._unsynced_names = self._sealed_dirty = True
+            self._unsynced_names = self._sealed_unflushed = True
             self._segments.add(segment)
         self._snapshot()
         return segment
 
     def roll_if_due(self, now: int) -> bool:
-        """Roll the active segment if it is older than `segment.ms`, so that it can be deleted or compacted.
+        """Rolls the active segment if it is older than `segment.ms`, so that it can be deleted or compacted.
 
-        Kafka does this on the next append only.
+        Kafka does this at the next append only.
         """
         self._check()
         segment = self._segments.active
@@ -245,16 +245,16 @@ class Log(StoredLog):
             self._roll(now)
         return True
 
-    # Reading.
+    # Reading
 
     def read(self, offset: int, max_bytes: int, *, up_to: int, min_one: bool = True) -> bytes:
-        """Batches as they lie in one segment, from the one that holds `offset`.
+        """Reads batches of one segment, from the one that contains `offset`.
 
         Args:
-            offset: of the first record wanted; the batch may begin before it.
-            max_bytes: where the last batch is cut off.
-            up_to: no batch begins here or later: the high watermark or the last stable offset.
-            min_one: whether the first batch comes whole even if it is larger than `max_bytes`; else there is none.
+            offset: of the first requested record; its batch may start before it.
+            max_bytes: where the last batch is truncated.
+            up_to: reading ends before this offset: the high watermark or the last stable offset.
+            min_one: whether a first batch larger than `max_bytes` is returned complete; otherwise nothing is.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE or KAFKA_STORAGE_ERROR.
@@ -271,10 +271,10 @@ class Log(StoredLog):
         try:
             for number in range(segments.number_of(offset), len(segments)):
                 segment = segments[number]
-                segments.using(segment)
+                segments.mark_used(segment)
                 limit = up_to if up_to < segments.end_of(number, end) else None
                 data = segment.read(offset, max_bytes, limit, min_one)
-                # Compaction may have left nothing in a segment from there on.
+                # Compaction may have removed all batches of the segment from there on.
                 if data is not None:
                     return data
         except OSError as error:
@@ -282,10 +282,10 @@ class Log(StoredLog):
         return b""
 
     def aborted_transactions(self, start: int, end: int, *, size: int | None = None) -> list[Aborted]:
-        """The aborted transactions that have records from offset `start` up to `end`, as a fetch gives them.
+        """Returns the aborted transactions that have records from offset `start` up to `end`, for a fetch.
 
-        With `size`, the number of bytes that `read` gave from `start` on, `end` comes down to about where those end:
-        so a reader that is far behind isn't told of all that is before it each time.
+        With `size`, the number of bytes that `read` returned from `start` on, `end` is reduced to about their end:
+        otherwise a reader that is far behind would get all aborted transactions ahead of it each time.
         """
         self._check()
         segments = self._segments
@@ -298,24 +298,24 @@ class Log(StoredLog):
         return [Aborted(entry.producer_id, entry.first_offset) for entry in found]
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampedOffset | None:
-        """The first record that is as late as `timestamp` (ms since 1970), None if there is none."""
+        """Returns the first record that is as late as `timestamp` (ms since 1970), None if there is none."""
         self._check()
         with self._storing("read"):
             return offset_for_timestamp(self._segments, timestamp, self.log_start_offset)
 
     def max_timestamp_offset(self) -> TimestampedOffset | None:
-        """The first record with the latest timestamp of all, None if none has a timestamp."""
+        """Returns the first record with the latest timestamp, None if no record has a timestamp."""
         self._check()
         with self._storing("read"):
             return latest_timestamp(self._segments, self.log_start_offset)
 
-    # Keeping it small.
+    # Retention and compaction
 
     def delete_records(self, before: int) -> int:
-        """Let the log begin at offset `before`, and delete the segments that are wholly before it.
+        """Advances the log start offset to `before`, and deletes the segments before it.
 
         Returns:
-            The log start offset; write it to the checkpoint, or a crash brings some of the records back.
+            The log start offset. Until it is in a checkpoint, a crash brings some of the records back.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE if `before` is over the high watermark.
@@ -326,24 +326,24 @@ class Log(StoredLog):
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, reason)
         if before > self.log_start_offset:
             segments = self._segments
-            self._start_at(before, segments.number_of(before))
+            self._advance_start(before, segments.number_of(before))
         return self.log_start_offset
 
     def enforce_retention(self, now: int) -> int:
-        """Delete the segments that time and size say, and return how many; an active one that is due is rolled."""
+        """Deletes segments by retention.ms and retention.bytes, and returns how many; may roll the active one."""
         self._check()
         with self._storing("cleaned"):
             number = deletable(self._segments, self.config, self.high_watermark, self.log_end_offset, now)
             if number == len(self._segments):
                 self._roll(now)
-            # A crash may have left what was before the log's start.
+            # A crash may have left segments before the log start offset.
             number = max(number, self._segments.number_of(self.log_start_offset))
         if number:
-            self._start_at(max(self.log_start_offset, self._segments[number].base_offset), number)
+            self._advance_start(max(self.log_start_offset, self._segments[number].base_offset), number)
         return number
 
-    def _start_at(self, offset: int, number: int) -> None:
-        """Begin at an offset, without the first `number` segments."""
+    def _advance_start(self, offset: int, number: int) -> None:
+        """Advances the log start offset, and deletes the first `number` segments."""
         self.log_start_offset = offset
         self.cleaned_offset = max(self.cleaned_offset, offset)
         with self._storing("cleaned"):
@@ -355,7 +355,7 @@ class Log(StoredLog):
             self._epochs.truncate_start(offset)
 
     def plan_compaction(self, now: int) -> CompactionPlan | None:
-        """What there is to compact, if it is worth it by the dirty ratio and the lags; see `CompactionPlan`."""
+        """Plans a compaction if one is due, by the dirty ratio and compaction lags; see `CompactionPlan`."""
         self._check()
         with self._storing("read"):
             return plan_compaction(
@@ -364,10 +364,10 @@ class Log(StoredLog):
             )  # fmt: skip
 
     def finish_compaction(self, plan: CompactionPlan) -> bool:
-        """Put what `plan.run()` wrote in the place of what it read, so that a crash leaves one or the other.
+        """Replaces the segments that `plan.run()` read by those it wrote; a crash leaves one or the other.
 
         Returns:
-            Whether that was done; not so if the plan hasn't run to its end, or a segment has been deleted since.
+            Whether it was done: not if the plan hasn't completed, or a segment was deleted since.
         """
         self._check()
         with self._storing("compacted"), self._lock:

@@ -1,4 +1,4 @@
-"""Finding records by time, and aborted transactions by offset."""
+"""Look-ups in a log: records by timestamp, and aborted transactions by offset."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_left
 from operator import attrgetter
 
 from kohort.log.records import records_of
-from kohort.log.scan import Scanned
+from kohort.log.scan import ScannedBatch
 from kohort.log.segment import Segment
 from kohort.log.segments import Segments
 from kohort.log.transaction_index import AbortedTransaction
@@ -18,11 +18,11 @@ __all__ = ["aborted_between", "latest_timestamp", "offset_after", "offset_for_ti
 
 
 def offset_for_timestamp(segments: Segments, timestamp: int, start: int) -> TimestampedOffset | None:
-    """The first record from offset `start` on that is as late as `timestamp`."""
+    """Returns the first record from offset `start` on that is as late as `timestamp`."""
     for number in range(segments.number_of(start), len(segments)):
         segment = segments[number]
         if segment.max_timestamp >= timestamp:
-            segments.using(segment)
+            segments.mark_used(segment)
             found = _first_in(segment, timestamp, start)
             if found is not None:
                 return found
@@ -30,11 +30,11 @@ def offset_for_timestamp(segments: Segments, timestamp: int, start: int) -> Time
 
 
 def latest_timestamp(segments: Segments, start: int) -> TimestampedOffset | None:
-    """The first record with the latest timestamp."""
+    """Returns the first record with the latest timestamp."""
     latest = max(segments, key=lambda segment: segment.max_timestamp)
     if latest.max_timestamp < 0:
         return None
-    segments.using(latest)
+    segments.mark_used(latest)
     return _first_in(latest, latest.max_timestamp, start)
 
 
@@ -48,7 +48,7 @@ def _first_in(segment: Segment, timestamp: int, start: int) -> TimestampedOffset
     return None
 
 
-def _first_of(batch: Scanned, timestamp: int, start: int) -> TimestampedOffset | None:
+def _first_of(batch: ScannedBatch, timestamp: int, start: int) -> TimestampedOffset | None:
     header = batch.header
     if header.log_append_time:
         return TimestampedOffset(max(header.base_offset, start), header.max_timestamp, header.partition_leader_epoch)
@@ -58,13 +58,13 @@ def _first_of(batch: Scanned, timestamp: int, start: int) -> TimestampedOffset |
             if when >= timestamp and at >= start:
                 return TimestampedOffset(at, when, header.partition_leader_epoch)
     except CorruptRecordError:
-        # Nobody can read these. As far as anybody knows it is the first record that is so late.
+        # The records are unreadable; the first one may be as late.
         return TimestampedOffset(max(header.base_offset, start), header.max_timestamp, header.partition_leader_epoch)
     return None
 
 
 def offset_after(segments: Segments, start: int, size: int, log_end: int) -> int:
-    """An offset that `size` bytes read from `start` on don't reach: the next one in the index, or the segment's end."""
+    """Returns an offset after `size` bytes read from `start` on: the next one in the index, or the segment's end."""
     for number in range(segments.number_of(start), len(segments)):
         segment = segments[number]
         first = segment.locate(start)
@@ -80,7 +80,7 @@ _last_offset = attrgetter("last_offset")
 
 
 def aborted_between(segments: Segments, start: int, end: int) -> list[AbortedTransaction]:
-    """The aborted transactions that have records from `start` up to `end`."""
+    """Returns the aborted transactions that have records from `start` up to `end`."""
     found = []
     for number in range(segments.number_of(start), len(segments)):
         entries = segments[number].aborted.entries

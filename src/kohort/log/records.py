@@ -1,4 +1,4 @@
-"""Records inside a batch, as far as a log must look: keys, tombstones, timestamps, and where each lies."""
+"""Parses the records of a batch, as far as a log needs it: keys, tombstones, timestamps, positions."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from kohort.protocol.records.batch import (
 )  # fmt: skip
 from kohort.protocol.records.varint import read_varint
 
-__all__ = ["RawRecord", "rebuilt", "records_of"]
+__all__ = ["ParsedRecord", "rebuilt", "records_of"]
 
 _NO_RECORDS: Final = b""
 _ZIGZAG: Final = [byte >> 1 ^ -(byte & 1) for byte in range(128)]
 
 
-class RawRecord(NamedTuple):
-    """A record that stays as it is.
+class ParsedRecord(NamedTuple):
+    """A parsed record, with its position in the payload.
 
     Attributes:
         offset_delta, timestamp_delta: from the batch's base offset and base timestamp.
         key: None for null.
         tombstone: whether its value is null.
-        start, body, end: where it lies in the payload, with its length; what follows its timestamp begins at `body`.
+        start, body, end: its position in the payload, from its length; `body` is after the timestamp.
     """
 
     offset_delta: int
@@ -41,20 +41,20 @@ class RawRecord(NamedTuple):
     end: int
 
 
-_new: Final = tuple.__new__  # makes a named tuple in a third of the time
+_new: Final = tuple.__new__  # a third of the time of ParsedRecord()
 
 
-def records_of(payload: bytes, header: BatchHeader) -> Iterator[RawRecord]:
-    """The records in a decompressed payload, one after another: all of them may take 30 times its bytes.
+def records_of(payload: bytes, header: BatchHeader) -> Iterator[ParsedRecord]:
+    """Yields the records of a decompressed payload; a list of them could take 30 times its bytes.
 
     Raises:
-        CorruptRecordError: they don't add up to the payload.
+        CorruptRecordError: they don't fill the payload.
     """
     at, size = 0, len(payload)
     try:
         for _ in range(header.record_count):
             start = at
-            # Nearly every varint here is one byte; a call for each would take most of the time.
+            # Nearly every varint is one byte; function calls would take most of the time.
             if (length := payload[at]) > 127:
                 length, at = read_varint(payload, at)
             else:
@@ -62,7 +62,7 @@ def records_of(payload: bytes, header: BatchHeader) -> Iterator[RawRecord]:
             end = at + length
             if length < 0 or end > size:
                 raise IndexError
-            at += 1  # attributes, which mean nothing yet
+            at += 1  # attributes, unused
             if (timestamp_delta := payload[at]) > 127:
                 timestamp_delta, at = read_varint(payload, at)
             else:
@@ -85,8 +85,8 @@ def records_of(payload: bytes, header: BatchHeader) -> Iterator[RawRecord]:
             else:
                 value_size, at = _ZIGZAG[value_size], at + 1
             if at + (max(0, value_size)) >= end:
-                raise IndexError  # there is a count of headers behind it
-            yield _new(RawRecord, (offset_delta, timestamp_delta, key, value_size < 0, start, body, end))
+                raise IndexError  # the count of headers follows
+            yield _new(ParsedRecord, (offset_delta, timestamp_delta, key, value_size < 0, start, body, end))
             at = end
         if at != size:
             raise IndexError
@@ -98,7 +98,7 @@ def records_of(payload: bytes, header: BatchHeader) -> Iterator[RawRecord]:
 def rebuilt(
     header: BatchHeader, payload: bytes | bytearray, count: int, codec: Compression, level: int | None
 ) -> bytes:
-    """A batch with the offsets, producer and times of `header`, but other records, compressed with `codec`."""
+    """Returns a batch with the fields of `header`, but other records, compressed with `codec`."""
     packed: Buffer = payload if count else _NO_RECORDS
     if codec and count:
         from kohort.protocol.records.compression import compress  # loads pyarrow

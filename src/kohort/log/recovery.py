@@ -1,8 +1,8 @@
-"""Opening a log's directory: what a crash left behind is put right, and everything whole is kept.
+"""Opens a log's directory, and recovers it after a crash.
 
-After a clean shutdown only the end of the last segment is looked at. Otherwise every segment from the recovery point
-on is read and checked; the log is cut at the first batch that isn't whole and valid, and indexes, leader epochs and
-producers are made anew from what is left. What a compaction left half done is finished or undone.
+After a clean shutdown only the end of the last segment is read. Otherwise every segment from the recovery point on is
+validated: the log is truncated at the first incomplete or invalid batch, and indexes, leader epochs and producer state
+are rebuilt from the rest. An interrupted compaction is completed or undone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 from kohort.log.config import LogConfig
-from kohort.log.epochs import Epochs
 from kohort.log.files import (
     CLEANED,
     DELETED,
@@ -29,16 +28,17 @@ from kohort.log.files import (
     fsync_directory,
     offset_of,
 )  # fmt: skip
-from kohort.log.markers import read_marker
-from kohort.log.producers import Producers
-from kohort.log.scan import Scanned, scan
+from kohort.log.leader_epochs import LeaderEpochs
+from kohort.log.producer_snapshot import load_snapshot
+from kohort.log.producer_state import ProducerStates
+from kohort.log.scan import ScannedBatch, scan
 from kohort.log.segment import Segment
-from kohort.log.snapshot import load_snapshot
 from kohort.log.transaction_index import AbortedTransaction
+from kohort.log.transaction_markers import read_marker
 from kohort.protocol.errors import CorruptRecordError
 from kohort.protocol.records.batch import NO_SEQUENCE, next_sequence
 
-__all__ = ["Loaded", "ended_transaction", "fresh", "load"]
+__all__ = ["Loaded", "ended_transaction", "load", "new_log"]
 
 _log: Final = logging.getLogger("kohort.log")
 
@@ -47,18 +47,18 @@ _INDEXES: Final = (INDEX, TIME_INDEX)
 
 @dataclass
 class Loaded:
-    """What is in a log's directory.
+    """The state of an opened log.
 
     Attributes:
         segments: at least one, in order.
-        producers, epochs: as they are at the end.
+        producers, epochs: at the log end offset.
         log_start_offset, log_end_offset: of the first record, and after the last.
-        snapshot_offset: of the snapshot that the producers were read from, -1 without one.
+        snapshot_offset: of the producer snapshot that was loaded, -1 without one.
     """
 
     segments: list[Segment]
-    producers: Producers
-    epochs: Epochs
+    producers: ProducerStates
+    epochs: LeaderEpochs
     log_start_offset: int
     log_end_offset: int
     snapshot_offset: int
@@ -67,11 +67,11 @@ class Loaded:
 def load(
     directory: Path, config: LogConfig, *, now: int, clean: bool, recovery_point: int, log_start_offset: int
 ) -> Loaded:
-    """Open what is in `directory`; an empty one becomes a log that begins at `log_start_offset`.
+    """Loads a log; an empty directory becomes a log that starts at `log_start_offset`.
 
     Raises:
-        OSError: a file can't be read, or what must be cut can't be.
-        CorruptRecordError: there is damage before the recovery point, and it is in the way.
+        OSError: a file can't be read or truncated.
+        CorruptRecordError: a batch before the recovery point is damaged, and needed.
     """
     names = _finish_swaps(directory)
     snapshots = sorted(offset for name in names if name.endswith(SNAPSHOT) and (offset := offset_of(name)) is not None)
@@ -79,58 +79,62 @@ def load(
     if not bases:
         return _emptied(directory, snapshots, log_start_offset, now)
     _remove_orphans(directory, names, set(bases))
-    epochs = Epochs(directory)
+    epochs = LeaderEpochs(directory)
     if EPOCHS in names:
         epochs.load()
     segments = [Segment(directory, base, (directory / file_name(base, LOG)).stat().st_size, now) for base in bases]
-    doubtful = _first_doubtful(segments, names, clean, recovery_point)
-    log_end = _clean_end(segments[-1]) if doubtful == len(segments) else None
+    to_recover = _first_to_recover(segments, names, clean, recovery_point)
+    log_end = _clean_end(segments[-1]) if to_recover == len(segments) else None
     if log_end is None:
-        doubtful = min(doubtful, len(segments) - 1)
-    producers = Producers()
-    start = segments[doubtful].base_offset if log_end is None else log_end
-    known = load_snapshot(directory, [offset for offset in snapshots if offset <= start], producers)
-    _replay(segments, producers, known or 0, start)
+        to_recover = min(to_recover, len(segments) - 1)
+    producers = ProducerStates()
+    start = segments[to_recover].base_offset if log_end is None else log_end
+    snapshot = load_snapshot(directory, [offset for offset in snapshots if offset <= start], producers)
+    _replay(segments, producers, snapshot or 0, start)
     if log_end is None:
-        log_end = _recover(segments, doubtful, producers, epochs, config)
+        log_end = _recover(segments, to_recover, producers, epochs, config)
     if log_end < log_start_offset:
-        _log.warning("%s: ends at %d, before its start %d: emptied", directory, log_end, log_start_offset)
+        _log.warning("%s: ends at %d, before its log start offset %d: emptied", directory, log_end, log_start_offset)
         for segment in segments:
             segment.delete()
         return _emptied(directory, snapshots, log_start_offset, now)
-    wanted = {known, *(segment.base_offset for segment in segments)}
+    needed = {snapshot, *(segment.base_offset for segment in segments)}
     for offset in snapshots:
-        if offset > log_end or offset not in wanted:
+        if offset > log_end or offset not in needed:
             (directory / file_name(offset, SNAPSHOT)).unlink(missing_ok=True)
     producers.expire(now, config.producer_id_expiration_ms)
     log_start = max(log_start_offset, bases[0])
     epochs.truncate_end(log_end)
     epochs.truncate_start(log_start)
-    return Loaded(segments, producers, epochs, log_start, log_end, -1 if known is None else known)
+    return Loaded(segments, producers, epochs, log_start, log_end, -1 if snapshot is None else snapshot)
 
 
-def ended_transaction(producers: Producers, producer_id: int, first_offset: int, marker_at: int) -> AbortedTransaction:
-    """The entry for an aborted transaction of which `producers` know already that it is over."""
+def ended_transaction(
+    producers: ProducerStates, producer_id: int, first_offset: int, marker_at: int
+) -> AbortedTransaction:
+    """Returns the index entry of an aborted transaction whose marker `producers` has applied."""
     stable = next(iter(producers.ongoing.values()), marker_at + 1)
     return AbortedTransaction(producer_id, first_offset, marker_at, stable)
 
 
-def fresh(directory: Path, offset: int, now: int) -> Loaded:
-    """An empty log that begins at `offset`, in a directory with nothing in it."""
-    return Loaded([Segment.create(directory, offset, now)], Producers(), Epochs(directory), offset, offset, -1)
+def new_log(directory: Path, offset: int, now: int) -> Loaded:
+    """Creates an empty log that starts at `offset`, in an empty directory."""
+    return Loaded(
+        [Segment.create(directory, offset, now)], ProducerStates(), LeaderEpochs(directory), offset, offset, -1
+    )
 
 
 def _emptied(directory: Path, snapshots: list[int], offset: int, now: int) -> Loaded:
     for stray in snapshots:
         (directory / file_name(stray, SNAPSHOT)).unlink(missing_ok=True)
     (directory / EPOCHS).unlink(missing_ok=True)
-    return fresh(directory, offset, now)
+    return new_log(directory, offset, now)
 
 
-def _first_doubtful(segments: list[Segment], names: set[str], clean: bool, recovery_point: int) -> int:
-    """The number of the first segment that must be read and checked."""
+def _first_to_recover(segments: list[Segment], names: set[str], clean: bool, recovery_point: int) -> int:
+    """Returns the number of the first segment that needs recovery."""
     for number, segment in enumerate(segments):
-        # A segment that holds nothing may do without its indexes.
+        # An empty segment needs no indexes.
         indexed = not segment.size or names.issuperset(file_name(segment.base_offset, kind) for kind in _INDEXES)
         last = number + 1 == len(segments)
         if not indexed or (not clean and (last or recovery_point < segments[number + 1].base_offset)):
@@ -139,25 +143,25 @@ def _first_doubtful(segments: list[Segment], names: set[str], clean: bool, recov
 
 
 def _clean_end(segment: Segment) -> int | None:
-    """The offset after the last batch; None if the end isn't whole after all."""
+    """Returns the offset after the last batch; None if the end is damaged in spite of the clean shutdown."""
     end = segment.base_offset
     start = segment.index.positions[-1] if len(segment.index) else 0
     try:
         if start and start >= segment.size:
-            raise CorruptRecordError(None, segment.size, f"the index has one at byte {start}")
+            raise CorruptRecordError(None, segment.size, f"the index has a batch at byte {start}")
         for header, _, _ in scan(segment.fd, 0, segment.size, check=False):
             segment.first_timestamp = header.max_timestamp
             break
         for header, _, _ in scan(segment.fd, start, segment.size, check=False):
             end = header.next_offset
     except CorruptRecordError as error:
-        _log.warning("%s: was closed cleanly, but its end is no batch: %s", segment.path(LOG), error)
+        _log.warning("%s: was closed cleanly, but doesn't end with a batch: %s", segment.path(LOG), error)
         return None
     return end
 
 
-def _replay(segments: list[Segment], producers: Producers, start: int, end: int) -> None:
-    """Let `producers` see the batches from offset `start` up to `end`."""
+def _replay(segments: list[Segment], producers: ProducerStates, start: int, end: int) -> None:
+    """Applies the batches from offset `start` up to `end` to the producer state."""
     for number, segment in enumerate(segments):
         if segment.base_offset >= end:
             break
@@ -170,44 +174,46 @@ def _replay(segments: list[Segment], producers: Producers, start: int, end: int)
             segment.release()
 
 
-def _apply(producers: Producers, batch: Scanned) -> AbortedTransaction | None:
-    """Let `producers` see a batch; returns the transaction that it aborts."""
+def _apply(producers: ProducerStates, batch: ScannedBatch) -> AbortedTransaction | None:
+    """Applies a batch to the producer state; returns the transaction that it aborts."""
     header = batch.header
     if header.producer_id < 0:
         return None
     if not header.control:
         sequence = header.base_sequence
         last = next_sequence(sequence, header.last_offset_delta) if sequence >= 0 else NO_SEQUENCE
-        producers.wrote(header, header.base_offset, last, header.max_timestamp)
+        producers.append_batch(header, header.base_offset, last, header.max_timestamp)
         return None
     marker = read_marker(batch.data, header)
     if marker is None:
         return None
-    first = producers.ended(header.producer_id, header.producer_epoch, marker, header.max_timestamp)
+    first = producers.append_marker(header.producer_id, header.producer_epoch, marker, header.max_timestamp)
     if marker.commit or first < 0:
         return None
     return ended_transaction(producers, header.producer_id, first, header.base_offset)
 
 
-def _recover(segments: list[Segment], first: int, producers: Producers, epochs: Epochs, config: LogConfig) -> int:
-    """Check the segments from number `first` on, index them anew, and cut where something isn't right.
+def _recover(
+    segments: list[Segment], first: int, producers: ProducerStates, epochs: LeaderEpochs, config: LogConfig
+) -> int:
+    """Validates and reindexes the segments from number `first` on; truncates the log at the first invalid batch.
 
-    Returns the offset after the last good batch.
+    Returns the offset after the last valid batch.
     """
     log_end = segments[first].base_offset
     for number in range(first, len(segments)):
         segment = segments[number]
-        whole = segment.size
-        log_end, good = _recover_segment(segment, producers, epochs, config)
+        size = segment.size
+        log_end, valid = _recover_segment(segment, producers, epochs, config)
         if number + 1 < len(segments):
             segment.seal()
             segment.release()
-        if good < whole:
+        if valid < size:
             rest = segments[number + 1 :]
-            lost = whole - good + sum(later.size for later in rest)
+            lost = size - valid + sum(later.size for later in rest)
             _log.warning(
-                "%s: cut at byte %d, offset %d: %d bytes that aren't whole batches are gone, as after a crash",
-                segment.path(LOG), good, log_end, lost,
+                "%s: truncated at byte %d, offset %d: %d bytes without valid batches are lost, as after a crash",
+                segment.path(LOG), valid, log_end, lost,
             )  # fmt: skip
             for later in rest:
                 later.delete()
@@ -216,35 +222,41 @@ def _recover(segments: list[Segment], first: int, producers: Producers, epochs: 
     return log_end
 
 
-def _recover_segment(segment: Segment, producers: Producers, epochs: Epochs, config: LogConfig) -> tuple[int, int]:
-    """Check and index one; returns the offset after its last good batch, and that batch's end in bytes."""
-    size, end, good = segment.size, segment.base_offset, 0
-    segment.reindex()
+def _recover_segment(
+    segment: Segment, producers: ProducerStates, epochs: LeaderEpochs, config: LogConfig
+) -> tuple[int, int]:
+    """Validates and reindexes one segment; returns the offset and position after its last valid batch."""
+    size, end, valid = segment.size, segment.base_offset, 0
+    segment.reset_indexes()
     try:
         for batch in scan(segment.fd, 0, size, check=True, base_offset=segment.base_offset):
             header = batch.header
             if header.last_offset - segment.base_offset > 2**31 - 1:
-                raise CorruptRecordError(header.base_offset, batch.file_position, "too far from its segment's offset")
+                raise CorruptRecordError(
+                    header.base_offset, batch.file_position, "too far from its segment's base offset"
+                )
             aborted = _apply(producers, batch)
-            if not good:
+            if not valid:
                 segment.first_timestamp = header.max_timestamp
-            segment.note(good, header.size, header.last_offset, header.max_timestamp, config.index_interval_bytes)
+            segment.index_batch(
+                valid, header.size, header.last_offset, header.max_timestamp, config.index_interval_bytes
+            )
             if aborted is not None:
                 segment.aborted.append(aborted)
             if header.partition_leader_epoch > epochs.latest:
                 epochs.assign(header.partition_leader_epoch, header.base_offset)
-            end, good = header.next_offset, good + header.size
+            end, valid = header.next_offset, valid + header.size
     except CorruptRecordError as error:
         _log.info("%s: %s", segment.path(LOG), error)
-        segment.cut(good)
-    return end, good
+        segment.truncate(valid)
+    return end, valid
 
 
 def _finish_swaps(directory: Path) -> set[str]:
-    """Finish or undo what a compaction was doing when the process died, as Kafka does.
+    """Completes or undoes a compaction that a crash interrupted, as Kafka does.
 
-    Files named `.cleaned` were being written: they go. Once the last of a segment's files, its log, is named `.swap`,
-    it takes the place of all it was made from.
+    `.cleaned` files were being written, and are deleted. Once the last of a segment's files, its log, is named `.swap`,
+    it replaces the segments it was made from.
     """
     names = _names(directory)
     if not any(name.endswith((CLEANED, SWAP, DELETED, ".tmp")) for name in names):
@@ -265,7 +277,7 @@ def _finish_swaps(directory: Path) -> set[str]:
 
 
 def _remove_replaced(directory: Path, swap: str) -> None:
-    """Remove the segments that a compacted one replaces: those that begin within it."""
+    """Deletes the segments that a compacted one replaces: those whose base offset is in it."""
     base = offset_of(swap)
     assert base is not None
     fd = os.open(directory / swap, os.O_RDONLY)
@@ -287,7 +299,7 @@ def _names(directory: Path) -> set[str]:
 
 
 def _remove_orphans(directory: Path, names: set[str], bases: set[int]) -> None:
-    """Remove the indexes of segments that aren't there."""
+    """Deletes the indexes of segments without a log."""
     for name in names:
         if name.endswith(SEGMENT_SUFFIXES) and offset_of(name) not in bases:
             (directory / name).unlink(missing_ok=True)

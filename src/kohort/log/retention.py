@@ -1,4 +1,4 @@
-"""Which segments are old enough, or too many."""
+"""Retention: which segments may be deleted by age or size."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["deletable"]
 
 
 def deletable(segments: Segments, config: LogConfig, high_watermark: int, log_end: int, now: int) -> int:
-    """How many segments may be deleted, from the first on, as Kafka's `retention.ms` and `retention.bytes` say.
+    """Returns how many segments may be deleted, from the first on, by `retention.ms` and `retention.bytes`.
 
-    All of them, the active one too, if that holds records and all are too old; nothing above the high watermark.
+    All of them, with the active one, if all are too old; none above the high watermark.
     """
     if not config.delete:
         return 0
@@ -22,7 +22,7 @@ def deletable(segments: Segments, config: LogConfig, high_watermark: int, log_en
             break
         excess -= segment.size
         too_large = excess >= 0
-        too_old = config.retention_ms >= 0 and now - segment.age_mark > config.retention_ms
+        too_old = config.retention_ms >= 0 and now - segment.retention_timestamp > config.retention_ms
         if not (too_large or too_old) or segments.end_of(number, log_end) > high_watermark:
             break
         number += 1

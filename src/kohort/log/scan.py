@@ -1,4 +1,4 @@
-"""Going through the batches of a segment file."""
+"""Scans the batches of a segment file."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from kohort.protocol.records.batch import (
     read_header,
 )  # fmt: skip
 
-__all__ = ["Scanned", "scan"]
+__all__ = ["ScannedBatch", "scan"]
 
 _CHUNK: Final = 1 << 20
 
 
-class Scanned(NamedTuple):
-    """A batch in a file: its header, the bytes it lies in (at `header.position`), and where in the file it starts."""
+class ScannedBatch(NamedTuple):
+    """A batch in a file: its header, a buffer that has it at `header.position`, and its position in the file."""
 
     header: BatchHeader
     data: bytes
     file_position: int
 
 
-def scan(fd: int, start: int, end: int, *, check: bool, base_offset: int = 0) -> Iterator[Scanned]:
-    """The batches that lie between two positions of a file, of which `start` begins one.
+def scan(fd: int, start: int, end: int, *, check: bool, base_offset: int = 0) -> Iterator[ScannedBatch]:
+    """Yields the batches between two positions of a file; a batch starts at `start`.
 
-    With `check` they are checked like a stranger's, checksum included, and their offsets must ascend from
-    `base_offset`; without, only what is needed to find the next one.
+    With `check`, batches are fully validated with their checksums, and their offsets must ascend from `base_offset`;
+    otherwise only what is needed to find the next one is.
 
     Raises:
-        CorruptRecordError: at the first one that isn't whole and valid; its position is that in the file.
+        CorruptRecordError: at the first incomplete or invalid batch, with its position in the file.
         OSError: the file can't be read.
     """
     position = start
@@ -51,7 +51,9 @@ def scan(fd: int, start: int, end: int, *, check: bool, base_offset: int = 0) ->
             raise CorruptRecordError(error.base_offset, position, error.reason) from None
         size = header.size
         if header.batch_length < HEADER_SIZE - LENGTH_END or header.magic != MAGIC or size > end - position:
-            reason = f"no whole batch: length {header.batch_length}, magic {header.magic}, {end - position} bytes left"
+            reason = (
+                f"incomplete batch: length {header.batch_length}, magic {header.magic}, {end - position} bytes left"
+            )
             raise CorruptRecordError(header.base_offset, position, reason)
         if len(data) - at < size:
             data, at = os.pread(fd, min(max(size, _CHUNK), end - position), position), 0
@@ -67,6 +69,6 @@ def scan(fd: int, start: int, end: int, *, check: bool, base_offset: int = 0) ->
                 reason = f"its base offset should be {expected} at least"
                 raise CorruptRecordError(header.base_offset, position, reason)
             expected = header.next_offset
-        yield Scanned(header, data, position)
+        yield ScannedBatch(header, data, position)
         position += size
         at += size

@@ -1,4 +1,4 @@
-"""A segment: a file of batches, its indexes, and the aborted transactions that ended in it."""
+"""A segment: a log file, its indexes, and its transaction index."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from kohort.log.files import INDEX, LOG, SEGMENT_SUFFIXES, TIME_INDEX, TXN_INDEX, file_name, read_exactly
 from kohort.log.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
-from kohort.log.scan import Scanned, scan
+from kohort.log.scan import ScannedBatch, scan
 from kohort.log.transaction_index import TransactionIndex
 
 __all__ = ["Located", "Segment"]
@@ -21,15 +21,15 @@ _INDEX_ENTRY: Final = 8
 _TIME_INDEX_ENTRY: Final = 12
 _UNKNOWN: Final = -2
 
-_STEP: Final = struct.Struct(">qi11xi")
-"""Of a batch's header: base offset, length, last offset delta; enough to go to the next one."""
+_BATCH_BOUNDS: Final = struct.Struct(">qi11xi")
+"""Header fields that lead to the next batch: base offset, length, last offset delta."""
 
 _PREFIX: Final = 12
 _WINDOW: Final = 4096
 
 
 class Located(NamedTuple):
-    """Where a batch lies: its position and size in bytes, and its base offset."""
+    """A batch's position and size in bytes, and its base offset."""
 
     position: int
     size: int
@@ -39,19 +39,31 @@ class Located(NamedTuple):
 class Segment:
     """Batches from `base_offset` on.
 
-    Files are opened when they are used: a segment that nobody reads costs no descriptor. The segment that is written
-    to keeps its log open, and its indexes once they have an entry.
+    Files are opened on use: a segment that isn't read has no descriptor. The active segment keeps its log open, and its
+    indexes once they have an entry.
 
     Attributes:
-        directory, base_offset: where it is, and its name there; `suffix` comes after the files' names.
+        directory, base_offset: its directory, and its files' name; `suffix` follows the names.
         size: bytes of batches.
-        created: when this process began to write it (ms since 1970).
-        dirty: whether it has what isn't flushed yet.
+        created: when this process started to write it (ms since 1970).
+        unflushed: whether it has data that isn't flushed.
     """
 
     __slots__ = (
-        "_aborted", "_fd", "_index", "_max_offset", "_max_timestamp", "_since_index", "_time_index", "base_offset",
-        "created", "directory", "dirty", "first_timestamp", "size", "suffix",
+        "_aborted",
+        "_fd",
+        "_index",
+        "_max_offset",
+        "_max_timestamp",
+        "_since_index",
+        "_time_index",
+        "base_offset",
+        "created",
+        "directory",
+        "first_timestamp",
+        "size",
+        "suffix",
+        "unflushed",
     )  # fmt: skip
 
     def __init__(self, directory: Path, base_offset: int, size: int, now: int, suffix: str = "") -> None:
@@ -60,7 +72,7 @@ class Segment:
         self.size = size
         self.created = now
         self.suffix = suffix
-        self.dirty = False
+        self.unflushed = False
         self.first_timestamp = NO_TIMESTAMP
         self._fd = -1
         self._index: OffsetIndex | None = None
@@ -72,7 +84,7 @@ class Segment:
 
     @classmethod
     def create(cls, directory: Path, base_offset: int, now: int, suffix: str = "") -> Segment:
-        """A new, empty segment. What lies in its place is no log: it is cut."""
+        """Creates an empty segment; an existing file is truncated."""
         segment = cls(directory, base_offset, 0, now, suffix)
         segment._fd = os.open(segment.path(LOG), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
         segment._index = OffsetIndex(segment.path(INDEX), load=False)
@@ -81,38 +93,37 @@ class Segment:
         return segment
 
     def path(self, suffix: str) -> Path:
-        """One of its files, by what comes after the offset in the name."""
+        """The path of a file, by its suffix."""
         return self.directory / (file_name(self.base_offset, suffix) + self.suffix)
 
     @property
     def fd(self) -> int:
-        """The descriptor of the log."""
+        """The log's descriptor; opens the file."""
         if self._fd < 0:
             self._fd = os.open(self.path(LOG), os.O_RDWR)
         return self._fd
 
     @property
     def is_open(self) -> bool:
-        """Whether it has a descriptor to give back."""
         return self._fd >= 0
 
     @property
     def index(self) -> OffsetIndex:
-        """Offset to position."""
+        """The index from offset to position."""
         if self._index is None:
             self._index = OffsetIndex(self.path(INDEX), load=True)
         return self._index
 
     @property
     def time_index(self) -> TimeIndex:
-        """Timestamp to offset."""
+        """The index from timestamp to offset."""
         if self._time_index is None:
             self._time_index = TimeIndex(self.path(TIME_INDEX), load=True)
         return self._time_index
 
     @property
     def aborted(self) -> TransactionIndex:
-        """The aborted transactions whose markers are here."""
+        """The aborted transactions whose markers are in the segment."""
         if self._aborted is None:
             self._aborted = TransactionIndex(self.path(TXN_INDEX), load=True)
         return self._aborted
@@ -131,14 +142,14 @@ class Segment:
         return self._max_offset if self.max_timestamp >= 0 else self.base_offset
 
     @property
-    def age_mark(self) -> int:
-        """What retention goes by: the latest timestamp or, where records have none, the file's last change (ms)."""
+    def retention_timestamp(self) -> int:
+        """The time that retention uses: the latest timestamp or, without timestamps, the file's last change (ms)."""
         return self.max_timestamp if self.max_timestamp >= 0 else self.path(LOG).stat().st_mtime_ns // 1_000_000
 
-    # Writing.
+    # Writing
 
     def has_room(self, size: int, last_offset: int, segment_bytes: int, index_bytes: int) -> bool:
-        """Whether a batch that ends with `last_offset` fits, in bytes and in what an index can say."""
+        """Whether a batch fits: by bytes, relative offset, and index entries."""
         return (
             self.size + size <= segment_bytes
             and last_offset - self.base_offset <= _MAX_RELATIVE
@@ -149,37 +160,37 @@ class Segment:
     def append(
         self, buffers: Sequence[bytes | memoryview], size: int, last_offset: int, max_timestamp: int, interval: int
     ) -> None:
-        """Write the buffers of a batch (of `size` bytes) and index it, if the last entry is `interval` bytes back.
+        """Appends a batch of `size` bytes, and indexes it if the last entry is `interval` bytes back.
 
         Raises:
-            OSError: it isn't written, and nothing of it is left in the file.
+            OSError: the batch isn't written; the file is unchanged.
         """
         position = self.size
         fd = self.fd
         try:
             if os.pwritev(fd, buffers, position) != size:
-                self._finish(buffers, size)
+                self._retry_write(buffers, size)
         except OSError:
             os.ftruncate(fd, position)
             raise
         if not position:
-            self._begin(max_timestamp)
+            self._open_indexes(max_timestamp)
         self.size = position + size
-        self.dirty = True
-        self.note(position, size, last_offset, max_timestamp, interval)
+        self.unflushed = True
+        self.index_batch(position, size, last_offset, max_timestamp, interval)
 
-    def _finish(self, buffers: Sequence[bytes | memoryview], size: int) -> None:
-        """A write that fell short: the disk is full or nearly so. Try the whole once more, and say why it fails."""
+    def _retry_write(self, buffers: Sequence[bytes | memoryview], size: int) -> None:
+        """Retries a short write once, which usually gives the error of a full disk."""
         if os.pwritev(self.fd, buffers, self.size) != size:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    def _begin(self, first_timestamp: int) -> None:
+    def _open_indexes(self, first_timestamp: int) -> None:
         self.first_timestamp = first_timestamp
         self.index.open()
         self.time_index.open()
 
-    def note(self, position: int, size: int, last_offset: int, max_timestamp: int, interval: int) -> None:
-        """Index a batch that lies at `position`."""
+    def index_batch(self, position: int, size: int, last_offset: int, max_timestamp: int, interval: int) -> None:
+        """Indexes a batch at `position`."""
         if max_timestamp > self.max_timestamp:
             self._max_timestamp, self._max_offset = max_timestamp, last_offset
         if self._since_index > interval:
@@ -189,14 +200,14 @@ class Segment:
         self._since_index += size
 
     def seal(self) -> None:
-        """Complete the files of a segment that isn't written to any more: the last entry is the latest timestamp."""
+        """Completes the files of a segment that is rolled: the last entry of the time index is the latest timestamp."""
         self.index.open()
         if self.max_timestamp >= 0:
             self.time_index.append(self._max_timestamp, self._max_offset - self.base_offset)
         self.time_index.open()
 
     def sync(self) -> None:
-        """Put all files on the disk. It has descriptors of its own, so it may run in any thread."""
+        """Syncs all files to the disk, with descriptors of its own, so that it may run in any thread."""
         for suffix in SEGMENT_SUFFIXES:
             try:
                 fd = os.open(self.path(suffix), os.O_RDONLY)
@@ -206,22 +217,22 @@ class Segment:
                 os.fsync(fd)
             finally:
                 os.close(fd)
-        self.dirty = False
+        self.unflushed = False
 
-    # Reading.
+    # Reading
 
     def locate(self, offset: int) -> Located | None:
-        """The first batch that ends with `offset` or later.
+        """Finds the first batch whose last offset is `offset` or later.
 
         Raises:
-            OSError: the file can't be read, or isn't what it was.
+            OSError: the file can't be read, or was changed.
         """
         position, end, fd = self.index.position_before(offset - self.base_offset), self.size, self.fd
         while position < end:
             window = read_exactly(fd, min(_WINDOW, end - position), position)
-            at, last = 0, len(window) - _STEP.size
+            at, last = 0, len(window) - _BATCH_BOUNDS.size
             while at <= last:
-                base, length, delta = _STEP.unpack_from(window, at)
+                base, length, delta = _BATCH_BOUNDS.unpack_from(window, at)
                 if base + delta >= offset:
                     return Located(position + at, length + _PREFIX, base)
                 if length <= 0:
@@ -233,11 +244,11 @@ class Segment:
         return None
 
     def read(self, offset: int, max_bytes: int, up_to: int | None, min_one: bool) -> bytes | None:
-        """Batches from the one with `offset` on; None if the segment has none so late.
+        """Reads batches from the one with `offset` on; None if the segment has none.
 
         Args:
             offset, max_bytes, min_one: as in `Log.read`.
-            up_to: offset of the first batch that isn't wanted; None for all.
+            up_to: reading ends before this offset; None for all.
         """
         first = self.locate(offset)
         if first is None:
@@ -254,41 +265,41 @@ class Segment:
             return b""
         return read_exactly(self.fd, min(max_bytes, end - position), position)
 
-    def batches(self, offset: int) -> Iterator[Scanned]:
-        """The batches from the one with `offset` on."""
+    def batches(self, offset: int) -> Iterator[ScannedBatch]:
+        """Yields the batches from the one with `offset` on."""
         first = self.locate(offset)
         return iter(()) if first is None else scan(self.fd, first.position, self.size, check=False)
 
-    # Files.
+    # Files
 
-    def reindex(self) -> None:
-        """Empty the indexes, to be filled by `note`."""
+    def reset_indexes(self) -> None:
+        """Empties the indexes; `index_batch` fills them again."""
         if self.size or self.path(INDEX).exists():
             self.index.truncate(0)
             self.time_index.truncate(0)
         self.aborted.reset()
         self._max_timestamp, self._max_offset, self._since_index = NO_TIMESTAMP, self.base_offset, 0
-        self.dirty = True
+        self.unflushed = True
 
-    def cut(self, position: int) -> None:
-        """Cut the log, of which nothing is indexed from there on."""
+    def truncate(self, position: int) -> None:
+        """Truncates the log, which must not be indexed from `position` on."""
         os.ftruncate(self.fd, position)
         self.size = position
 
     def release(self) -> None:
-        """Close the files and forget the indexes; they are opened and read again when they are needed."""
+        """Closes the files and drops the indexes; they are opened and read again on use."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
         if self._time_index is not None:
-            _ = self.max_timestamp  # asked for at every look at what may be deleted
+            _ = self.max_timestamp  # retention reads it
             self._time_index.close()
         if self._index is not None:
             self._index.close()
         self._index = self._time_index = None
 
     def rename(self, suffix: str) -> None:
-        """Let `suffix` come after the files' names; the log is renamed last."""
+        """Renames the files to end in `suffix`, the log last."""
         paths = [self.path(kind) for kind in SEGMENT_SUFFIXES]
         self.suffix = suffix
         for kind, path in zip(SEGMENT_SUFFIXES, paths, strict=True):
@@ -298,7 +309,7 @@ class Segment:
             self._aborted.path = self.path(TXN_INDEX)
 
     def delete(self) -> None:
-        """Remove the files, the log first: without it the others mean nothing, and go when the log is opened."""
+        """Deletes the files, the log first: without it, opening the log deletes the others."""
         self.release()
         for suffix in reversed(SEGMENT_SUFFIXES):
             self.path(suffix).unlink(missing_ok=True)

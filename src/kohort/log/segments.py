@@ -11,19 +11,19 @@ from kohort.log.segment import Segment
 
 __all__ = ["Segments"]
 
-_WARM: Final = 8
-"""Segments that nobody writes to any more, but keep their descriptor and indexes because somebody reads them."""
+_CACHED_SEGMENTS: Final = 8
+"""Sealed segments that keep their descriptor and indexes open, as they were read recently."""
 
 
 class Segments:
-    """Segments by base offset; the last one is `active`: it is written to."""
+    """Segments by base offset; the last one is `active`, and appended to."""
 
-    __slots__ = ("_all", "_bases", "_warm", "active", "sealed_size")
+    __slots__ = ("_all", "_bases", "_recently_used", "active", "sealed_size")
 
     def __init__(self, segments: list[Segment]) -> None:
         self._all = segments
         self._bases = [segment.base_offset for segment in segments]
-        self._warm: OrderedDict[int, Segment] = OrderedDict()
+        self._recently_used: OrderedDict[int, Segment] = OrderedDict()
         self.active = segments[-1]
         self.sealed_size = sum(segment.size for segment in segments[:-1])
 
@@ -38,38 +38,38 @@ class Segments:
 
     @property
     def size(self) -> int:
-        """Bytes of all batches."""
+        """Bytes of all segments' batches."""
         return self.sealed_size + self.active.size
 
     def end_of(self, number: int, log_end: int) -> int:
-        """The offset after a segment's last."""
+        """The end offset of a segment."""
         return self._bases[number + 1] if number + 1 < len(self._bases) else log_end
 
     def number_of(self, offset: int) -> int:
-        """The number of the segment that has an offset, 0 for one before the first."""
+        """The number of the segment with an offset, 0 for an offset before the first."""
         return max(bisect_right(self._bases, offset) - 1, 0)
 
-    def using(self, segment: Segment) -> None:
-        """A segment is read: keep it warm, and let the one go that was read longest ago."""
+    def mark_used(self, segment: Segment) -> None:
+        """Keeps a segment that is read open, and closes the one that was read longest ago."""
         if segment is not self.active:
-            self._warm[segment.base_offset] = segment
-            self._warm.move_to_end(segment.base_offset)
-            if len(self._warm) > _WARM:
-                self._warm.popitem(last=False)[1].release()
+            self._recently_used[segment.base_offset] = segment
+            self._recently_used.move_to_end(segment.base_offset)
+            if len(self._recently_used) > _CACHED_SEGMENTS:
+                self._recently_used.popitem(last=False)[1].release()
 
     def add(self, segment: Segment) -> None:
-        """A new active segment."""
+        """Adds the new active segment."""
         sealed, self.active = self.active, segment
         self.sealed_size += sealed.size
         self._all.append(segment)
         self._bases.append(segment.base_offset)
-        self.using(sealed)
+        self.mark_used(sealed)
 
     def replace(self, first: int, last: int, segments: list[Segment]) -> list[Segment]:
-        """Put `segments` in the place of those numbered from `first` up to `last`, which are returned."""
+        """Replaces the segments numbered from `first` up to `last` by `segments`, and returns them."""
         old = self._all[first:last]
         for segment in old:
-            self._warm.pop(segment.base_offset, None)
+            self._recently_used.pop(segment.base_offset, None)
         self._all[first:last] = segments
         self._bases[first:last] = [segment.base_offset for segment in segments]
         self.active = self._all[-1]

@@ -1,4 +1,4 @@
-"""The aborted transactions that ended in a segment, in Kafka's format (KIP-98). The file is there if there are any."""
+"""The transaction index: aborted transactions that ended in a segment, in Kafka's format (KIP-98)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class AbortedTransaction(NamedTuple):
     """An aborted transaction.
 
     Attributes:
-        producer_id: whose it was.
+        producer_id: the producer.
         first_offset, last_offset: of its first record and of its marker.
-        last_stable_offset: of the log, once the marker was there. Whoever reads up to it needs no later entry.
+        last_stable_offset: of the log, after the marker. Reading up to it needs no later entry.
     """
 
     producer_id: int
@@ -31,7 +31,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    """Aborted transactions in the order of their markers."""
+    """Aborted transactions in the order of their markers. The file exists if there are any."""
 
     __slots__ = ("entries", "path")
 
@@ -43,11 +43,11 @@ class TransactionIndex:
                 data = path.read_bytes()
             except FileNotFoundError:
                 return
-            whole = len(data) - len(data) % _ENTRY.size
-            self.entries = [AbortedTransaction(*fields) for _, *fields in _ENTRY.iter_unpack(data[:whole])]
+            size = len(data) - len(data) % _ENTRY.size
+            self.entries = [AbortedTransaction(*fields) for _, *fields in _ENTRY.iter_unpack(data[:size])]
 
     def append(self, entry: AbortedTransaction) -> None:
-        """A marker has ended this transaction."""
+        """Adds a transaction, when its marker is appended."""
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT, 0o644)
         try:
             write_at(fd, _ENTRY.pack(_VERSION, *entry), len(self.entries) * _ENTRY.size)
@@ -56,6 +56,6 @@ class TransactionIndex:
         self.entries.append(entry)
 
     def reset(self) -> None:
-        """Forget everything, and the file with it."""
+        """Removes all entries, and the file."""
         self.entries.clear()
         self.path.unlink(missing_ok=True)

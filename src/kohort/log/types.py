@@ -1,30 +1,30 @@
-"""What goes into a log's operations and comes out of them."""
+"""Arguments and results of a log's operations."""
 
 from __future__ import annotations
 
 import enum
 from typing import Final, NamedTuple
 
-__all__ = ["NOT_FOUND", "Aborted", "Appended", "EpochEnd", "Origin", "ProducerSummary", "TimestampedOffset"]
+__all__ = ["NOT_FOUND", "Aborted", "AppendInfo", "EpochEnd", "Origin", "ProducerSummary", "TimestampedOffset"]
 
 NOT_FOUND: Final = -1
 
 
 class Origin(enum.Enum):
-    """Who made a batch: what a client sends is checked in full; a coordinator writes neither sequences nor nonsense."""
+    """Who made a batch: a client's is fully validated, a coordinator's has no sequences and is trusted."""
 
     CLIENT = enum.auto()
     COORDINATOR = enum.auto()
 
 
-class Appended(NamedTuple):
-    """Where a batch went.
+class AppendInfo(NamedTuple):
+    """An appended batch.
 
     Attributes:
         base_offset, last_offset: offsets of its first and last record.
-        log_append_time: the time that the log gave its records (ms since 1970); -1 where they keep their own.
-        log_start_offset: first offset that the log holds.
-        duplicate: whether it was there already, and was not written again; the offsets are those of the first time.
+        log_append_time: timestamp of the records by the broker's clock (ms since 1970); -1 if they have their own.
+        log_start_offset: of the log.
+        duplicate: whether it was appended before; the offsets are those of the first time.
     """
 
     base_offset: int
@@ -35,7 +35,7 @@ class Appended(NamedTuple):
 
 
 class Aborted(NamedTuple):
-    """A transaction that was aborted, and the offset where it began."""
+    """An aborted transaction, with its first offset."""
 
     producer_id: int
     first_offset: int
@@ -50,21 +50,21 @@ class TimestampedOffset(NamedTuple):
 
 
 class EpochEnd(NamedTuple):
-    """A leader epoch, and the offset after its last record; -1 and -1 if the log knows neither."""
+    """A leader epoch with its end offset; -1 and -1 if it is unknown."""
 
     epoch: int
     end_offset: int
 
 
 class ProducerSummary(NamedTuple):
-    """What a log knows about a producer, as DescribeProducers shows it.
+    """A producer's state for DescribeProducers.
 
     Attributes:
-        producer_id, producer_epoch: who, and its epoch.
-        last_sequence: sequence of its last record, -1 if it has none in this epoch.
-        last_timestamp: ms since 1970, of its last batch or marker.
+        producer_id, producer_epoch: the producer.
+        last_sequence: of its last record, -1 if it has none in this epoch.
+        last_timestamp: of its last batch or marker, in ms since 1970.
         coordinator_epoch: of the last transaction marker, -1 if there was none.
-        first_offset: where its ongoing transaction began, -1 without one.
+        first_offset: of its ongoing transaction, -1 without one.
     """
 
     producer_id: int

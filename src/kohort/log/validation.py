@@ -1,9 +1,8 @@
-"""What may go into a log: the checks of Kafka's broker on a batch that somebody sent.
+"""Validates batches before they are appended, as Kafka's broker does.
 
-A batch is one header, one checksum and its records as they came. The records are opened only where they must be: for
-a compacted topic, where each needs a key. Kafka opens all of them, to check their own structure; a client that counts
-its records wrongly is found by whoever reads them here. What recovery would cut off as damaged is never let in: all
-that was acknowledged after it would go with it.
+Records are parsed only for compacted topics, where each needs a key. Kafka parses all of them; here a wrong count of
+records is found when they are read. A batch that recovery would truncate as damaged is never appended: everything
+acknowledged after it would be lost.
 """
 
 from __future__ import annotations
@@ -41,16 +40,16 @@ _CODEC: Final = 0x07
 _MAX_OFFSET: Final = 2**63 - 1
 
 _STAMP: Final = struct.Struct(">Ihiqq")
-"""Of a header: checksum, attributes, last offset delta, base and maximum timestamp."""
+"""Header fields: checksum, attributes, last offset delta, base and maximum timestamp."""
 _STAMP_AT: Final = 17
 
 
 def check_batch(data: memoryview, config: LogConfig, origin: Origin, now: int) -> BatchHeader:
-    """The header of the one batch in `data`, which the log may take.
+    """Validates the one batch in `data`, and returns its header.
 
     Raises:
         KafkaError: CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE, INVALID_TIMESTAMP or
-            UNSUPPORTED_COMPRESSION_TYPE, and what is wrong.
+            UNSUPPORTED_COMPRESSION_TYPE, with the reason.
     """
     try:
         header = read_header(data)
@@ -81,7 +80,7 @@ def check_batch(data: memoryview, config: LogConfig, origin: Origin, now: int) -
     if header.base_offset:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"base offset {header.base_offset} where 0 is expected")
     if header.producer_id < 0:
-        # The sequence says nothing then: aiokafka leaves it at 0.
+        # The sequence is ignored then: aiokafka sends 0.
         if (
             header.transactional
             or header.producer_id != NO_PRODUCER_ID
@@ -100,10 +99,10 @@ def check_batch(data: memoryview, config: LogConfig, origin: Origin, now: int) -
 
 
 def _check_room(header: BatchHeader, payload: int) -> None:
-    """Whether a payload of so many bytes may hold the records that the header counts."""
+    """Raises INVALID_RECORD if the payload is too small for the header's number of records."""
     room = MAX_EXPANDED if header.compression else payload
     if header.record_count * MIN_RECORD_SIZE > room or not payload:
-        raise KafkaError(ErrorCode.INVALID_RECORD, f"{header.record_count} records can't lie in {payload} bytes")
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"{header.record_count} records don't fit into {payload} bytes")
 
 
 def _check_client(header: BatchHeader, config: LogConfig, now: int) -> None:
@@ -134,11 +133,11 @@ def _check_keys(data: memoryview, header: BatchHeader) -> None:
 
 
 def recompressed(data: memoryview, header: BatchHeader, config: LogConfig, codec: Compression) -> memoryview:
-    """The batch with its records under the topic's codec.
+    """Returns the batch compressed with the topic's codec.
 
     Raises:
-        KafkaError: INVALID_RECORD if they don't decompress, or can't be so many; MESSAGE_TOO_LARGE if they are too
-            large now.
+        KafkaError: INVALID_RECORD if the records don't decompress, or are too many; MESSAGE_TOO_LARGE if the result is
+            too large.
     """
     try:
         batch = rebuilt(header, payload_of(data, header), header.record_count, codec, config.compression_level)
@@ -152,7 +151,7 @@ def recompressed(data: memoryview, header: BatchHeader, config: LogConfig, codec
 
 
 def stamped(data: memoryview, header: BatchHeader, now: int) -> bytes:
-    """The header's bytes with `now` as the time of all its records."""
+    """Returns the header's bytes with `now` as the timestamp of all records (LogAppendTime)."""
     head = bytearray(data[:HEADER_SIZE])
     attributes = header.attributes | _LOG_APPEND_TIME
     _STAMP.pack_into(head, _STAMP_AT, 0, attributes, header.last_offset_delta, header.base_timestamp, now)

@@ -218,7 +218,7 @@ class StreamsApp:
             StateDirectoryError: another process uses the state directory, or it can't be written.
             KafkaError, ClientError: the group won't have the instance, or there was no broker at the start.
         """
-        from kohort.spark.runtime import run_application
+        from kohort.spark.runtime.application import run_application
         from kohort.spark.runtime.shutdown import Shutdown
 
         stopping = Shutdown()

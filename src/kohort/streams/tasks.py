@@ -1,14 +1,14 @@
-"""Tasks, what a member is to them, and how messages list them."""
+"""Tasks, the roles in which members have them, and how messages and people list them."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Self
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, Protocol, Self, TypeVar
 
-from kohort.protocol.messages.streams_group_heartbeat import TaskIds
+__all__ = ["Role", "TaskId", "TaskIds", "by_subtopology", "shown", "task_ids", "tasks_of"]
 
-__all__ = ["Role", "TaskId", "grouped", "shown", "tasks_of"]
+T = TypeVar("T")
 
 
 class TaskId(NamedTuple):
@@ -22,7 +22,7 @@ class TaskId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The task that `str` gives this for.
+        """Returns the task that `str` gives this for.
 
         Raises:
             ValueError: it isn't a task's id.
@@ -39,43 +39,52 @@ class Role(enum.Enum):
     ACTIVE = "active"
     """It runs the task; one member of the group does."""
     STANDBY = "standby"
-    """It keeps a copy of the task's state, in case who runs it dies."""
+    """It keeps a copy of the task's state, in case the member that runs it dies."""
     WARMUP = "warm-up"
     """It restores the task's state, and is to run the task once that is done."""
 
 
-def grouped(tasks: Mapping[TaskId, Role], role: Role) -> list[TaskIds]:
-    """The tasks in a role, as messages have them: sorted, so that equal ones look equal."""
-    partitions: dict[str, list[int]] = {}
-    for task, held in sorted(tasks.items(), key=_task):
-        if held is role:
-            partitions.setdefault(task.subtopology, []).append(task.partition)
-    return [TaskIds(subtopology_id=name, partitions=tuple(numbers)) for name, numbers in partitions.items()]
+class TaskIds(Protocol):
+    """Tasks of one subtopology, as every message and record lists them."""
+
+    subtopology_id: str
+    partitions: tuple[int, ...]
 
 
-def _task(item: tuple[TaskId, Role]) -> TaskId:
-    return item[0]
-
-
-def tasks_of(lists: Iterable[tuple[Role, Iterable[TaskIds]]]) -> dict[TaskId, Role]:
-    """The tasks that a message lists by role.
-
-    Raises:
-        ValueError: a task is listed twice, or negative.
-    """
+def tasks_of(
+    active: Iterable[TaskIds], standby: Iterable[TaskIds] = (), warmup: Iterable[TaskIds] = ()
+) -> dict[TaskId, Role]:
+    """Returns the tasks of a message or record with their roles; active wins over standby, and that over warm-up."""
     tasks: dict[TaskId, Role] = {}
-    for role, listed in lists:
+    for role, listed in ((Role.WARMUP, warmup), (Role.STANDBY, standby), (Role.ACTIVE, active)):
         for ids in listed:
             for partition in ids.partitions:
-                task = TaskId(ids.subtopology_id, partition)
-                if partition < 0 or task in tasks:
-                    raise ValueError(f"task {task} is {'negative' if partition < 0 else 'listed twice'}")
-                tasks[task] = role
+                tasks[TaskId(ids.subtopology_id, partition)] = role
     return tasks
 
 
+def task_ids(kind: Callable[..., T], tasks: Mapping[TaskId, Role], role: Role) -> list[T]:
+    """Returns the tasks of one role as messages list them, sorted, so that equal ones look equal.
+
+    Args:
+        kind: the message's class for `TaskIds`.
+        tasks: tasks of all roles.
+        role: which of them.
+    """
+    some = by_subtopology(task for task, has in tasks.items() if has is role)
+    return [kind(subtopology_id=name, partitions=partitions) for name, partitions in some.items()]
+
+
+def by_subtopology(tasks: Iterable[TaskId]) -> dict[str, tuple[int, ...]]:
+    """Returns the partitions of each subtopology; both are sorted."""
+    found: dict[str, list[int]] = {}
+    for name, partition in tasks:
+        found.setdefault(name, []).append(partition)
+    return {name: tuple(sorted(found[name])) for name in sorted(found)}
+
+
 def shown(tasks: Mapping[TaskId, Role]) -> str:
-    """Tasks for people: "0_1,0_2 standby:1_0"."""
+    """Returns tasks as people read them: "0_1,0_2 standby:1_0"."""
     by_role = {role: ",".join(str(task) for task in sorted(tasks) if tasks[task] is role) for role in Role}
     parts = [names if role is Role.ACTIVE else f"{role.value}:{names}" for role, names in by_role.items() if names]
     return " ".join(parts) or "none"

@@ -13,7 +13,6 @@ from kohort.protocol.messages.describe_groups import DescribeGroupsRequest
 from kohort.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kohort.protocol.messages.list_groups import ListGroupsRequest
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
-from kohort.protocol.messages.streams_group_heartbeat import Endpoint, KeyValue
 from tests.broker.raw import RawClient
 from tests.broker.streams.members import Crowd, counting, settle, stateless
 
@@ -23,53 +22,6 @@ Run = Callable[..., None]
 async def describe(client: RawClient, group_id: str = "app") -> Any:
     (group,) = (await client.call(StreamsGroupDescribeRequest(group_ids=(group_id,)))).groups
     return group
-
-
-def test_a_group_is_described(with_crowd: Run) -> None:
-    async def test(crowd: Crowd) -> None:
-        crowd.topics.create("words", 2)
-        member = await crowd.member(counting())
-        await member.join(
-            rack_id="a",
-            user_endpoint=Endpoint(host="here", port=8080),
-            client_tags=[KeyValue(key="zone", value="z1")],
-        )
-        await settle(member)
-
-        group = await describe(member.client)
-
-        assert (group.error_code, group.group_id, group.group_state) == (0, "app", "Stable")
-        assert group.group_epoch == group.assignment_epoch == member.epoch
-        first, second = group.topology.subtopologies
-        assert (first.source_topics, first.repartition_sink_topics) == (("words",), ("app-words-repartition",))
-        assert [(topic.name, topic.partitions) for topic in second.state_changelog_topics] == [
-            ("app-counts-changelog", 2)
-        ]
-        (told,) = group.members
-        assert (told.member_id, told.process_id, told.rack_id) == (member.member_id, member.process, "a")
-        assert (told.user_endpoint.host, told.user_endpoint.port) == ("here", 8080)
-        assert [(tag.key, tag.value) for tag in told.client_tags] == [("zone", "z1")]
-        assert (told.client_id, told.client_host) == ("raw", "/127.0.0.1")
-        assert told.assignment == told.target_assignment
-        assert [(ids.subtopology_id, ids.partitions) for ids in told.assignment.active_tasks] == [
-            ("0", (0, 1)),
-            ("1", (0, 1)),
-        ]
-
-    with_crowd(test)
-
-
-def test_groups_that_cannot_be_described(with_crowd: Run) -> None:
-    async def test(crowd: Crowd) -> None:
-        client = (await crowd.member(counting())).client
-
-        absent = await describe(client, "absent")
-
-        assert absent.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-        assert "absent" in absent.error_message
-        assert (await describe(client, "")).error_code == ErrorCode.INVALID_GROUP_ID
-
-    with_crowd(test)
 
 
 def test_a_streams_group_is_no_classic_group(with_crowd: Run) -> None:

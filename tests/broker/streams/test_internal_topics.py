@@ -10,9 +10,9 @@ from typing import Any
 from kohort.broker.broker import Broker
 from kohort.broker.config import Settings
 from kohort.broker.context import Context, Session
-from kohort.broker.streams.internal_topics import AT_ONCE, InternalTopics
+from kohort.broker.streams.internal_topics import PARTITIONS_PER_TURN, InternalTopics
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE
-from kohort.coordinator.streams.topology import InternalTopic
+from kohort.streams.topology import InternalTopic
 
 
 def run(directory: Path, test: Callable[[Broker, InternalTopics, Context], Coroutine[Any, Any, None]]) -> None:
@@ -21,12 +21,12 @@ def run(directory: Path, test: Callable[[Broker, InternalTopics, Context], Corou
     try:
         asyncio.run(test(broker, made, Context(broker, 0, 0, "", Session())))
     finally:
-        broker.storage.close(broker.storage.logs(broker.topics))
+        broker.log_manager.close(broker.log_manager.logs(broker.topics))
 
 
 def test_others_get_their_turn(tmp_path: Path) -> None:
     async def test(broker: Broker, made: InternalTopics, context: Context) -> None:
-        missing = [InternalTopic(f"topic-{number}", AT_ONCE // 2) for number in range(5)]
+        missing = [InternalTopic(f"topic-{number}", PARTITIONS_PER_TURN // 2) for number in range(5)]
 
         assert made.create(missing, context) == ""
         counts = [len(broker.topics)]
@@ -41,7 +41,7 @@ def test_others_get_their_turn(tmp_path: Path) -> None:
 
 def test_what_is_asked_for_again_is_created_once(tmp_path: Path) -> None:
     async def test(broker: Broker, made: InternalTopics, context: Context) -> None:
-        missing = [InternalTopic(f"topic-{number}", AT_ONCE) for number in range(2)]
+        missing = [InternalTopic(f"topic-{number}", PARTITIONS_PER_TURN) for number in range(2)]
 
         assert made.create(missing, context) == ""
         assert made.create(missing, context) == ""
@@ -55,7 +55,10 @@ def test_what_is_asked_for_again_is_created_once(tmp_path: Path) -> None:
 
 def test_so_many_partitions_wait(tmp_path: Path) -> None:
     async def test(broker: Broker, made: InternalTopics, context: Context) -> None:
-        missing = [InternalTopic("first", AT_ONCE), InternalTopic("second", MAX_PARTITIONS_AT_ONCE - AT_ONCE)]
+        missing = [
+            InternalTopic("first", PARTITIONS_PER_TURN),
+            InternalTopic("second", MAX_PARTITIONS_AT_ONCE - PARTITIONS_PER_TURN),
+        ]
 
         problem = made.create([*missing, InternalTopic("third", 1)], context)
 

@@ -38,7 +38,7 @@ def test_heartbeats_are_answered_while_tasks_are_placed(with_crowd: Run) -> None
 
         for _ in range(3):
             assert list(statuses(await member.beat())) == [5]
-        assert crowd.server.broker.groups.placer.under_way == 1
+        assert crowd.server.broker.groups.placer.pending == 1
 
         solver.open()
         await until_placed(member, SMALL)
@@ -58,7 +58,7 @@ def test_a_placement_for_a_group_that_has_moved_on_is_dropped(with_crowd: Run) -
         await until_placed(first, SMALL)
 
         placer = crowd.server.broker.groups.placer
-        assert (placer.under_way, placer.solved["optimal"]) == (0, 2)
+        assert (placer.pending, placer.solved["optimal"]) == (0, 2)
 
     with_crowd(test, solver=solver)
 
@@ -80,7 +80,7 @@ def test_a_group_whose_tasks_the_process_cannot_place_gets_them_all_the_same(wit
             while not solver.running:
                 await asyncio.sleep(0.01)
 
-        solver.rest()
+        solver.stop_process()
 
         await until_placed(member, SMALL)
         assert crowd.server.broker.groups.placer.failed == {"optimal": 1}

@@ -21,18 +21,8 @@ from tests.broker.streams.members import (
 
 Run = Callable[..., None]
 
+
 ALL = {("0", partition) for partition in range(4)}
-
-
-def test_a_member_gets_all_tasks(with_crowd: Run) -> None:
-    async def test(crowd: Crowd) -> None:
-        crowd.topics.create("words", 4)
-
-        member = await crowd.joined(stateless("words"))
-
-        assert member.active == ALL
-
-    with_crowd(test)
 
 
 @pytest.mark.parametrize("durable", [False, True])
@@ -125,16 +115,6 @@ def test_one_member_stops_the_application(with_crowd: Run) -> None:
 
         assert 4 in statuses(await first.beat(shutdown_application=True))
         assert 4 in statuses(await second.beat())
-
-    with_crowd(test)
-
-
-def test_a_request_that_makes_no_sense_is_told_why(with_crowd: Run) -> None:
-    async def test(crowd: Crowd) -> None:
-        response = await (await crowd.member(stateless("words"))).join(process_id=None)
-
-        assert response.error_code == ErrorCode.INVALID_REQUEST
-        assert "ProcessId" in (response.error_message or "")
 
     with_crowd(test)
 

@@ -18,7 +18,7 @@ from kohort.broker.streams import solver as solver_module
 from kohort.broker.streams.placer import SMALL, Placer
 from kohort.broker.streams.solver import Solver, SolverError
 from kohort.coordinator.placement import ASSIGNORS
-from kohort.coordinator.placement.model import Group, Member, Placement, Subtopology
+from kohort.coordinator.placement.model import Group, Member, Placement, SubtopologyTasks
 from kohort.coordinator.streams.environment import PlacementJob
 from tests.broker.streams.solvers import ABSENT, MORTAL, SILENT, InProcess
 
@@ -26,7 +26,7 @@ Came = tuple[PlacementJob, Placement | None]
 
 
 def group(tasks: int) -> Group:
-    return Group((Subtopology("0", tasks, 1),), tuple(Member(f"m{number}") for number in range(3)))
+    return Group((SubtopologyTasks("0", tasks, 1),), tuple(Member(f"m{number}") for number in range(3)))
 
 
 def job(tasks: int, assignor: str = "optimal") -> PlacementJob:
@@ -45,7 +45,7 @@ class Placing:
 
     async def get_ready(self) -> None:
         ready = asyncio.Event()
-        self.placer.get_ready(ready.set)
+        self.placer.start(ready.set)
         await asyncio.wait_for(ready.wait(), 30)
 
 
@@ -67,7 +67,7 @@ def run(test: Callable[[Placing], Coroutine[Any, Any, None]], solver: Solver) ->
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placer_module, "PATIENCE_SECONDS", 30.0)
+    monkeypatch.setattr(placer_module, "WAIT_SECONDS", 30.0)
 
 
 @pytest.mark.usefixtures("patient")
@@ -99,16 +99,16 @@ def test_nobody_waits_behind_another_group() -> None:
 
         assert (placing.placer(large), placing.placer(small)) == (None, None)
 
-        assert placing.placer.under_way == 2
+        assert placing.placer.pending == 2
         assert await placing.later() == (large, large.run())
         assert await placing.later() == (small, small.run())
-        assert placing.placer.under_way == 0
+        assert placing.placer.pending == 0
 
     run(test, InProcess())
 
 
 def test_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placer_module, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(placer_module, "WAIT_SECONDS", 0.0)
 
     async def test(placing: Placing) -> None:
         await placing.get_ready()
@@ -121,7 +121,7 @@ def test_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("patient")
 def test_nobody_waits_in_a_turn_in_which_many_did(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placer_module, "TURN_SECONDS", 0.01)
+    monkeypatch.setattr(placer_module, "WAIT_SECONDS_PER_TURN", 0.01)
 
     async def test(placing: Placing) -> None:
         await placing.get_ready()
@@ -230,7 +230,7 @@ def test_a_process_that_died_is_started_again() -> None:
 def test_a_process_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch, members: int) -> None:
     monkeypatch.setattr(solver_module, "DEADLINE_SECONDS", 0.05)
     solver = Solver(SILENT)
-    asked = Group((Subtopology("0", 2),), tuple(Member(f"m{number}") for number in range(members)))
+    asked = Group((SubtopologyTasks("0", 2),), tuple(Member(f"m{number}") for number in range(members)))
 
     with pytest.raises(SolverError, match=r"longer than 0\.05 s"):
         solver.solve("optimal", asked)
@@ -269,7 +269,7 @@ def test_the_process_finds_the_package_where_the_broker_did() -> None:
 
 
 def test_a_process_that_nobody_needs_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placer_module, "REST_SECONDS", 0.0)
+    monkeypatch.setattr(placer_module, "IDLE_SECONDS", 0.0)
     solver = Solver()
 
     async def test(placing: Placing) -> None:
@@ -301,7 +301,7 @@ def test_stopping_waits_for_nobody() -> None:
     began = time.monotonic()
 
     async def test(placing: Placing) -> None:
-        placing.placer.get_ready(pytest.fail)
+        placing.placer.start(pytest.fail)
         placing.placer(job(SMALL))
         while not solver.running:
             await asyncio.sleep(0.01)

@@ -8,13 +8,9 @@ from typing import Any
 
 import pytest
 
-from kohort.coordinator.streams.internal_topics import (
-    INCORRECTLY_PARTITIONED_TOPICS,
-    MISSING_INTERNAL_TOPICS,
-    MISSING_SOURCE_TOPICS,
-)
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from kohort.protocol.messages.streams_group_heartbeat import TopicInfo
+from kohort.streams.statuses import StatusCode
 from tests.broker.streams.members import (
     Crowd,
     Member,
@@ -67,8 +63,8 @@ def test_a_group_heals_when_its_source_appears(with_crowd: Run) -> None:
     async def test(crowd: Crowd) -> None:
         member = await crowd.joined(stateless("words"))
         waiting = await member.beat()
-        assert (list(statuses(waiting)), await state(member)) == ([MISSING_SOURCE_TOPICS], "NotReady")
-        assert "words" in statuses(waiting)[MISSING_SOURCE_TOPICS]
+        assert (list(statuses(waiting)), await state(member)) == ([StatusCode.MISSING_SOURCE_TOPICS], "NotReady")
+        assert "words" in statuses(waiting)[StatusCode.MISSING_SOURCE_TOPICS]
 
         crowd.topics.create("words", 2)
         await asyncio.sleep(0)
@@ -90,7 +86,7 @@ def test_a_group_falls_ill_when_its_source_is_deleted(with_crowd: Run) -> None:
         await asyncio.sleep(0)
 
         assert await state(member) == "NotReady"
-        assert list(statuses(await member.beat())) == [MISSING_SOURCE_TOPICS]
+        assert list(statuses(await member.beat())) == [StatusCode.MISSING_SOURCE_TOPICS]
 
     with_crowd(test)
 
@@ -135,7 +131,7 @@ def test_topics_that_have_to_match_and_do_not_are_told(with_crowd: Run) -> None:
 
         member = await crowd.joined(topology)
 
-        assert list(statuses(await member.beat())) == [INCORRECTLY_PARTITIONED_TOPICS]
+        assert list(statuses(await member.beat())) == [StatusCode.INCORRECTLY_PARTITIONED_TOPICS]
 
     with_crowd(test)
 
@@ -172,6 +168,6 @@ def test_what_is_in_the_way_of_a_topic_is_told_in_the_status(
         for _ in range(2):  # and the next time as well
             response = await member.beat()
             assert response.error_code == 0
-            assert problem in statuses(response)[MISSING_INTERNAL_TOPICS]
+            assert problem in statuses(response)[StatusCode.MISSING_INTERNAL_TOPICS]
 
     with_crowd(test, *settings)

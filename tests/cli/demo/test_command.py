@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kohort.cli.demo.failures import DemoError
+from kohort.cli.demo.errors import DemoError
 from kohort.cli.demo.java import check_java, java_version
 from kohort.cli.demo.plan import Plan, program
 from kohort.cli.demo.processes import Child

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kohort.cli.demo import flights as subject
-from kohort.cli.demo.failures import DemoError
+from kohort.cli.demo.errors import DemoError
 from kohort.cli.demo.flights import fetch, load, subset
 
 FLIGHTS = """year,dep_delay,carrier,sched_dep_time,time_hour
@@ -74,7 +74,7 @@ def test_an_archive_that_is_no_archive_is_told(tmp_path: Path) -> None:
 
 
 def test_a_download_that_takes_too_long_ends_and_holds_up_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subject, "_PATIENCE", 0.3)
+    monkeypatch.setattr(subject, "_DOWNLOAD_SECONDS", 0.3)
 
     async def scenario() -> float:
         began = time.monotonic()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from kohort.cli.demo.group import View, nothing_left
+from kohort.cli.demo.group import GroupView, all_read
 from kohort.cli.demo.results import read_groups
 from kohort.client import Admin, Producer, TopicPartition
 from kohort.client.administration.group_offsets import PartitionLag
@@ -38,7 +38,7 @@ def member(tasks: Tasks, target: Tasks | None = None) -> GroupMember:
     )  # fmt: skip
 
 
-def view(*members: GroupMember, state: str = "Stable", **lags: tuple[int | None, int]) -> View:
+def view(*members: GroupMember, state: str = "Stable", **lags: tuple[int | None, int]) -> GroupView:
     group = GroupDescription(
         group_id="flight-delays", type=GroupType.STREAMS, state=state, coordinator=BrokerInfo(1, "h", 9092, None),
         members=members, assignor="", protocol_type="", assignment_epoch=3, epoch=3,
@@ -47,7 +47,7 @@ def view(*members: GroupMember, state: str = "Stable", **lags: tuple[int | None,
         TopicPartition(*_partition(name)): PartitionLag(done, end, None if done is None else end - done, -1, "")
         for name, (done, end) in lags.items()
     }
-    return View(group, lag, {ONE: "instance-1"})
+    return GroupView(group, lag, {ONE: "instance-1"})
 
 
 def _partition(name: str) -> tuple[str, int]:
@@ -62,11 +62,11 @@ def test_what_isnt_committed_yet_is_all_to_do() -> None:
 
 def test_a_group_is_settled_when_all_have_what_they_shall_have() -> None:
     two, four = Tasks({"0": (0, 1)}), Tasks({"0": (0, 1, 2, 3)})
-    assert view(member(two)).settled
-    assert not view(member(two, four)).settled
-    assert not view(member(Tasks())).settled
-    assert not view().settled
-    assert not view(member(two), state="Assigning").settled  # the target is still the one from before
+    assert view(member(two)).reconciled
+    assert not view(member(two, four)).reconciled
+    assert not view(member(Tasks())).reconciled
+    assert not view().reconciled
+    assert not view(member(two), state="Assigning").reconciled  # the target is still the one from before
 
 
 def test_shows_an_instance_by_its_name() -> None:
@@ -120,8 +120,8 @@ def test_markers_of_transactions_are_nothing_to_read(kohort_broker: Broker, topi
         at_record = {at: PartitionLag(None, end, None, -1, "") for at, end in full.items()}
         one, other = view(), view()
         return (
-            await nothing_left(servers, View(one.group, at_marker, {})),
-            await nothing_left(servers, View(other.group, at_record, {})),
+            await all_read(servers, GroupView(one.group, at_marker, {})),
+            await all_read(servers, GroupView(other.group, at_record, {})),
         )
 
     assert asyncio.run(run()) == (True, False)

@@ -180,7 +180,7 @@ def test_a_streams_group_is_described_with_its_tasks() -> None:
         assert group.epoch == group.assignment_epoch == member.epoch
         assert [*group.owners()] == [T0, T1]
         assert group.topology is not None
-        assert [topic.name for topic in group.topology[0].changelog_topics] == ["app-store-changelog"]
+        assert [topic.name for topic in group.topology.subtopologies["0"].changelogs] == ["app-store-changelog"]
         await admin.groups.remove_members("app")
         await admin.group_offsets.reset("app", ResetTo.offset(0), topics=["t"], dry_run=False)
         assert [*await admin.group_offsets.committed("app")] == [T0, T1]

@@ -12,6 +12,7 @@ from kohort.protocol.messages import share_group_describe as share
 from kohort.protocol.messages import streams_group_describe as streams
 from kohort.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kohort.protocol.messages.describe_groups import DescribeGroupsResponse
+from kohort.streams.tasks import TaskId
 
 AT = Broker(1, "here", 9092)
 ID = uuid.UUID(int=7)
@@ -167,10 +168,10 @@ def test_a_streams_group_has_tasks_by_role_and_partitions_by_its_topology() -> N
     assert found.partitions == (TopicPartition("in", 0), TopicPartition("in", 1))
     assert found.target == (TopicPartition("re", 0),)
     assert (found.streams.endpoint, found.streams.tags) == (("e", 80), {"zone": "a"})
-    assert (found.streams.task_offsets, found.streams.task_end_offsets) == ({("1", 0): 5}, {("1", 0): 9})
+    assert (found.streams.task_offsets, found.streams.task_end_offsets) == ({TaskId("1", 0): 5}, {TaskId("1", 0): 9})
     assert group.topology_epoch == 1
     assert group.topology is not None
-    assert group.topology[1].changelog_topics[0].name == "log"
+    assert [topic.name for topic in group.topology.subtopologies["1"].changelogs] == ["log"]
 
 
 def test_a_streams_group_whose_topics_are_missing_has_no_topology() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kohort.client.assignors import ASSIGNORS, Member
 from kohort.client.assignors.user_data import decode_previous, encode_previous
-from kohort.client.connector.consumer_protocol import decode_subscription, encode_subscription
+from kohort.client.membership.consumer_protocol import decode_subscription, encode_subscription
 from kohort.client.types import TopicPartition
 
 VECTORS = [json.loads(line) for line in (Path(__file__).parent / "vectors" / "kafka.jsonl").read_text().splitlines()]

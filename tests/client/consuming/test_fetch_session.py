@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kohort.broker.fetch_sessions import FetchSessions
-from kohort.client.consuming.fetch_session import Ask, FetchSession
+from kohort.client.consuming.fetch_session import FetchSession, PartitionFetch
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.fetch import FetchRequest, FetchResponse
 from kohort.protocol.schema import NO_UUID
 
-Wanted = dict[TopicPartition, Ask]
-ASK = st.tuples(st.integers(1, 2), st.integers(0, 2)).map(lambda it: Ask(UUID(int=it[0]), it[1], 100, 0))
+Wanted = dict[TopicPartition, PartitionFetch]
+ASK = st.tuples(st.integers(1, 2), st.integers(0, 2)).map(lambda it: PartitionFetch(UUID(int=it[0]), it[1], 100, 0))
 WANTED = st.dictionaries(st.builds(TopicPartition, st.sampled_from("ab"), st.integers(0, 2)), ASK, max_size=4)
 
 
@@ -52,21 +52,21 @@ def test_the_broker_reads_what_is_wanted_whatever_happens(steps: list[tuple[Want
             theirs = broker.take(sent(session.request(wanted, by_id=by_id), by_id=by_id), 0, by_id=by_id)
         except KafkaError as error:
             assert event in ("forget", "full")
-            assert session.answered(FetchResponse(error_code=error.code)) == []
+            assert session.handle_response(FetchResponse(error_code=error.code)) == []
             theirs = broker.take(sent(session.request(wanted, by_id=by_id), by_id=by_id), 0, by_id=by_id)
         read = {(each.topic_id if by_id else each.name, each.index): each.offset for each in theirs.partitions.values()}
         assert read == {(ask.topic_id if by_id else at.topic, at.partition): ask.offset for at, ask in wanted.items()}
         if event == "lose":
             session.reset()
         else:
-            session.answered(FetchResponse(session_id=theirs.id))
+            session.handle_response(FetchResponse(session_id=theirs.id))
 
 
 def test_only_what_changes_is_asked_and_answers_find_their_partitions() -> None:
     session = FetchSession()
     a, b = TopicPartition("t", 0), TopicPartition("t", 1)
     topic_id = UUID(int=5)
-    ask = Ask(topic_id, 0, 100, 3)
+    ask = PartitionFetch(topic_id, 0, 100, 3)
     first = session.request({a: ask, b: ask}, by_id=True)
     assert (first.session_id, first.session_epoch) == (0, 0)
     assert [each.partition for each in first.topics[0].partitions] == [0, 1]
@@ -80,11 +80,11 @@ def test_only_what_changes_is_asked_and_answers_find_their_partitions() -> None:
             FetchResponse.TopicResponse(topic_id=UUID(int=6), partitions=[read]),
         ],
     )
-    assert session.answered(answer) == [(b, ask, read)]
+    assert session.handle_response(answer) == [(b, ask, read)]
     second = session.request({a: ask, b: ask._replace(offset=4)}, by_id=True)
     assert (second.session_id, second.session_epoch) == (7, 1)
     assert [(each.partition, each.fetch_offset) for each in second.topics[0].partitions] == [(1, 4)]
-    session.answered(FetchResponse(session_id=7))
+    session.handle_response(FetchResponse(session_id=7))
     third = session.request({b: ask._replace(offset=4)}, by_id=True)
     assert third.session_epoch == 2
     assert not third.topics
@@ -95,10 +95,10 @@ def test_only_what_changes_is_asked_and_answers_find_their_partitions() -> None:
 def test_after_an_error_the_session_begins_anew(code: ErrorCode) -> None:
     session = FetchSession()
     a = TopicPartition("t", 0)
-    ask = Ask(NO_UUID, 0, 100, 3)
+    ask = PartitionFetch(NO_UUID, 0, 100, 3)
     session.request({a: ask}, by_id=False)
-    session.answered(FetchResponse(session_id=7))
+    session.handle_response(FetchResponse(session_id=7))
     session.request({a: ask}, by_id=False)
-    assert session.answered(FetchResponse(error_code=code)) == []
+    assert session.handle_response(FetchResponse(error_code=code)) == []
     again = session.request({a: ask}, by_id=False)
     assert (again.session_id, again.session_epoch, len(again.topics)) == (0, 0, 1)

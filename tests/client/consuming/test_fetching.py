@@ -270,7 +270,7 @@ def test_a_corrupt_batch_is_raised_until_the_user_seeks_past_it() -> None:
 
 
 def test_what_a_broker_refuses_is_raised_and_tried_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kohort.client.consuming.delivery._RETRY_MS", 10)
+    monkeypatch.setattr("kohort.client.consuming.fetch_collector._RETRY_MS", 10)
 
     async def test() -> None:
         log = Log(3)

@@ -11,9 +11,9 @@ import pytest
 
 from kohort.client.cluster import Cluster
 from kohort.client.config import ClientConfig
-from kohort.client.connector.table import State
 from kohort.client.consumer import Consumer
 from kohort.client.errors import ClientError, ConfigError
+from kohort.client.membership.member_states import State
 from kohort.client.types import OffsetAndMetadata, Record, TopicPartition
 from kohort.testing.broker import Broker
 from tests.client.consuming.support import create_topic, produce, take, values
@@ -134,7 +134,7 @@ def test_a_close_that_is_cancelled_leaves_nothing_running(older: bool, monkeypat
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.1):
                     await consumer.close()
-            assert running.connector.state is State.OUT
+            assert running.connector.state is State.UNSUBSCRIBED
             names = {task.get_name() for task in asyncio.all_tasks()}
             assert not {name for name in names if name.startswith(("kohort-rebalance", "kohort-positions"))}
 
@@ -304,7 +304,7 @@ def test_what_is_wanted_after_unsubscribing_need_not_wait_until_the_group_is_lef
             consumer.assign([T0, ("u", 0)])
             connector = consumer._running().connector
             assert connector is not None
-            await until(lambda: connector.state is State.OUT)
+            await until(lambda: connector.state is State.UNSUBSCRIBED)
             assert consumer.assignment() == {T0, ("u", 0)}
             assert len(await take(consumer, 10)) == 10
             with pytest.raises(ClientError, match="assigned by hand"):

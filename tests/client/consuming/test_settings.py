@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kohort.client.consumer import Consumer
-from kohort.client.consuming.partitions import EARLIEST, LATEST
+from kohort.client.consuming.consumed_partitions import EARLIEST, LATEST
 from kohort.client.consuming.settings import FetchSettings, ResetPolicy
 from kohort.client.errors import ConfigError
 

@@ -6,13 +6,13 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from kohort.client.producing.accumulator import Accumulator
-from kohort.client.producing.answers import AnswerJudge
 from kohort.client.producing.batch import Identity, ProducerBatch
+from kohort.client.producing.batch_completer import BatchCompleter
 from kohort.client.producing.delivery import Delivery
 from kohort.client.producing.encoding import encode, stamp
-from kohort.client.producing.produce_request import PartitionAnswer
+from kohort.client.producing.produce_request import PartitionResponse
 from kohort.client.producing.settings import ProducerSettings
-from kohort.client.producing.transactions import ProducerState
+from kohort.client.producing.transaction_manager import TransactionManager
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.records.batch import check_batch
@@ -61,10 +61,10 @@ class ModelProducer:
 
     def __init__(self, **settings: object) -> None:
         self.settings = ProducerSettings(**{"linger_ms": 0, "delivery_timeout_ms": 1000, **settings})  # type: ignore[arg-type]
-        self.state = ProducerState(None)
+        self.state = TransactionManager(None)
         self.state.initialized(Identity(7, 0))
         self.accumulator = Accumulator(self.settings)
-        self.judge = AnswerJudge(self.accumulator, self.state, self.settings, lambda attempts: 10.0)
+        self.completer = BatchCompleter(self.accumulator, self.state, self.settings, lambda attempts: 10.0)
         self.queue = self.accumulator.queue(TARGET)
         self.accumulator.move(self.queue, 1)
         self.now = 0.0
@@ -86,7 +86,7 @@ class ModelProducer:
 
     def drain(self) -> int:
         """Put what is due on the wire; how many batches."""
-        due = self.accumulator.due(1, self.now, self.state, self.judge.may_send)
+        due = self.accumulator.due(1, self.now, self.state, self.completer.may_send)
         for batch in due.batches:
             if batch.encoded is None:
                 encode(batch, self.settings)
@@ -97,4 +97,4 @@ class ModelProducer:
 
     def answer(self, batch: ProducerBatch, code: ErrorCode, offset: int = -1) -> None:
         """A broker's answer arrives."""
-        self.judge.answered(batch, PartitionAnswer(index=0, error_code=code, base_offset=offset), self.now)
+        self.completer.handle_response(batch, PartitionResponse(index=0, error_code=code, base_offset=offset), self.now)

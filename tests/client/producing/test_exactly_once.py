@@ -47,7 +47,7 @@ def play(steps: list[tuple[str, int]], idempotent: bool = True) -> tuple[ModelPr
                 producer.drain()
             case "wait":
                 producer.now += number
-                producer.judge.expire(producer.now, lambda batch: None)
+                producer.completer.expire(producer.now, lambda batch: None)
             case "lose":  # after the broker has read some of what was sent
                 lost = list(producer.wire)
                 producer.wire.clear()
@@ -55,11 +55,11 @@ def play(steps: list[tuple[str, int]], idempotent: bool = True) -> tuple[ModelPr
                     leader.append(data)
                 producer.unread.append(deque(data for _, data in lost[number:]))
                 for batch, _ in lost:
-                    producer.judge.unanswered(batch, ConnectionLostError("lost"), producer.now)
+                    producer.completer.handle_no_response(batch, ConnectionLostError("lost"), producer.now)
             case "read late":
                 read_late(producer, leader, number)
             case "another epoch":  # since another partition needs one
-                producer.state.bump()
+                producer.state.bump_epoch()
             case _ if producer.wire:
                 batch, data = producer.wire.popleft()
                 if action == "write":

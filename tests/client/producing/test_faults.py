@@ -208,18 +208,18 @@ def test_failures_that_nobody_looks_at_are_counted_and_take_no_memory() -> None:
     model = ModelProducer()
     for _ in range(5000):
         model.send(2)
-        model.judge.drop(ConnectionLostError("no"))
-    assert len(model.judge._failed) <= 1000
-    lost, error = model.judge.take_losses()
+        model.completer.drop(ConnectionLostError("no"))
+    assert len(model.completer._failed) <= 1000
+    lost, error = model.completer.take_losses()
     assert lost == {"t": 10_000} and isinstance(error, ConnectionLostError)
-    assert model.judge.take_losses() == ({}, None)
+    assert model.completer.take_losses() == ({}, None)
 
 
 def test_a_broker_that_wont_have_us_is_left_alone_when_there_is_nothing_for_it() -> None:
     model = ModelProducer()
     model.send(2)
     assert model.accumulator.has_active(1)
-    model.judge.drop_from(1, ConnectionLostError("no"))
+    model.completer.drop_from(1, ConnectionLostError("no"))
     assert not model.accumulator.has_active(1)
 
 
@@ -358,7 +358,7 @@ def test_a_group_that_moved_on_aborts_the_transaction() -> None:
                 with pytest.raises(CommitFailedError, match=r"g: the group has moved on.*ILLEGAL_GENERATION"):
                     async with client.transaction():
                         await client.send_offsets_to_transaction(OFFSETS, MEMBER)
-                assert client._state.state.name == "READY"
+                assert client._manager.state.name == "READY"
 
     run(body())
 
@@ -403,6 +403,6 @@ def test_a_commit_that_is_cancelled_can_be_called_again() -> None:
                 server.script[EndTxnRequest] = lambda asked: EndTxnResponse()
                 server.hang_up()
                 await client.commit_transaction()
-                assert client._state.state.name == "READY"
+                assert client._manager.state.name == "READY"
 
     run(body())

@@ -159,9 +159,9 @@ def test_memory_is_bounded_and_waiting_for_it_ends() -> None:
                 assert most <= 20_000
                 await producer.flush()
                 producer._intake.sender._closed = True  # nobody sends any more
-                for lane in producer._intake.sender._lanes.values():
-                    assert lane.task is not None
-                    lane.task.cancel()
+                for broker in producer._intake.sender._broker_senders.values():
+                    assert broker.task is not None
+                    broker.task.cancel()
                 with pytest.raises(RequestTimeoutError, match="buffer_memory=20000 was full for max_block_ms=3000"):
                     for _ in range(30):
                         await producer.send("t", bytes(1000))
@@ -235,7 +235,7 @@ def test_tables_go_by_key_by_column_and_in_turns() -> None:
 def test_transactions_commit_abort_and_take_offsets_with_them() -> None:
     async def body() -> None:
         async with Broker() as broker, Producer(broker.bootstrap_servers, transactional_id="tx") as producer:
-            assert producer._state.implicit
+            assert producer._manager.transaction_v2
             with pytest.raises(RuntimeError, match="begin one first"):
                 await producer.send("t", b"early")
             async with producer.transaction():
@@ -301,9 +301,9 @@ def test_sequences_survive_a_broker_that_forgot() -> None:
     async def body() -> None:
         async with Broker() as broker, Producer(broker.bootstrap_servers) as producer:
             await (await producer.send("t", b"one"))
-            identity = producer._state.identity
+            identity = producer._manager.identity
             assert identity is not None
-            producer._state.identity = Identity(identity.producer_id, identity.epoch + 3)
+            producer._manager.identity = Identity(identity.producer_id, identity.epoch + 3)
             assert (await (await producer.send("t", b"two"))).offset == 1
             last, _ = (await fetch(producer, "t"))[-1]
             assert (last.producer_epoch, last.base_sequence) == (identity.epoch + 3, 0)

@@ -9,13 +9,13 @@ import pytest
 
 from kohort.client.backoff import Backoff
 from kohort.client.streams.events import Assigned, Lost, Revoked, RolesChanged
-from kohort.client.streams.membership import Membership
+from kohort.client.streams.membership_manager import StreamsMembershipManager
 from kohort.client.streams.settings import MemberSettings
-from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.client.streams.transitions import State
 from kohort.coordinator.step import Client
 from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.streams.tasks import Role, TaskId
+from kohort.streams.topology import InternalTopic, Subtopology, Topology
 from tests.coordinator.streams.driver import GROUP, Driver
 
 TOPOLOGY = Topology(
@@ -42,7 +42,7 @@ class Application:
         settings = MemberSettings(
             group_id=GROUP, topology=TOPOLOGY, member_id=name, process_id=process, instance_id=instance_id
         )
-        self.member = Membership(settings, Backoff(100, 1_000, world.random), leave_within_ms=5_000)
+        self.member = StreamsMembershipManager(settings, Backoff(100, 1_000, world.random), leave_within_ms=5_000)
         self.has: dict[TaskId, Role] = {}
         self.closing: dict[TaskId, tuple[int, Role | None]] = {}
         self.missed_at: int | None = None
@@ -66,11 +66,11 @@ class Application:
             for task, role in self.has.items()
             if role is not Role.ACTIVE and task.subtopology == "1"
         }
-        self.member.offsets.report(self.copied, dict.fromkeys(self.copied, END))
+        self.member.offsets.update(self.copied, dict.fromkeys(self.copied, END))
         if self.missed_at is not None:
             if self.missed_at <= now:
                 self.missed_at = None
-                self.member.missed(now)
+                self.member.on_failure(now)
         elif (due := self.member.due_at) is not None and due <= now:
             self.heartbeat()
 
@@ -86,7 +86,7 @@ class Application:
         response = self.world.driver.send(request, Client("client", "10.0.0.1", VERSION))
         self.world.driver.create_missing()
         if self.missed_at is None:
-            self.member.answered(response, now)
+            self.member.on_response(response, now)
 
     def take_events(self) -> None:
         now = self.world.now
@@ -111,7 +111,7 @@ class Application:
     @property
     def at_peace(self) -> bool:
         member = self.member
-        return member.state is State.STABLE and not self.closing and self.has == member.held.target
+        return member.state is State.STABLE and not self.closing and self.has == member.tasks.target
 
 
 class World:

@@ -68,7 +68,7 @@ class Application:
         except Exception as error:
             self.error = error
 
-    def told(self, kind: type[Event]) -> list[Any]:
+    def seen(self, kind: type[Event]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
 
     def has(self, role: Role) -> list[int]:
@@ -116,7 +116,7 @@ def test_tasks_are_shared_and_go_back() -> None:
                     assert b.member.state is State.LEFT
                     assert not b.member.tasks
                 await until(lambda: a.has(Role.ACTIVE) == [0, 1, 2, 3])
-            assert not a.told(Lost)
+            assert not a.seen(Lost)
             assert b.member.ended
 
     run(test())
@@ -134,7 +134,7 @@ def test_a_warm_up_becomes_the_running_task_when_its_state_is_there() -> None:
                 assert b.member.acceptable_recovery_lag == 10_000
                 b.member.report_offsets({first: 50_000, second: 0}, ends)
                 await until(lambda: b.has(Role.ACTIVE) == [first.partition])
-                assert b.told(RolesChanged) == [RolesChanged({first: (Role.WARMUP, Role.ACTIVE)})]
+                assert b.seen(RolesChanged) == [RolesChanged({first: (Role.WARMUP, Role.ACTIVE)})]
                 assert b.has(Role.WARMUP) == [second.partition]
                 b.member.report_offsets({second: 50_000}, ends)
                 await until(lambda: b.has(Role.ACTIVE) == [first.partition, second.partition])
@@ -173,7 +173,7 @@ def test_a_shutdown_ends_all() -> None:
             await asyncio.gather(a.task, b.task)
             for one in (a, b):
                 assert one.member.state is State.LEFT
-                assert len(one.told(ShutdownRequested)) == 1
+                assert len(one.seen(ShutdownRequested)) == 1
                 assert not one.member.tasks
 
     run(test())
@@ -261,8 +261,8 @@ def test_a_broker_that_restarts_is_found_again(tmp_path: Path) -> None:
             async with joined(address) as b:
                 await until(lambda: b.member.tasks)
                 await until(lambda: a.member.group_metadata().generation > epoch)
-                assert not a.told(Lost)
-                assert len(a.told(Assigned)) == 1
+                assert not a.seen(Lost)
+                assert len(a.seen(Assigned)) == 1
 
     run(test())
 
@@ -272,7 +272,7 @@ def test_a_broker_that_has_lost_everything() -> None:
         async with broker() as server, restarted(server) as restart, joined(server.bootstrap_servers) as a:
             await until(lambda: a.has(Role.ACTIVE) == [0, 1, 2, 3])
             await restart()
-            await until(lambda: a.told(Lost))
+            await until(lambda: a.seen(Lost))
             await until(lambda: StatusCode.MISSING_SOURCE_TOPICS in [of.code for of in a.member.statuses])
             assert not a.member.tasks
 
@@ -412,7 +412,7 @@ def test_after_any_fault_it_goes_on_where_it_was(fault: Any, finds: bool) -> Non
             assert [ids.partitions for ids in full[0].active_tasks or ()] == [(0,)]
             assert (group.found > found) == finds
             assert a.has(Role.ACTIVE) == [0]
-            assert len(a.told(Assigned)) == 1
+            assert len(a.seen(Assigned)) == 1
 
     run(test())
 
@@ -423,7 +423,7 @@ def test_fenced_it_comes_back() -> None:
         async with group.server, joined(group.config) as a:
             await until(lambda: a.has(Role.ACTIVE) == [0])
             group.next.append(refuse(ErrorCode.FENCED_MEMBER_EPOCH))
-            await until(lambda: a.told(Lost) and a.has(Role.ACTIVE) == [0])
+            await until(lambda: a.seen(Lost) and a.has(Role.ACTIVE) == [0])
             assert [request.member_epoch for request in group.heard if request.topology] == [0, 0]
         assert [request.member_epoch for request in group.heard][-1] == -1
 
@@ -439,7 +439,7 @@ def test_fatal_errors_are_raised_where_events_are_awaited() -> None:
             await a.task
             assert isinstance(a.error, KafkaError)
             assert a.error.code is ErrorCode.GROUP_AUTHORIZATION_FAILED
-            assert a.told(Lost)
+            assert a.seen(Lost)
             said = len(group.heard)
         assert len(group.heard) == said, "there is nothing to leave"
 

@@ -194,7 +194,7 @@ def test_an_illegal_transition_is_a_bug_and_says_so() -> None:
     group = driver.shard.classic.get("group")
     assert group is not None
     with pytest.raises(RuntimeError, match="'group' can't go from Stable to Empty"):
-        group.become(GroupState.EMPTY, driver.now)
+        group.transition_to(GroupState.EMPTY, driver.now)
 
 
 def test_topics_of_consumers_are_known_after_a_restart() -> None:
@@ -202,7 +202,7 @@ def test_topics_of_consumers_are_known_after_a_restart() -> None:
     driver.stable_group(1, protocols=[("range", subscription("a", "b"))])
     driver.restart()
     group = driver.shard.classic.get("group")
-    assert group is not None and group.topics == {"a", "b"}
+    assert group is not None and group.subscribed_topics == {"a", "b"}
 
 
 def test_an_offset_with_a_time_of_expiry_is_the_same_after_a_restart() -> None:

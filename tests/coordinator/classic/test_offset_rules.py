@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator.classic import OffsetRules
+from kohort.coordinator.classic import ClassicOffsetRules
 from kohort.coordinator.offsets import EACH_COMMIT
 from kohort.protocol.errors import ErrorCode
 from tests.coordinator.classic.driver import SESSION, START, Driver, subscription
 
 
-def rules(driver: Driver) -> OffsetRules:
-    return OffsetRules(driver.shard.classic)
+def rules(driver: Driver) -> ClassicOffsetRules:
+    return ClassicOffsetRules(driver.shard.classic)
 
 
 def validate(

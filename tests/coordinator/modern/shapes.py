@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 
 from kohort.coordinator.modern.reconciliation import Conversion, Rules
-from kohort.coordinator.streams.roles import Role
-from kohort.coordinator.streams.tasks import RULES as STREAMS
+from kohort.coordinator.streams.reconciliation_rules import RULES as STREAMS
+from kohort.streams.tasks import Role
 
 
 class Holder(enum.Enum):

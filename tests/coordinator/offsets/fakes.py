@@ -46,7 +46,7 @@ class FakeGroups:
     def group_ids(self) -> set[str]:
         return self.known
 
-    def ensure(self, group_id: str) -> None:
+    def ensure_simple_group(self, group_id: str) -> None:
         self.known.add(group_id)
 
     def validate_commit(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from kohort.coordinator.placement import Group, Member, Subtopology, Task
+from kohort.coordinator.placement import Group, Member, SubtopologyTasks, TaskId
 
 
-def some(random: Random, among: list[Task], chance: float) -> frozenset[Task]:
+def some(random: Random, among: list[TaskId], chance: float) -> frozenset[TaskId]:
     return frozenset(task for task in among if random.random() < chance)
 
 
@@ -16,7 +16,7 @@ def random_group(
 ) -> Group:
     """A group of at most that many of each; what members had before is anything: gone, doubled, or uneven."""
     topology = tuple(
-        Subtopology(f"s{n}", random.randint(0, partitions), random.randint(0, stores))
+        SubtopologyTasks(f"s{n}", random.randint(0, partitions), random.randint(0, stores))
         for n in range(random.randint(1, subtopologies))
     )
     count = random.randint(1, members)
@@ -24,7 +24,7 @@ def random_group(
     names = [random.choice(["", *(f"p{n}" for n in range(processes))]) for _ in range(count)]
     if random.random() < 0.3:
         names = [""] * count
-    before = [Task(each.id, n) for each in topology for n in range(each.partitions + random.randint(0, 1))]
+    before = [TaskId(each.id, n) for each in topology for n in range(each.partitions + random.randint(0, 1))]
     zones = {name: random.choice("abc") for name in names}
     owners = {task: random.choice([None, *range(count)]) for task in before}
     if random.random() < 0.2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kohort.coordinator.placement import Group, Placement, Task
+from kohort.coordinator.placement import Group, Placement, TaskId
 from tests.coordinator.placement.oracle import is_balanced, process_of
 
 
@@ -10,7 +10,7 @@ def check_invariants(group: Group, placement: Placement) -> None:
     """Every task once, fair shares, and standbys in processes of their own, as many as asked or possible."""
     members = {member.id: member for member in group.members}
     assert list(placement.active) == sorted(
-        Task(each.id, n) for each in group.subtopologies for n in range(each.partitions) if group.members
+        TaskId(each.id, n) for each in group.subtopologies for n in range(each.partitions) if group.members
     )
     assert set(placement.active.values()) <= members.keys()
     if not group.members:

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import combinations, product
 from typing import NamedTuple
 
-from kohort.coordinator.placement import Group, Member, Placement, Task
+from kohort.coordinator.placement import Group, Member, Placement, TaskId
 
 
 class Worth(NamedTuple):
@@ -24,7 +24,7 @@ def process_of(member: Member) -> tuple[str, str]:
     return (member.process, "") if member.process else ("", member.id)
 
 
-def restore_cost(group: Group, task: Task, member: Member) -> int:
+def restore_cost(group: Group, task: TaskId, member: Member) -> int:
     """What a member restores to run a task."""
     stores = next(each.state_stores for each in group.subtopologies if each.id == task.subtopology)
     if not stores or task in member.active:
@@ -39,12 +39,12 @@ def restore_cost(group: Group, task: Task, member: Member) -> int:
     return 0 if any(task in each.active or task in each.standby for each in mates) else whole
 
 
-def copy_cost(group: Group, task: Task, member: Member) -> int:
+def copy_cost(group: Group, task: TaskId, member: Member) -> int:
     """What a member restores to keep a copy of a task; who ran it before has what its process is known to have."""
     return restore_cost(group, task, replace(member, active=frozenset()))
 
 
-def worth(group: Group, active: Mapping[Task, str]) -> Worth:
+def worth(group: Group, active: Mapping[TaskId, str]) -> Worth:
     """What a placement comes to."""
     members = {member.id: member for member in group.members}
     stores = {subtopology.id: subtopology.state_stores for subtopology in group.subtopologies}
@@ -66,7 +66,7 @@ def is_fair(counts: Sequence[int]) -> bool:
     return max(counts) - min(counts) <= 1
 
 
-def is_balanced(group: Group, active: Mapping[Task, str]) -> bool:
+def is_balanced(group: Group, active: Mapping[TaskId, str]) -> bool:
     """Whether members have fair shares of each subtopology, of stateful tasks, and of all tasks."""
     names = [subtopology.id for subtopology in group.subtopologies]
     stateful = {subtopology.id for subtopology in group.subtopologies if subtopology.state_stores}
@@ -80,9 +80,9 @@ def is_balanced(group: Group, active: Mapping[Task, str]) -> bool:
     return all(map(fair, [*({name} for name in names), stateful, set(names)]))
 
 
-def everything(group: Group) -> Iterator[dict[Task, str]]:
+def everything(group: Group) -> Iterator[dict[TaskId, str]]:
     """All placements that there are."""
-    tasks = [Task(each.id, n) for each in group.subtopologies for n in range(each.partitions)]
+    tasks = [TaskId(each.id, n) for each in group.subtopologies for n in range(each.partitions)]
     for owners in product([member.id for member in group.members], repeat=len(tasks)):
         yield dict(zip(tasks, owners, strict=True))
 
@@ -103,7 +103,7 @@ def best(group: Group) -> Worth:
         subtopology = group.subtopologies[index]
         if partition == subtopology.partitions:
             return 0, 0
-        task = Task(subtopology.id, partition)
+        task = TaskId(subtopology.id, partition)
         options = []
         for at, member in enumerate(members):
             if seats[at]:
@@ -165,7 +165,7 @@ def standby_worth(group: Group, placement: Placement) -> StandbyWorth:
     return StandbyWorth(agreements, sum(count**2 for count in load.values()), restore, new)
 
 
-def best_standbys(group: Group, active: Mapping[Task, str]) -> StandbyWorth:
+def best_standbys(group: Group, active: Mapping[TaskId, str]) -> StandbyWorth:
     """The best worth of standbys for given active tasks: over all that members may have, task by task."""
     members = {member.id: (at, member) for at, member in enumerate(group.members)}
     stateful = {subtopology.id for subtopology in group.subtopologies if subtopology.state_stores}

@@ -5,15 +5,17 @@ from __future__ import annotations
 from random import Random
 
 from benchmarks.placement.optimum import least
-from kohort.coordinator.placement import Group, Member, Subtopology, Task
+from kohort.coordinator.placement import Group, Member, SubtopologyTasks, TaskId
 from tests.coordinator.placement.oracle import everything, is_balanced, worth
 
 
 def had_by_somebody(random: Random) -> Group:
     """A small group; some tasks had an owner, and some stateful ones have copies."""
-    parts = tuple(Subtopology(f"s{n}", random.randint(1, 3), random.randint(0, 2)) for n in range(random.randint(1, 2)))
+    parts = tuple(
+        SubtopologyTasks(f"s{n}", random.randint(1, 3), random.randint(0, 2)) for n in range(random.randint(1, 2))
+    )
     count = random.randint(1, 3)
-    tasks = [Task(part.id, n) for part in parts for n in range(part.partitions)]
+    tasks = [TaskId(part.id, n) for part in parts for n in range(part.partitions)]
     owner = {task: random.randint(-1, count - 1) for task in tasks}
     members = tuple(
         Member(
@@ -31,7 +33,7 @@ def test_nothing_balanced_restores_or_moves_less() -> None:
     for seed in range(150):
         group = had_by_somebody(Random(seed))
         new = sum(
-            not any(Task(part.id, n) in member.active for member in group.members)
+            not any(TaskId(part.id, n) in member.active for member in group.members)
             for part in group.subtopologies
             for n in range(part.partitions)
         )

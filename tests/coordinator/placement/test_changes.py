@@ -5,7 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from kohort.coordinator.placement import ASSIGNORS, Assignor, Group, Member, Placement, Subtopology, Task, optimal
+from kohort.coordinator.placement import (
+    ASSIGNORS,
+    Assignor,
+    Group,
+    Member,
+    Placement,
+    SubtopologyTasks,
+    TaskId,
+    optimal,
+)
 from tests.coordinator.placement.changes import after, group, joined, moved, placed, without
 from tests.coordinator.placement.invariants import check_invariants
 from tests.coordinator.placement.oracle import copy_cost, restore_cost, worth
@@ -73,15 +82,15 @@ def test_when_a_process_crashes_its_tasks_go_where_their_standbys_are(assign: As
 
 def test_tasks_of_partitions_that_are_new_go_to_who_has_least(assign: Assignor) -> None:
     before = placed(group(4, (10, 1), (10, 0)), assign)
-    grown = replace(before, subtopologies=(Subtopology("s0", 14, 1), Subtopology("s1", 10)))
+    grown = replace(before, subtopologies=(SubtopologyTasks("s0", 14, 1), SubtopologyTasks("s1", 10)))
     placement = assign(grown)
     check_invariants(grown, placement)
-    assert moved(grown, placement) == {Task("s0", partition) for partition in range(10, 14)}
+    assert moved(grown, placement) == {TaskId("s0", partition) for partition in range(10, 14)}
 
 
 def test_tasks_that_are_gone_are_forgotten(assign: Assignor) -> None:
     before = placed(group(4, (12, 1), (8, 0)), assign)
-    shrunk = replace(before, subtopologies=(Subtopology("s0", 8, 1),))
+    shrunk = replace(before, subtopologies=(SubtopologyTasks("s0", 8, 1),))
     placement = assign(shrunk)
     check_invariants(shrunk, placement)
     assert len(placement.active) == 8
@@ -102,9 +111,9 @@ def test_who_has_state_on_disk_gets_its_tasks_back(assign: Assignor) -> None:
 
 
 def test_state_that_lags_is_better_than_none_and_worse_than_some_that_lags_less(assign: Assignor) -> None:
-    task = Task("s0", 0)
+    task = TaskId("s0", 0)
     far = Group(
-        (Subtopology("s0", 1, 1),),
+        (SubtopologyTasks("s0", 1, 1),),
         tuple(Member(f"m{n}", f"p{n}") for n in range(4)),
         lags={("p1", task): 50_000, ("p2", task): 20_000},
         ends={task: 100_000},
@@ -113,10 +122,10 @@ def test_state_that_lags_is_better_than_none_and_worse_than_some_that_lags_less(
 
 
 def test_a_standby_that_lags_has_not_caught_up(assign: Assignor) -> None:
-    task = Task("s0", 0)
+    task = TaskId("s0", 0)
     standby = frozenset({task})
     lagging = Group(
-        (Subtopology("s0", 1, 1),),
+        (SubtopologyTasks("s0", 1, 1),),
         (Member("m0", "p0", standby=standby), Member("m1", "p1", standby=standby)),
         lags={("p0", task): 20_000},
         ends={task: 100_000},
@@ -132,8 +141,8 @@ def test_members_of_a_process_take_over_from_each_other_with_nothing_to_restore(
 
 
 def test_a_task_that_two_had_stays_with_one_of_them(assign: Assignor) -> None:
-    both = frozenset(Task("s0", n) for n in range(4))
-    before = Group((Subtopology("s0", 4, 1),), tuple(Member(f"m{n}", f"p{n}", active=both) for n in range(2)))
+    both = frozenset(TaskId("s0", n) for n in range(4))
+    before = Group((SubtopologyTasks("s0", 4, 1),), tuple(Member(f"m{n}", f"p{n}", active=both) for n in range(2)))
     placement = assign(before)
     assert not moved(before, placement)
     assert Counter(placement.active.values()) == {"m0": 2, "m1": 2}
@@ -150,14 +159,14 @@ def test_groups_that_are_small_or_empty(assign: Assignor) -> None:
 
 
 def test_members_of_no_process_are_alone(assign: Assignor) -> None:
-    loners = Group((Subtopology("s0", 6, 1),), tuple(Member(f"m{n}") for n in range(3)), standbys=2)
+    loners = Group((SubtopologyTasks("s0", 6, 1),), tuple(Member(f"m{n}") for n in range(3)), standbys=2)
     placement = assign(loners)
     check_invariants(loners, placement)
     assert all(len(keepers) == 2 for keepers in placement.standby.values())
 
 
 def test_costs_of_any_size(assign: Assignor) -> None:
-    tasks = [Task("s0", n) for n in range(9)]
+    tasks = [TaskId("s0", n) for n in range(9)]
     huge = group(4, (9, 1), standbys=1, per_process=2)
     huge = replace(
         huge,

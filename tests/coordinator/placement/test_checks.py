@@ -2,16 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator.placement import Group, Member, Subtopology, Task, check
+from kohort.coordinator.placement import Group, Member, SubtopologyTasks, TaskId, check
 
-TASK = Task("s", 0)
+TASK = TaskId("s", 0)
 
 
 def test_a_group_that_makes_sense_passes() -> None:
-    gone = frozenset({Task("gone", 7)})
+    gone = frozenset({TaskId("gone", 7)})
     check(
         Group(
-            (Subtopology("s", 1, 1),), (Member("m", "p", {"zone": "a"}, gone, gone),), 1, ("zone",), {("gone", TASK): 1}
+            (SubtopologyTasks("s", 1, 1),),
+            (Member("m", "p", {"zone": "a"}, gone, gone),),
+            1,
+            ("zone",),
+            {("gone", TASK): 1},
         )
     )
 
@@ -19,10 +23,10 @@ def test_a_group_that_makes_sense_passes() -> None:
 @pytest.mark.parametrize(
     ("group", "message"),
     [
-        (Group((Subtopology("s", 1), Subtopology("s", 2)), ()), "subtopologies: 's' is there twice"),
-        (Group((Subtopology("s", -1),), ()), "subtopologies['s'].partitions: -1 is negative"),
-        (Group((Subtopology("s", 1, -2),), ()), "subtopologies['s'].state_stores: -2 is negative"),
-        (Group((Subtopology("", 1),), ()), "subtopologies: a name is empty"),
+        (Group((SubtopologyTasks("s", 1), SubtopologyTasks("s", 2)), ()), "subtopologies: 's' is there twice"),
+        (Group((SubtopologyTasks("s", -1),), ()), "subtopologies['s'].partitions: -1 is negative"),
+        (Group((SubtopologyTasks("s", 1, -2),), ()), "subtopologies['s'].state_stores: -2 is negative"),
+        (Group((SubtopologyTasks("", 1),), ()), "subtopologies: a name is empty"),
         (Group((), (Member("m"), Member("m"))), "members: 'm' is there twice"),
         (Group((), (Member(""),)), "members: a name is empty"),
         (Group((), (), -1), "standbys: -1 is negative"),

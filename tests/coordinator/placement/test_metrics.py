@@ -19,21 +19,22 @@ from kohort.coordinator.placement.metrics import (
     StateStores,
     measure,
 )
-from kohort.coordinator.placement.model import Group, Member, Placement, Subtopology, Task
+from kohort.coordinator.placement.model import Group, Member, Placement, SubtopologyTasks
+from kohort.streams.tasks import TaskId
 from tests.coordinator.placement.groups import random_group
 from tests.coordinator.placement.oracle import restore_cost
 
-STATEFUL = Subtopology("0", 3, state_stores=2)
-STATELESS = Subtopology("1", 2)
-A, B, C = Task("0", 0), Task("0", 1), Task("0", 2)
-X, Y = Task("1", 0), Task("1", 1)
+STATEFUL = SubtopologyTasks("0", 3, state_stores=2)
+STATELESS = SubtopologyTasks("1", 2)
+A, B, C = TaskId("0", 0), TaskId("0", 1), TaskId("0", 2)
+X, Y = TaskId("1", 0), TaskId("1", 1)
 
 
 def group(*members: Member, **settings: object) -> Group:
     return replace(Group((STATEFUL, STATELESS), members), **settings)  # type: ignore[arg-type]
 
 
-def of(group: Group, active: dict[Task, str], standby: dict[Task, tuple[str, ...]] | None = None) -> Metrics:
+def of(group: Group, active: dict[TaskId, str], standby: dict[TaskId, tuple[str, ...]] | None = None) -> Metrics:
     return measure(group, Placement(active, standby or {}))
 
 
@@ -131,7 +132,7 @@ def test_what_somebody_without_the_task_restores(settings: dict[str, object], ex
     ],
 )
 def test_what_somebody_who_had_it_restores(
-    had: dict[str, set[Task]], settings: dict[str, object], expected: Restore
+    had: dict[str, set[TaskId]], settings: dict[str, object], expected: Restore
 ) -> None:
     member = Member("m1", "p", **{name: frozenset(tasks) for name, tasks in had.items()})  # type: ignore[arg-type]
     assert RestoreCosts(group(member, **settings)).of(A, "m1") == expected
@@ -205,7 +206,7 @@ def test_costs_are_those_that_assignors_count_with() -> None:
         random = random_group(Random(seed))
         costs = RestoreCosts(random)
         for subtopology in random.subtopologies:
-            for task in (Task(subtopology.id, partition) for partition in range(subtopology.partitions)):
+            for task in (TaskId(subtopology.id, partition) for partition in range(subtopology.partitions)):
                 for member in random.members:
                     cost = costs.of(task, member.id)
                     assert cost.records + cost.stores == restore_cost(random, task, member), (seed, task, member.id)

@@ -8,16 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from kohort.coordinator.placement import Placement, Task
+from kohort.coordinator.placement import Placement, TaskId
 from kohort.coordinator.shard import GroupSettings, GroupShard, value_version
 from kohort.coordinator.step import Client, Step, append_error
 from kohort.coordinator.streams.environment import PlacementJob, StreamsEnvironment
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.internal_topics import InternalTopic
 from kohort.coordinator.streams.results import HeartbeatResult
-from kohort.coordinator.streams.roles import Role
 from kohort.coordinator.streams.settings import StreamsSettings
-from kohort.coordinator.streams.tasks import grouped, holdings
 from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.streams_group_heartbeat import (
@@ -30,6 +28,7 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     TopicInfo,
 )
 from kohort.protocol.stored import OFFSETS_TOPIC, decode_key, record_type
+from kohort.streams.tasks import Role, task_ids, tasks_of
 
 START = 1_700_000_000_000
 GROUP = "app"
@@ -200,13 +199,13 @@ class Driver:
             group.metadata_hash,
             group.validated_topology_epoch,
             group.configs,
-            {member_id: (member.metadata, member.standing) for member_id, member in group.members.items()},
+            {member_id: (member.metadata, member.current) for member_id, member in group.members.items()},
             {member_id: dict(tasks) for member_id, tasks in group.target.items()},
             group.static_ids,
             {
                 task: dict(group.ownership.holders(task))
                 for member in group.members.values()
-                for task, _ in member.standing.held()
+                for task, _ in member.current.held()
             },
         )
 
@@ -238,9 +237,9 @@ class App:
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.epoch = 0
         self.endpoint_epoch = -1
-        self.tasks: dict[Task, Role] = {}
-        self.offsets: dict[Task, int] = {}
-        self.ends: dict[Task, int] = {}
+        self.tasks: dict[TaskId, Role] = {}
+        self.offsets: dict[TaskId, int] = {}
+        self.ends: dict[TaskId, int] = {}
         self.status: list[int] = []
         self.error = ErrorCode.NONE
 
@@ -276,10 +275,7 @@ class App:
 
     def owned(self) -> dict[str, list[TaskIds]]:
         """The fields of a request that say what it has."""
-        active, standby, warmup = (
-            [TaskIds(subtopology_id=name, partitions=partitions) for name, partitions in grouped(self.tasks, role)]
-            for role in Role
-        )
+        active, standby, warmup = (task_ids(TaskIds, self.tasks, role) for role in Role)
         return {"active_tasks": active, "standby_tasks": standby, "warmup_tasks": warmup}
 
     def join(self, **fields: Any) -> StreamsGroupHeartbeatResponse:
@@ -312,7 +308,7 @@ class App:
             self.status = [status.status_code for status in response.status or []]
             if response.active_tasks is not None:
                 assert response.standby_tasks is not None and response.warmup_tasks is not None
-                self.tasks = holdings(response.active_tasks, response.standby_tasks, response.warmup_tasks)
+                self.tasks = tasks_of(response.active_tasks, response.standby_tasks, response.warmup_tasks)
         return response
 
     def leave(self, epoch: int = -1) -> StreamsGroupHeartbeatResponse:
@@ -331,7 +327,7 @@ class App:
         return sorted(f"{task.subtopology}_{task.partition}" for task, held in self.tasks.items() if held is role)
 
 
-def ids_of(offsets: Mapping[Task, int]) -> list[TaskOffset]:
+def ids_of(offsets: Mapping[TaskId, int]) -> list[TaskOffset]:
     return [
         TaskOffset(subtopology_id=task.subtopology, partition=task.partition, offset=offset)
         for task, offset in offsets.items()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator.placement.model import Placement, Task
+from kohort.coordinator.placement.model import Placement
 from kohort.coordinator.step import Client, Step
 from kohort.coordinator.streams.environment import PlacementJob
-from kohort.coordinator.streams.roles import Role
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.join_group import JoinGroupRequest
+from kohort.streams.tasks import Role, TaskId
 from tests.coordinator.streams.driver import GROUP, App, Driver, joined, settle, stateful
 
 END = 1_000
@@ -23,14 +23,14 @@ class WarmingUp:
         self.driver = Driver({"in": 2, CHANGELOG: 2})
         self.driver.configure(acceptable_recovery_lag=100)
         (self.old,) = joined(self.driver, ["old"], stateful(), reports=True)
-        self.report(self.old, *(Task("0", partition) for partition in range(2)))
+        self.report(self.old, *(TaskId("0", partition) for partition in range(2)))
         self.new = App(self.driver, "new", stateful(), reports=True)
         self.new.join()
         self.new.full()
         (self.moving,) = (task for task, role in self.new.tasks.items() if role is Role.WARMUP)
 
     @staticmethod
-    def report(app: App, *tasks: Task) -> None:
+    def report(app: App, *tasks: TaskId) -> None:
         app.offsets = dict.fromkeys(tasks, END)
         app.ends = dict(app.offsets)
         app.report()
@@ -69,13 +69,13 @@ def test_who_did_not_confirm_a_revocation_has_a_deadline_though_the_record_of_th
     new.join()
     settle(new)
     old.beat()
-    clock = driver.shard.streams._clocks.get(GROUP, "old")
-    assert clock is not None
-    assert clock.revoke_by is not None
+    timer = driver.shard.streams._timers.get(GROUP, "old")
+    assert timer is not None
+    assert timer.rebalance_deadline is not None
     driver.append_error = ErrorCode.NOT_ENOUGH_REPLICAS
     old.full()
     driver.append_error = None
-    assert clock.revoke_by is not None
+    assert timer.rebalance_deadline is not None
 
 
 def test_a_classic_join_that_could_not_be_stored_leaves_no_second_group() -> None:

@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
-from kohort.coordinator.streams.roles import Role
 from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
+from kohort.streams.tasks import Role
 from tests.coordinator.streams.driver import CLIENT, GROUP, App, Driver, joined, settle, stateful
 
 SHUTDOWN, DELAYED, NO_TAGS = 4, 5, 6
@@ -129,7 +129,7 @@ def test_while_tasks_are_being_placed_a_member_may_give_up() -> None:
     driver.elsewhere = True
     App(driver, "m3").join()
     first.full()
-    assert not driver.group.members["m1"].standing.revoking
+    assert not driver.group.members["m1"].current.revoking
 
 
 def test_one_placement_at_a_time_is_worked_out() -> None:

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.streams.endpoints import Instance, partitions_by_endpoint
 from kohort.coordinator.streams.internal_topics import ConfiguredSubtopology, ConfiguredTopology
-from kohort.coordinator.streams.roles import Role
 from kohort.protocol.messages.streams_group_heartbeat import Endpoint, StreamsGroupHeartbeatResponse, TopicPartition
+from kohort.streams.tasks import Role, TaskId
 
 ACTIVE, STANDBY, WARMUP = Role
 Entry = StreamsGroupHeartbeatResponse.PartitionsByUserEndpoint
@@ -27,27 +26,27 @@ def entry(host: str, port: int, active: dict[str, tuple[int, ...]], standby: dic
 
 
 def test_an_instance_has_the_source_partitions_of_its_tasks() -> None:
-    tasks = {Task("1", 2): ACTIVE, Task("0", 1): ACTIVE, Task("0", 0): ACTIVE}
+    tasks = {TaskId("1", 2): ACTIVE, TaskId("0", 1): ACTIVE, TaskId("0", 0): ACTIVE}
     assert partitions_by_endpoint([Instance("a", 80, tasks)], TOPOLOGY) == [
         entry("a", 80, {"by-name-repartition": (2,), "orders": (0, 1), "rates": (0, 1)}, {})
     ]
 
 
 def test_a_task_beyond_a_topics_partitions_doesnt_read_it() -> None:
-    assert partitions_by_endpoint([Instance("a", 80, {Task("0", 3): ACTIVE})], TOPOLOGY) == [
+    assert partitions_by_endpoint([Instance("a", 80, {TaskId("0", 3): ACTIVE})], TOPOLOGY) == [
         entry("a", 80, {"orders": (3,)}, {})
     ]
 
 
 def test_warm_ups_count_as_standbys() -> None:
-    tasks = {Task("1", 0): STANDBY, Task("1", 1): WARMUP}
+    tasks = {TaskId("1", 0): STANDBY, TaskId("1", 1): WARMUP}
     assert partitions_by_endpoint([Instance("a", 80, tasks)], TOPOLOGY) == [
         entry("a", 80, {}, {"by-name-repartition": (0, 1)})
     ]
 
 
 def test_members_with_the_same_endpoint_are_one_instance() -> None:
-    members = [Instance("a", 80, {Task("1", 3): ACTIVE}), Instance("a", 80, {Task("1", 0): ACTIVE})]
+    members = [Instance("a", 80, {TaskId("1", 3): ACTIVE}), Instance("a", 80, {TaskId("1", 0): ACTIVE})]
     assert partitions_by_endpoint(members, TOPOLOGY) == [entry("a", 80, {"by-name-repartition": (0, 3)}, {})]
 
 
@@ -61,4 +60,4 @@ def test_instances_come_in_the_order_of_their_endpoints() -> None:
 
 
 def test_tasks_of_subtopologies_that_are_gone_read_nothing() -> None:
-    assert partitions_by_endpoint([Instance("a", 80, {Task("2", 0): ACTIVE})], TOPOLOGY) == [entry("a", 80, {}, {})]
+    assert partitions_by_endpoint([Instance("a", 80, {TaskId("2", 0): ACTIVE})], TOPOLOGY) == [entry("a", 80, {}, {})]

@@ -18,7 +18,7 @@ def half_given_up() -> tuple[Driver, App, App]:
     second = App(driver, "m2")
     second.join()
     first.beat()
-    assert driver.group.members["m1"].standing.state is MemberState.UNREVOKED
+    assert driver.group.members["m1"].current.state is MemberState.UNREVOKED
     return driver, first, second
 
 
@@ -93,7 +93,7 @@ def test_a_new_epoch_whose_answer_was_lost_is_told_again() -> None:
     first, second = joined(driver, ["m1", "m2"])
     second.leave()
     first.lost()
-    assert driver.group.members["m1"].standing.epoch == driver.group.epoch > first.epoch
+    assert driver.group.members["m1"].current.epoch == driver.group.epoch > first.epoch
     first.full()
     assert (first.have(), first.epoch) == (ALL, driver.group.epoch)
 
@@ -139,7 +139,7 @@ def test_on_an_old_epoch_a_member_with_more_than_it_was_given_is_fenced() -> Non
     epoch = first.epoch
     second.leave()
     first.lost()
-    others = sorted(set(ALL) - set(driver.group.members["m1"].standing.assigned and first.have()))
+    others = sorted(set(ALL) - set(driver.group.members["m1"].current.assigned and first.have()))
     taken = TaskIds(subtopology_id="0", partitions=tuple(int(name[2:]) for name in others))
     first.beat(member_epoch=epoch, active_tasks=[taken], standby_tasks=[], warmup_tasks=[])
     assert first.error is ErrorCode.FENCED_MEMBER_EPOCH
@@ -161,9 +161,9 @@ def test_a_late_request_of_an_old_epoch_moves_nobody() -> None:
     second.leave()
     settle(first)
     App(driver, "m3").join()
-    standing = driver.group.members["m1"].standing
+    current = driver.group.members["m1"].current
     driver.send(late)
-    assert driver.group.members["m1"].standing == standing
+    assert driver.group.members["m1"].current == current
 
 
 def test_a_late_join_gives_up_nothing() -> None:
@@ -173,11 +173,11 @@ def test_a_late_join_gives_up_nothing() -> None:
     app.join()
     App(driver, "m2").join()
     driver.send(late)
-    assert not driver.group.members["m1"].standing.revoking
-    assert len(driver.group.members["m1"].standing.assigned) == 4
+    assert not driver.group.members["m1"].current.revoking
+    assert len(driver.group.members["m1"].current.assigned) == 4
 
 
-# Clocks ---------------------------------------------------------------------------------------------------------
+# Timeouts -------------------------------------------------------------------------------------------------------------
 
 
 def test_a_silent_member_is_removed_at_its_session_timeout_not_before() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.step import Client
 from kohort.coordinator.streams.states import GroupState
 from kohort.protocol.errors import ErrorCode
@@ -13,6 +12,7 @@ from kohort.protocol.messages.heartbeat import HeartbeatRequest
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeResponse
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kohort.streams.tasks import TaskId
 from tests.coordinator.streams.driver import GROUP, App, Driver, joined, settle, stateful
 
 GONE = "Dead"
@@ -54,7 +54,7 @@ def delete(driver: Driver) -> ErrorCode:
 def test_a_group_is_described_whole() -> None:
     driver = Driver({"in": 2, f"{GROUP}-store-0-changelog": 2})
     app = App(driver, "m1", stateful(), endpoint=("host", 80), tags={"zone": "a"}, reports=True, instance="i")
-    app.offsets, app.ends = {Task("0", 1): 5}, {Task("0", 1): 9}
+    app.offsets, app.ends = {TaskId("0", 1): 5}, {TaskId("0", 1): 9}
     app.join(rack_id="rack")
     described = driver.shard.streams.describe(GROUP)
     StreamsGroupDescribeResponse(groups=[described]).encode(0)

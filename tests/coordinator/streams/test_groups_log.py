@@ -6,42 +6,41 @@ from typing import Any
 
 import pytest
 
-from kohort.coordinator.modern.standing import Standing
+from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.states import MemberState
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.step import Step
 from kohort.coordinator.streams.member import Endpoint, StreamsMetadata
 from kohort.coordinator.streams.records import (
+    current_assignment_record,
     member_record,
     metadata_of,
-    standing_of,
-    standing_record,
+    read_current_assignment,
     target_of,
     target_record,
 )
-from kohort.coordinator.streams.roles import Role
 from kohort.protocol.stored import OFFSETS_TOPIC, decode_key, record_type
 from kohort.protocol.stored.streams_group_current_member_assignment import (
     StreamsGroupCurrentMemberAssignmentValue,
     TaskIds,
 )
+from kohort.streams.tasks import Role, TaskId
 from tests.coordinator.streams.driver import GROUP, App, Driver, joined, settle, stateful
 
 ACTIVE, STANDBY, WARMUP = Role
 
-TASKS = {Task("a", 2): ACTIVE, Task("a", 0): ACTIVE, Task("b", 1): STANDBY, Task("c", 0): WARMUP}
-STANDINGS = [
-    Standing(),
-    Standing(5, 4, MemberState.STABLE, TASKS, {}, {Task("a", 0): 3, Task("a", 2): 5}),
-    Standing(
+TASKS = {TaskId("a", 2): ACTIVE, TaskId("a", 0): ACTIVE, TaskId("b", 1): STANDBY, TaskId("c", 0): WARMUP}
+ASSIGNMENTS = [
+    CurrentAssignment(),
+    CurrentAssignment(5, 4, MemberState.STABLE, TASKS, {}, {TaskId("a", 0): 3, TaskId("a", 2): 5}),
+    CurrentAssignment(
         5,
         4,
         MemberState.UNREVOKED,
-        {Task("a", 0): STANDBY},
-        {Task("a", 0): ACTIVE, Task("b", 0): WARMUP},
-        {Task("a", 0): 2},
+        {TaskId("a", 0): STANDBY},
+        {TaskId("a", 0): ACTIVE, TaskId("b", 0): WARMUP},
+        {TaskId("a", 0): 2},
     ),
-    Standing(-2, 4, MemberState.UNRELEASED, {Task("a", 0): ACTIVE}, {}, {Task("a", 0): 0}),
+    CurrentAssignment(-2, 4, MemberState.UNRELEASED, {TaskId("a", 0): ACTIVE}, {}, {TaskId("a", 0): 0}),
 ]
 
 
@@ -51,21 +50,21 @@ def stored(value: Any) -> Any:
     return kind.decode_value(kind.encode_value(value, 0))[0]
 
 
-@pytest.mark.parametrize("standing", STANDINGS, ids=str)
-def test_a_standing_is_read_as_it_was_written(standing: Standing[Task, Role]) -> None:
-    assert standing_of(stored(standing_record("g", "m", standing).value)) == standing
+@pytest.mark.parametrize("current", ASSIGNMENTS, ids=str)
+def test_a_current_assignment_is_read_as_it_was_written(current: CurrentAssignment[TaskId, Role]) -> None:
+    assert read_current_assignment(stored(current_assignment_record("g", "m", current).value)) == current
 
 
 @pytest.mark.parametrize(
     ("state", "number"), [(MemberState.STABLE, 1), (MemberState.UNREVOKED, 2), (MemberState.UNRELEASED, 3)]
 )
 def test_states_have_the_numbers_of_kafka(state: MemberState, number: int) -> None:
-    value = standing_record("g", "m", Standing(2, 1, state)).value
+    value = current_assignment_record("g", "m", CurrentAssignment(2, 1, state)).value
     assert isinstance(value, StreamsGroupCurrentMemberAssignmentValue) and value.state == number
 
 
 def test_running_tasks_have_epochs_and_copies_have_none() -> None:
-    value = stored(standing_record("g", "m", STANDINGS[1]).value)
+    value = stored(current_assignment_record("g", "m", ASSIGNMENTS[1]).value)
     assert [(ids.subtopology_id, ids.partitions, ids.assignment_epochs) for ids in value.active_tasks] == [
         ("a", (0, 2), (3, 5))
     ]
@@ -76,7 +75,7 @@ def test_a_record_without_epochs_counts_from_the_members_epoch() -> None:
     value = StreamsGroupCurrentMemberAssignmentValue(
         member_epoch=7, state=1, active_tasks=[TaskIds(subtopology_id="a", partitions=(0, 1))]
     )
-    assert standing_of(value).since == {Task("a", 0): 7, Task("a", 1): 7}
+    assert read_current_assignment(value).assignment_epochs == {TaskId("a", 0): 7, TaskId("a", 1): 7}
 
 
 def test_a_target_is_read_as_it_was_written() -> None:
@@ -180,4 +179,4 @@ def test_a_state_that_a_newer_server_wrote_is_worked_out_anew() -> None:
     value.state = 99
     driver.shard.replay(key, value)
     app.beat()
-    assert driver.group.members["m1"].standing.state is MemberState.STABLE
+    assert driver.group.members["m1"].current.state is MemberState.STABLE

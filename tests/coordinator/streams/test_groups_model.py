@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kohort.coordinator.modern.ownership import Ownership
-from kohort.coordinator.placement.model import Task
-from kohort.coordinator.streams.roles import Role
 from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from kohort.streams.tasks import Role, TaskId
 from tests.coordinator.streams.driver import GROUP, App, Driver, stateful, stateless
 
 SESSION = 45_000
@@ -120,7 +119,7 @@ class Groups(RuleBasedStateMachine):
     def late_request(self, which: int, late: int) -> None:
         """A request from an older epoch arrives after all; its answer finds nobody."""
         app = self.alive[which % len(self.alive)]
-        epoch = self.driver.group.members[app.name].standing.epoch if self.is_member(app) else 0
+        epoch = self.driver.group.members[app.name].current.epoch if self.is_member(app) else 0
         requests = [request for request in self.old.get(app.name, ()) if request.member_epoch < epoch]
         if requests:
             self.driver.send(requests[late % len(requests)])
@@ -213,8 +212,8 @@ class Groups(RuleBasedStateMachine):
 
     @invariant()
     def one_owner_and_one_copy_a_process(self) -> None:
-        owners: dict[Task, str] = {}
-        copies: dict[tuple[str, Task], str] = {}
+        owners: dict[TaskId, str] = {}
+        copies: dict[tuple[str, TaskId], str] = {}
         for app in self.alive:
             if not self.is_member(app):
                 continue
@@ -227,8 +226,8 @@ class Groups(RuleBasedStateMachine):
     def nobody_runs_what_it_does_not_hold(self) -> None:
         for app in self.alive:
             if self.is_member(app):
-                standing = self.driver.group.members[app.name].standing
-                held = [*standing.assigned.items(), *standing.revoking.items()]
+                current = self.driver.group.members[app.name].current
+                held = [*current.assigned.items(), *current.revoking.items()]
                 for task, role in app.tasks.items():
                     assert task in dict(held)
                     if role is Role.ACTIVE:
@@ -251,9 +250,9 @@ class Groups(RuleBasedStateMachine):
     def ownership_is_what_members_hold(self) -> None:
         group = self.driver.shard.streams.get(GROUP) if hasattr(self, "driver") else None
         if group is not None:
-            index: Ownership[Task, Role] = Ownership()
+            index: Ownership[TaskId, Role] = Ownership()
             for member_id, member in group.members.items():
-                index.change(member_id, None, member.standing)
+                index.change(member_id, None, member.current)
             assert index._holders == group.ownership._holders
 
     def teardown(self) -> None:
@@ -282,12 +281,12 @@ class Groups(RuleBasedStateMachine):
                 break
         else:
             group = self.driver.group
-            standings = {name: member.standing for name, member in group.members.items()}
+            current = {name: member.current for name, member in group.members.items()}
             have = {app.name: app.tasks for app in self.alive}
-            raise AssertionError(f"no rest: {group} {group.target=} {group.refined=} {standings=} {have=}")
+            raise AssertionError(f"no rest: {group} {group.target=} {group.refined=} {current=} {have=}")
         active = sorted(task for app in self.alive for task, role in app.tasks.items() if role is Role.ACTIVE)
         plain = self.driver.cluster.topics["plain"]
-        assert active == [*(Task("0", n) for n in range(3)), *(Task("1", n) for n in range(plain))], (
+        assert active == [*(TaskId("0", n) for n in range(3)), *(TaskId("1", n) for n in range(plain))], (
             self.driver.group,
             self.driver.dump(),
         )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator.placement.model import Task
-from kohort.coordinator.streams.roles import Role
+from kohort.streams.tasks import Role, TaskId
 from tests.coordinator.streams.driver import GROUP, App, Driver, joined, settle, stateful
 
 END = 1_000_000
@@ -29,8 +28,8 @@ class Moving:
     def restored(app: App, offset: int, *partitions: int) -> None:
         """The member has that much of these tasks' state, and says so."""
         for partition in partitions:
-            app.offsets[Task("0", partition)] = offset
-            app.ends[Task("0", partition)] = END
+            app.offsets[TaskId("0", partition)] = offset
+            app.ends[TaskId("0", partition)] = END
         app.report()
 
     def settle(self) -> None:
@@ -141,8 +140,8 @@ def test_a_member_that_has_state_on_disk_gets_its_tasks_back() -> None:
     (first,) = joined(driver, ["m1"], stateful(), reports=True)
     Moving.restored(first, END, 0, 1, 2, 3)
     back = App(driver, "m2", stateful(), reports=True)
-    back.offsets = {Task("0", 1): END, Task("0", 3): END - 5}
-    back.ends = {Task("0", 1): END, Task("0", 3): END}
+    back.offsets = {TaskId("0", 1): END, TaskId("0", 3): END - 5}
+    back.ends = {TaskId("0", 1): END, TaskId("0", 3): END}
     back.join()
     settle(first, back)
     assert (back.have(), back.have(Role.WARMUP)) == (["0_1", "0_3"], [])

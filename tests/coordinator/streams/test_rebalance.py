@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator.placement.model import Task
-from kohort.coordinator.streams.roles import Role
 from kohort.protocol.messages.streams_group_heartbeat import KeyValue
+from kohort.streams.tasks import Role, TaskId
 from tests.coordinator.streams.driver import GROUP, App, Driver, joined, settle, stateful, stateless
 
 ALL = ["0_0", "0_1", "0_2", "0_3"]
@@ -144,10 +143,10 @@ def test_who_stops_a_task_may_keep_a_copy_of_it() -> None:
     second = App(driver, "m2", stateful())
     second.join()
     first.beat()
-    standing = driver.group.members["m1"].standing
+    current = driver.group.members["m1"].current
     assert (len(first.have()), len(first.have(Role.STANDBY))) == (1, 1)
-    assert list(standing.revoking.values()) == [Role.ACTIVE]
-    assert standing.revoking.keys() <= standing.assigned.keys()
+    assert list(current.revoking.values()) == [Role.ACTIVE]
+    assert current.revoking.keys() <= current.assigned.keys()
 
 
 # A whole life ---------------------------------------------------------------------------------------------------
@@ -168,5 +167,5 @@ def test_instances_come_and_go_and_all_tasks_run(standbys: int) -> None:
         apps.pop(0).leave()
         settle(*apps)
     (last,) = apps
-    assert sorted(last.tasks) == [*(Task("0", n) for n in range(6)), *(Task("1", n) for n in range(3))]
+    assert sorted(last.tasks) == [*(TaskId("0", n) for n in range(6)), *(TaskId("1", n) for n in range(3))]
     assert driver.dump() == driver.dump(driver.replayed())

@@ -6,21 +6,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.coordinator.placement.model import Task
-from kohort.coordinator.streams.roles import Role
-from kohort.coordinator.streams.task_offsets import TaskOffsets
 from kohort.coordinator.streams.warmups import Holder, Refined, refine
-from kohort.protocol.messages.streams_group_heartbeat import TaskOffset
+from kohort.streams.task_offsets import TaskOffsets
+from kohort.streams.tasks import Role, TaskId
 
 ACTIVE, STANDBY, WARMUP = Role
-T = Task("state", 0)
-T1 = Task("state", 1)
-T2 = Task("state", 2)
-PLAIN = Task("plain", 0)
+T = TaskId("state", 0)
+T1 = TaskId("state", 1)
+T2 = TaskId("state", 2)
+PLAIN = TaskId("plain", 0)
 END = 1000
 LAG = 10
 
-Tasks = Mapping[Task, Role]
+Tasks = Mapping[TaskId, Role]
 
 
 class Group:
@@ -43,11 +41,9 @@ class Group:
     def releasing(self, name: str, tasks: Tasks) -> None:
         self.holders[name] = Holder(self.holders[name].process, self.holders[name].tasks, tasks)
 
-    def report(self, name: str, offsets: Mapping[Task, int], ends: Mapping[Task, int] | None = None) -> None:
-        told = [TaskOffset(subtopology_id=task[0], partition=task[1], offset=n) for task, n in offsets.items()]
-        known = dict.fromkeys(offsets, END) if ends is None else ends
-        told_ends = [TaskOffset(subtopology_id=task[0], partition=task[1], offset=n) for task, n in known.items()]
-        self.offsets.report(name, self.holders[name].process, told, told_ends)
+    def report(self, name: str, offsets: Mapping[TaskId, int], ends: Mapping[TaskId, int] | None = None) -> None:
+        ends = dict.fromkeys(offsets, END) if ends is None else ends
+        self.offsets.report(name, self.holders[name].process, offsets, ends)
 
     def refine(self, slots: int = 2, **target: Tasks) -> Refined:
         return refine(target, self.holders, self.offsets, {"state"}, slots, LAG)
@@ -265,10 +261,10 @@ class World:
         self.processes = {name: process for name, (process, _) in members.items()}
         self.reporting = {name for name, (_, reports) in members.items() if reports}
         self.slots = slots
-        self.target: dict[str, dict[Task, Role]] = {}
-        self.tasks: dict[str, dict[Task, Role]] = {name: {} for name in members}
-        self.releasing: dict[str, dict[Task, Role]] = {name: {} for name in members}
-        self.disks: dict[tuple[str, Task], int] = {}
+        self.target: dict[str, dict[TaskId, Role]] = {}
+        self.tasks: dict[str, dict[TaskId, Role]] = {name: {} for name in members}
+        self.releasing: dict[str, dict[TaskId, Role]] = {name: {} for name in members}
+        self.disks: dict[tuple[str, TaskId], int] = {}
         self.offsets = TaskOffsets()
 
     def refined(self) -> Refined:
@@ -327,10 +323,10 @@ class World:
         del self.tasks[name], self.releasing[name]
         self.offsets.forget(name)
 
-    def _held(self, name: str) -> set[tuple[Task, Role]]:
+    def _held(self, name: str) -> set[tuple[TaskId, Role]]:
         return {*self.tasks[name].items(), *self.releasing[name].items()}
 
-    def _free(self, name: str, task: Task, role: Role) -> bool:
+    def _free(self, name: str, task: TaskId, role: Role) -> bool:
         for other in self.tasks.keys() - {name}:
             for held, its in self._held(other):
                 if held == task and (self.processes[other] == self.processes[name] or its is role is ACTIVE):
@@ -343,16 +339,11 @@ class World:
             if task.subtopology == "state":
                 self.disks[process, task] = min(self.disks.get((process, task), 0) + END // 4, END)
         if name in self.reporting:
-            told = {task: offset for (place, task), offset in self.disks.items() if place == process}
-            self.offsets.report(
-                name,
-                process,
-                [TaskOffset(subtopology_id=task[0], partition=task[1], offset=offset) for task, offset in told.items()],
-                [TaskOffset(subtopology_id=task[0], partition=task[1], offset=END) for task in self.tasks[name]],
-            )
+            offsets = {task: offset for (place, task), offset in self.disks.items() if place == process}
+            self.offsets.report(name, process, offsets, dict.fromkeys(self.tasks[name], END))
 
 
-TASKS = [*(Task("state", partition) for partition in range(5)), PLAIN, Task("plain", 1)]
+TASKS = [*(TaskId("state", partition) for partition in range(5)), PLAIN, TaskId("plain", 1)]
 
 
 @st.composite

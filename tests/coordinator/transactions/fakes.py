@@ -101,7 +101,7 @@ class Coordinator:
         while self.due:
             markers = self.due.popleft()
             written.append(markers)
-            due = self.shard.unmarked(markers)
+            due = self.shard.pending_markers(markers)
             self.run(self.shard.markers_written(markers.transactional_id, due, self.now))
         return written
 

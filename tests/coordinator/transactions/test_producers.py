@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kohort.coordinator.transactions import Transaction, TransactionState, give_producer_id
+from kohort.coordinator.transactions import Transaction, TransactionState, init_idempotent_producer
 from kohort.coordinator.transactions.transaction import LAST_EPOCH
 from kohort.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.transactions.fakes import P0, Coordinator, Given
@@ -35,7 +35,7 @@ def test_no_id_is_to_be_had() -> None:
     def none_left() -> int:
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
-    response = give_producer_id(none_left)
+    response = init_idempotent_producer(none_left)
     assert (response.error_code, response.producer_id) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1)
 
 

@@ -245,13 +245,13 @@ def test_markers_are_not_due_in_the_transaction_that_follows(coordinator: Coordi
     coordinator.add((101, 0), P0)
     _, *producer = coordinator.end((101, 0), commit=True, version=version)
     (old,) = coordinator.due
-    assert coordinator.shard.unmarked(old) == (P0,)
+    assert coordinator.shard.pending_markers(old) == (P0,)
     coordinator.write_markers()
-    assert coordinator.shard.unmarked(old) == ()
+    assert coordinator.shard.pending_markers(old) == ()
     coordinator.add((producer[0], producer[1]), P0)
-    assert coordinator.shard.unmarked(old) == ()
+    assert coordinator.shard.pending_markers(old) == ()
     coordinator.end((producer[0], producer[1]), commit=False, version=version)
-    assert coordinator.shard.unmarked(old) == ()
+    assert coordinator.shard.pending_markers(old) == ()
 
 
 def test_markers_of_an_earlier_commit_are_not_due_in_a_later_one(coordinator: Coordinator) -> None:
@@ -260,14 +260,14 @@ def test_markers_of_an_earlier_commit_are_not_due_in_a_later_one(coordinator: Co
         coordinator.end((101, epoch), commit=True)
         if epoch == 0:
             (old,) = coordinator.write_markers()
-    assert coordinator.shard.unmarked(old) == ()
+    assert coordinator.shard.pending_markers(old) == ()
 
 
 def test_markers_are_not_due_where_they_are_written(coordinator: Coordinator) -> None:
     coordinator.add((101, 0), P0, P1)
     coordinator.end((101, 0), commit=True)
     coordinator.run(coordinator.shard.markers_written("x", [P0], coordinator.now))
-    assert coordinator.shard.unmarked(coordinator.due[0]) == (P1,)
+    assert coordinator.shard.pending_markers(coordinator.due[0]) == (P1,)
 
 
 def test_markers_of_nothing_are_nothing(coordinator: Coordinator) -> None:
@@ -327,8 +327,8 @@ def test_moves_that_the_table_lacks_are_refused(before: TransactionState, after:
 
     def move() -> Transaction:
         if after is TransactionState.EMPTY:
-            return transaction.renewed(transaction.producer, 5000, 0)
-        return transaction.extended([P0], 0, 0)
+            return transaction.with_producer(transaction.producer, 5000, 0)
+        return transaction.with_partitions([P0], 0, 0)
 
     if after in TRANSITIONS[before]:
         assert move().state is after

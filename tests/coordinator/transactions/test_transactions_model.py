@@ -214,7 +214,7 @@ class Model(RuleBasedStateMachine):
             self.write_out(due.popleft(), PLACES)
 
     def write_out(self, markers: Markers, places: list[TopicPartition]) -> None:
-        written = [partition for partition in self.coordinator.shard.unmarked(markers) if partition in places]
+        written = [partition for partition in self.coordinator.shard.pending_markers(markers) if partition in places]
         for partition in written:
             self.mark(markers, partition)
         step = self.coordinator.shard.markers_written(markers.transactional_id, written, self.coordinator.now)
@@ -233,7 +233,7 @@ class Model(RuleBasedStateMachine):
     def wait(self, ms: int, expire: bool) -> None:
         coordinator = self.coordinator
         coordinator.now += ms
-        coordinator.run(coordinator.shard.check_timeouts(coordinator.now))
+        coordinator.run(coordinator.shard.abort_timed_out(coordinator.now))
         if expire:
             coordinator.run(coordinator.shard.expire(coordinator.now))
 
@@ -249,7 +249,7 @@ class Model(RuleBasedStateMachine):
         transaction = self.coordinator.shard.get(name)
         if transaction is None or transaction.state is not TransactionState.EMPTY or transaction.producer_epoch > 3:
             return
-        jumped: Any = transaction.renewed(
+        jumped: Any = transaction.with_producer(
             transaction.producer._replace(epoch=LAST_EPOCH - 1), transaction.timeout_ms, self.coordinator.now
         )
         fails, self.coordinator.fails = self.coordinator.fails, None
@@ -282,7 +282,7 @@ class Model(RuleBasedStateMachine):
         coordinator.fails = None
         for _ in range(2):
             coordinator.now += 10_001
-            coordinator.run(coordinator.shard.check_timeouts(coordinator.now))
+            coordinator.run(coordinator.shard.abort_timed_out(coordinator.now))
             self.write_all_markers()
         states = {transaction.state for transaction in coordinator.shard.transactions()}
         assert states <= ENDED | {TransactionState.EMPTY}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -12,9 +13,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from kohort.client import ClientConfig, StreamsMember
+from kohort.client.streams_member import Assigned, Subtopology, Topology
+
 from ..newest_kafka import SecureKafka
 from ..servers import Server
-from .records import numbered, write
+from .records import numbered, run, write
 
 NewName = Callable[[], str]
 
@@ -81,21 +85,49 @@ def test_what_went_wrong_is_said(kohort: Callable[..., str], broker: Server, new
     assert "localhost:1" in said and "Traceback" not in said
 
 
-def test_security_settings_come_from_a_file(
-    kohort: Callable[..., str], secure_kafka: SecureKafka, tmp_path: Path
-) -> None:
-    (tmp_path / "client.properties").write_text(
+def secured(kafka: SecureKafka, directory: Path) -> tuple[str, str]:
+    """Where the listener with TLS and SASL is, and the option that lets us in."""
+    (directory / "client.properties").write_text(
         f"""
 security.protocol=SASL_SSL
 ssl.truststore.type=PEM
-ssl.truststore.location={secure_kafka.ca}
+ssl.truststore.location={kafka.ca}
 sasl.mechanism=SCRAM-SHA-512
 sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\
-  username="{secure_kafka.USER}" password="{secure_kafka.PASSWORD}";
+  username="{kafka.USER}" password="{kafka.PASSWORD}";
 """
     )
-    bootstrap = f"localhost:{secure_kafka.ports['SASL_SSL']}"
-    secured = "--config client.properties"
-    kohort(f"kohort topics create by-command --partitions 1 {secured}", bootstrap)
-    kohort(f"echo hello | kohort produce by-command {secured}", bootstrap)
-    assert kohort(f"kohort consume by-command --from-beginning --exit {secured}", bootstrap) == "hello\n"
+    return f"localhost:{kafka.ports['SASL_SSL']}", "--config client.properties"
+
+
+def test_security_settings_come_from_a_file(
+    kohort: Callable[..., str], secure_kafka: SecureKafka, tmp_path: Path
+) -> None:
+    bootstrap, config = secured(secure_kafka, tmp_path)
+    kohort(f"kohort topics create by-command --partitions 1 {config}", bootstrap)
+    kohort(f"echo hello | kohort produce by-command {config}", bootstrap)
+    assert kohort(f"kohort consume by-command --from-beginning --exit {config}", bootstrap) == "hello\n"
+
+
+def test_a_streams_group_behind_tls_and_sasl_is_placed(
+    kohort: Callable[..., str], secure_kafka: SecureKafka, tmp_path: Path
+) -> None:
+    bootstrap, config = secured(secure_kafka, tmp_path)
+    kohort(f"kohort topics create to-place --partitions 3 {config}", bootstrap)
+    topology = Topology({"0": Subtopology(source_topics=["to-place"])})
+    settings = ClientConfig.from_file(tmp_path / "client.properties", bootstrap_servers=bootstrap)[0]
+
+    async def placed() -> str:
+        async with StreamsMember(settings, "placed", topology) as member:
+            await assigned(member)
+            command = f"kohort place --from-group placed --what-if add=2 --json {config}"
+            return await asyncio.to_thread(kohort, command, bootstrap)
+
+    async def assigned(member: StreamsMember) -> None:
+        async for event in member:
+            if isinstance(event, Assigned):
+                return
+
+    found = json.loads(run(placed()))
+    assert [len(member["active"].get("0", ())) for member in found["now"]["members"].values()] == [3]
+    assert sorted(len(each["active"]["0"]) for each in found["assignors"]["optimal"]["members"].values()) == [1, 1, 1]

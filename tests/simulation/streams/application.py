@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
-from kohort.coordinator.placement.model import Task
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TopicInfo
+from kohort.streams.tasks import TaskId
 from tests.simulation.streams.cluster import Topics
 
 Subtopology = StreamsGroupHeartbeatRequest.Topology.Subtopology
@@ -75,10 +75,10 @@ class Application:
     def changelogs(self, part: Part) -> list[str]:
         return [f"{self.group_id}-{part.id}-store{number}-changelog" for number in range(part.stores)]
 
-    def tasks(self, topics: Topics) -> Iterator[Task]:
+    def tasks(self, topics: Topics) -> Iterator[TaskId]:
         """All of its tasks, given these topics."""
         for part in self.parts:
-            yield from (Task(part.id, number) for number in range(self.partitions(part, topics)))
+            yield from (TaskId(part.id, number) for number in range(self.partitions(part, topics)))
 
     def partitions(self, part: Part, topics: Topics) -> int:
         """How many tasks a part makes."""

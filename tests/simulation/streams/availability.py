@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from random import Random
 
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.streams.settings import StreamsSettings
+from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.streams.application import Application, Part
 from tests.simulation.streams.member import Habits
@@ -51,7 +51,7 @@ class Outcome:
 class Meter:
     """Counts how long each stateful task stands still."""
 
-    def __init__(self, world: World, tasks: list[Task]) -> None:
+    def __init__(self, world: World, tasks: list[TaskId]) -> None:
         self._world = world
         self._began = world.now
         self._idle_since = {task: world.now for task in tasks if not world.runners(GROUP, task)}
@@ -59,7 +59,7 @@ class Meter:
         self.idle_ms = self.worst_ms = 0
         world.on_run = self._runs
 
-    def _runs(self, group_id: str, task: Task, runners: int) -> None:
+    def _runs(self, group_id: str, task: TaskId, runners: int) -> None:
         now = self._world.now
         if task not in self._tasks:
             return

@@ -19,11 +19,10 @@ import heapq
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from kohort.coordinator.placement.model import Task
-from kohort.coordinator.streams.roles import Role
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+from kohort.streams.tasks import Role, TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.streams.coverage import Coverage
 from tests.simulation.streams.ledger import UNREVOKED, Current, Group, Ledger
@@ -32,7 +31,7 @@ from tests.simulation.streams.member import Member, Tasks, tasks_of
 if TYPE_CHECKING:
     from tests.simulation.streams.world import World
 
-LEFT_FOR_A_WHILE = -2
+LEAVE_GROUP_STATIC_MEMBER_EPOCH = -2
 STALE_TOPOLOGY, SHUTDOWN_APPLICATION, ASSIGNMENT_DELAYED, MISSING_CLIENT_TAGS = 0, 4, 5, 6
 FIRST_EPOCH = 1  # of an assignment that nobody has made yet, and which is empty
 
@@ -63,13 +62,13 @@ class Checker:
         self.void: set[str] = set()  # members that were removed and don't know
         self._lives: dict[tuple[str, str], Life] = {}
         self._deadlines: list[tuple[int, str, str]] = []
-        self._owners: dict[tuple[str, Task], list[Member]] = {}
-        self._copies: dict[tuple[str, Task], list[Member]] = {}
+        self._owners: dict[tuple[str, TaskId], list[Member]] = {}
+        self._copies: dict[tuple[str, TaskId], list[Member]] = {}
         self._before: dict[tuple[str, str], Current] = {}
         self._epochs: dict[str, tuple[int, int]] = {}
         self._most_warmups: dict[str, int] = {}
         self._started = -1
-        self._last_owner: dict[tuple[str, Task], str] = {}
+        self._last_owner: dict[tuple[str, TaskId], str] = {}
         self.moves: Counter[str] = Counter()  # of active tasks from one member to another, by group
         self.coverage = Coverage(world)
 
@@ -78,7 +77,7 @@ class Checker:
 
     # The members' own books -------------------------------------------------------------------------------------
 
-    def took(self, member: Member, task: Task, role: Role) -> None:
+    def took(self, member: Member, task: TaskId, role: Role) -> None:
         """A member has taken on a task, or has it in another role."""
         owners = self._owners.setdefault((member.group_id, task), [])
         copies = self._copies.setdefault((member.process_id, task), [])
@@ -94,7 +93,7 @@ class Checker:
                     self.fail(member.group_id, f"{task} is {what} {members}")
             self._check_held(member)
 
-    def dropped(self, member: Member, task: Task) -> None:
+    def dropped(self, member: Member, task: TaskId) -> None:
         """A member has let go of a task."""
         owners = self._owners.get((member.group_id, task), [])
         if member in owners:
@@ -188,7 +187,7 @@ class Checker:
         if told - {SHUTDOWN_APPLICATION, MISSING_CLIENT_TAGS} != expected:
             self.fail(group.group_id, f"{member_id} was told {response.status}, where {expected} is true")
 
-    def commit_answered(self, member: Member, task: Task, request: OffsetCommitRequest, code: ErrorCode) -> None:
+    def commit_answered(self, member: Member, task: TaskId, request: OffsetCommitRequest, code: ErrorCode) -> None:
         """An offset commit for a task was answered."""
         group = self.ledger.group(request.group_id)
         current = group.current.get(request.member_id)
@@ -200,7 +199,7 @@ class Checker:
         elif self.world.append_error is None and current is not None and epoch == current.epoch:
             self.fail(request.group_id, f"{member} couldn't commit for {task}: {code.name}")
 
-    # Clocks -----------------------------------------------------------------------------------------------------
+    # Timeouts ---------------------------------------------------------------------------------------------------------
 
     def _hear(self, group_id: str, member_id: str) -> None:
         life = self._lives.get((group_id, member_id))
@@ -242,7 +241,7 @@ class Checker:
         return life is not None and life.heard > self._started
 
     def started(self) -> None:
-        """A coordinator has loaded the log: the clocks of its members begin anew."""
+        """A coordinator has loaded the log: the timeouts of its members start over."""
         self.coverage.restarted()
         self._started = self.world.now
         self._deadlines.clear()
@@ -262,7 +261,7 @@ class Checker:
         members, ledger.touched = ledger.touched, {}
         for group_id in ledger.placed:
             self.coverage.decided(ledger.group(group_id), self._before)
-        tasks: dict[str, set[Task]] = {}
+        tasks: dict[str, set[TaskId]] = {}
         for group_id in dict.fromkeys([*(group_id for group_id, _ in members), *ledger.placed]):
             self._check_epochs(ledger.group(group_id))
         for group_id, member_id in members:
@@ -282,7 +281,7 @@ class Checker:
         if group.epoch != -1 and (epochs < before or epochs[1] < before[1] or epochs[1] > epochs[0]):
             self.fail(group.group_id, f"group and assignment epoch {epochs} after {before}")
 
-    def _check_exclusion(self, group: Group, tasks: set[Task], members: dict[tuple[str, str], None]) -> None:
+    def _check_exclusion(self, group: Group, tasks: set[TaskId], members: dict[tuple[str, str], None]) -> None:
         for task in tasks:
             if len(owners := group.owners.get(task, ())) > 1:
                 self.fail(group.group_id, f"{task} has owners in the log: {owners}")
@@ -332,7 +331,7 @@ class Checker:
             life.watched = False  # the deadline may be earlier now
             self._watch(*name, life)
         if current.epoch > max(FIRST_EPOCH, group.assignment_epoch) or (
-            current.epoch < 0 and current.epoch != LEFT_FOR_A_WHILE
+            current.epoch < 0 and current.epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH
         ):
             self.fail(group.group_id, f"{member_id} at {current.epoch}, assignment epoch {group.assignment_epoch}")
         if before and current.epoch < before.epoch and cause and cause.member_epoch > 0:
@@ -360,6 +359,10 @@ class Checker:
         elif cause.member_id == member_id:
             legal = cause.member_epoch < 0
         else:
-            legal = cause.member_epoch == 0 and cause.instance_id is not None and current.epoch == LEFT_FOR_A_WHILE
+            legal = (
+                cause.member_epoch == 0
+                and cause.instance_id is not None
+                and current.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH
+            )
         if not legal:
             self.fail(group.group_id, f"{member_id}, at {current.epoch}, was removed; cause: {cause}")

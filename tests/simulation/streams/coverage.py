@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.streams.ledger import Current, Group
 from tests.simulation.streams.member import Member, Tasks
@@ -31,8 +31,8 @@ class Decision(NamedTuple):
     """
 
     settings: StreamsSettings
-    lags: dict[tuple[str, Task], int]
-    on_disk: dict[tuple[str, Task], int]
+    lags: dict[tuple[str, TaskId], int]
+    on_disk: dict[tuple[str, TaskId], int]
     silent: set[str]
 
 
@@ -41,8 +41,8 @@ class Coverage:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._offsets: dict[tuple[str, str], dict[Task, int]] = {}
-        self._ends: dict[tuple[str, str], dict[Task, int]] = {}
+        self._offsets: dict[tuple[str, str], dict[TaskId, int]] = {}
+        self._ends: dict[tuple[str, str], dict[TaskId, int]] = {}
         self._decided: dict[str, Decision] = {}
         self._topologies: dict[str, int] = {}
 
@@ -64,9 +64,9 @@ class Coverage:
             return
         for reports, offsets in zip((self._offsets, self._ends), told, strict=True):
             if offsets is not None:
-                reports[group_id, member_id] = {Task(of.subtopology_id, of.partition): of.offset for of in offsets}
+                reports[group_id, member_id] = {TaskId(of.subtopology_id, of.partition): of.offset for of in offsets}
 
-    def reports(self, group_id: str) -> Iterator[tuple[str, Task, int]]:
+    def reports(self, group_id: str) -> Iterator[tuple[str, TaskId, int]]:
         """What members have reported of copies: process, task and offset."""
         members = self.world.checker.ledger.group(group_id).members
         for (of_group, name), offsets in self._offsets.items():
@@ -74,7 +74,7 @@ class Coverage:
                 for task, offset in offsets.items():
                     yield members[name].process_id, task, offset
 
-    def end(self, group_id: str, task: Task) -> int | None:
+    def end(self, group_id: str, task: TaskId) -> int | None:
         """The largest end of a task's changelog that somebody has reported."""
         ends = (ends[task] for (of_group, _), ends in self._ends.items() if of_group == group_id and task in ends)
         return max(ends, default=None)
@@ -84,7 +84,7 @@ class Coverage:
         if self.world.thorough > 1:
             return
         group_id = group.group_id
-        lags: dict[tuple[str, Task], int] = {}
+        lags: dict[tuple[str, TaskId], int] = {}
         for name in group.current:
             held = before[group_id, name].assigned if (group_id, name) in before else Tasks()
             offsets, ends = self._offsets.get((group_id, name), {}), self._ends.get((group_id, name), {})
@@ -135,14 +135,14 @@ class Coverage:
         epoch, members = group.topology.epoch, (self.world.members.get(name) for name in group.current)
         return all(member and member.habits.reports and member.application.epoch == epoch for member in members)
 
-    def _check_passed_over(self, group: Group, task: Task, member: Member) -> None:
+    def _check_passed_over(self, group: Group, task: TaskId, member: Member) -> None:
         """A task was given to one who has to restore it: nobody else has."""
         for other in self._holders(group, task):
             runs = task in group.current[other.member_id].active
             if other is not member and self._is_caught_up(group, other, task, runs):
                 raise InvariantError(f"at {self.world.elapsed}: {member} got {task} cold; {other} is caught up")
 
-    def _check_given_up(self, group: Group, task: Task, member: Member) -> None:
+    def _check_given_up(self, group: Group, task: TaskId, member: Member) -> None:
         """A caught-up copy was given up: there is another, if only on the disk of who is to run the task.
 
         What goes from one member to another of the same process isn't given up.
@@ -163,19 +163,19 @@ class Coverage:
         if not any(self._may_be_caught_up(group, other, task) for other in others):
             raise InvariantError(f"at {self.world.elapsed}: {member} gives up {task}, which is caught up nowhere else")
 
-    def _holders(self, group: Group, task: Task) -> list[Member]:
+    def _holders(self, group: Group, task: TaskId) -> list[Member]:
         """The members that have a task and keep it."""
         names = (name for name, current in group.current.items() if any(task in tasks for tasks in current.assigned))
         return [member for name in names if (member := self.world.members.get(name)) is not None]
 
-    def _is_caught_up(self, group: Group, member: Member, task: Task, runs: bool) -> bool:
+    def _is_caught_up(self, group: Group, member: Member, task: TaskId, runs: bool) -> bool:
         """Whether a member's copy is caught up, and was known to be so when it was decided what becomes of it."""
         decision = self._decided[group.group_id]
         lag = 0 if runs else decision.lags.get((member.member_id, task))
         acceptable = decision.settings.acceptable_recovery_lag
         return lag is not None and lag <= acceptable and self._truth(member, task, acceptable)
 
-    def _may_be_caught_up(self, group: Group, member: Member, task: Task) -> bool:
+    def _may_be_caught_up(self, group: Group, member: Member, task: TaskId) -> bool:
         """Whether the copy in a member's process is caught up, or is or was known to be."""
         decision = self._decided[group.group_id]
         acceptable = decision.settings.acceptable_recovery_lag
@@ -190,6 +190,6 @@ class Coverage:
             if (process, of) == (member.process_id, task)
         )
 
-    def _truth(self, member: Member, task: Task, acceptable: int) -> bool:
+    def _truth(self, member: Member, task: TaskId, acceptable: int) -> bool:
         copy = member.process.disk.get(task)
         return copy is not None and not member.gone and copy.lag(self.world.now) <= acceptable

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from kohort.coordinator.placement import sticky
 from kohort.coordinator.placement.metrics import Metrics, measure
-from kohort.coordinator.placement.model import Placement, Subtopology, Task
+from kohort.coordinator.placement.model import Placement, SubtopologyTasks
 from kohort.coordinator.streams.environment import PlacementJob
 from kohort.coordinator.streams.settings import StreamsSettings
+from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.streams.ledger import Group
 from tests.simulation.streams.member import Tasks
@@ -29,7 +30,7 @@ class Asked:
     settings: StreamsSettings
     held: dict[str, Tasks]
     instances: dict[tuple[str | None, int], str]
-    lags: set[tuple[str, Task]]
+    lags: set[tuple[str, TaskId]]
 
 
 class Judge:
@@ -78,7 +79,7 @@ class Judge:
         assert topology is not None
         application = self.world.application(job.group_id, topology.epoch)
         expected = {
-            part.id: Subtopology(part.id, application.partitions(part, self.world.topics), part.stores)
+            part.id: SubtopologyTasks(part.id, application.partitions(part, self.world.topics), part.stores)
             for part in application.parts
         }
         found = {subtopology.id: subtopology for subtopology in placed.subtopologies}
@@ -120,7 +121,7 @@ class Judge:
         if self.world.thorough == 1 and not known <= lags <= known | asked.lags:
             self.fail(asked.job, f"lags {lags}, reported are {known}")
 
-    def _lags(self, group_id: str) -> set[tuple[str, Task]]:
+    def _lags(self, group_id: str) -> set[tuple[str, TaskId]]:
         """The processes that tell how far a copy of theirs lags behind an end that somebody knows."""
         if self.world.thorough > 1:
             return set()
@@ -165,7 +166,7 @@ class Judge:
             return
         before = {task: member.id for member in group.members for task in member.active}
         tasks = [
-            Task(subtopology.id, number)
+            TaskId(subtopology.id, number)
             for subtopology in group.subtopologies
             for number in range(subtopology.partitions)
         ]

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kohort.coordinator.placement.model import Task
 from kohort.protocol.message import Data
 from kohort.protocol.stored.streams_group_current_member_assignment import (
     StreamsGroupCurrentMemberAssignmentKey,
@@ -20,6 +19,7 @@ from kohort.protocol.stored.streams_group_metadata import StreamsGroupMetadataKe
 from kohort.protocol.stored.streams_group_target_assignment_member import StreamsGroupTargetAssignmentMemberKey
 from kohort.protocol.stored.streams_group_target_assignment_metadata import StreamsGroupTargetAssignmentMetadataKey
 from kohort.protocol.stored.streams_group_topology import StreamsGroupTopologyKey, StreamsGroupTopologyValue
+from kohort.streams.tasks import TaskId
 from tests.simulation.streams.member import Tasks
 
 STABLE, UNREVOKED, UNRELEASED = 1, 2, 3  # as records have them
@@ -44,11 +44,11 @@ class Current:
     pending: Tasks
 
     @property
-    def active(self) -> frozenset[Task]:
+    def active(self) -> frozenset[TaskId]:
         return self.assigned.active | self.pending.active
 
     @property
-    def all(self) -> frozenset[Task]:
+    def all(self) -> frozenset[TaskId]:
         return self.active.union(*self.assigned, *self.pending)
 
 
@@ -76,11 +76,11 @@ class Group:
     members: dict[str, StreamsGroupMemberMetadataValue] = field(default_factory=dict)
     current: dict[str, Current] = field(default_factory=dict)
     target: dict[str, Tasks] = field(default_factory=dict)
-    owners: dict[Task, set[str]] = field(default_factory=dict)
-    copies: dict[tuple[str, Task], set[str]] = field(default_factory=dict)
-    _indexed: dict[str, tuple[str, frozenset[Task], frozenset[Task]]] = field(default_factory=dict)
+    owners: dict[TaskId, set[str]] = field(default_factory=dict)
+    copies: dict[tuple[str, TaskId], set[str]] = field(default_factory=dict)
+    _indexed: dict[str, tuple[str, frozenset[TaskId], frozenset[TaskId]]] = field(default_factory=dict)
 
-    def index(self, member_id: str) -> Iterable[Task]:
+    def index(self, member_id: str) -> Iterable[TaskId]:
         """Bring owners and copies up to date for a member; returns the tasks concerned."""
         process, active, every = self._indexed.pop(member_id, ("", frozenset(), frozenset()))
         for task in active:
@@ -148,8 +148,8 @@ def _put(values: dict[str, Any], key: str, value: Any) -> None:
         values[key] = value
 
 
-def _set(ids: Iterable[Any]) -> frozenset[Task]:
-    return frozenset(Task(of.subtopology_id, partition) for of in ids for partition in of.partitions)
+def _set(ids: Iterable[Any]) -> frozenset[TaskId]:
+    return frozenset(TaskId(of.subtopology_id, partition) for of in ids for partition in of.partitions)
 
 
 def _tasks(value: Any) -> Tasks:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.step import Client
-from kohort.coordinator.streams.roles import Role
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from kohort.protocol.messages.streams_group_heartbeat import (
@@ -21,6 +19,7 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     TaskOffset,
     TopicPartition,
 )
+from kohort.streams.tasks import Role, TaskId
 from tests.simulation.streams.changelogs import Copy
 
 if TYPE_CHECKING:
@@ -41,11 +40,11 @@ RETRIED = frozenset(
 class Tasks(NamedTuple):
     """An assignment."""
 
-    active: frozenset[Task] = frozenset()
-    standby: frozenset[Task] = frozenset()
-    warmup: frozenset[Task] = frozenset()
+    active: frozenset[TaskId] = frozenset()
+    standby: frozenset[TaskId] = frozenset()
+    warmup: frozenset[TaskId] = frozenset()
 
-    def roles(self) -> dict[Task, Role]:
+    def roles(self) -> dict[TaskId, Role]:
         """Each task's role."""
         return {task: role for tasks, role in zip(self, Role, strict=True) for task in sorted(tasks)}
 
@@ -95,13 +94,13 @@ class Member:
         self.member_id = world.new_id(process.name)
         self.epoch = 0
         self.gone = False
-        self.held: dict[Task, Role] = {}
-        self.running: set[Task] = set()
+        self.held: dict[TaskId, Role] = {}
+        self.running: set[TaskId] = set()
         self.current = self.target = Tasks()
         self.statuses: list[int] = []
         self.endpoints: dict[tuple[str, int], tuple[Partitions, Partitions]] = {}
-        self._copies: dict[Task, Copy] = {}
-        self._paused: list[Task] = []
+        self._copies: dict[TaskId, Copy] = {}
+        self._paused: list[TaskId] = []
         self.client = Client(self.member_id, "10.0.0.1", 1 if habits.reports else 0)
         self._interval_ms = 3_000
         self._offset_interval_ms = 60_000
@@ -289,7 +288,7 @@ class Member:
         if not self._asking:
             self._schedule(0)
 
-    def _take_on(self, task: Task, role: Role) -> None:
+    def _take_on(self, task: TaskId, role: Role) -> None:
         if task in self.running:
             self._halt(task)
         self.held[task] = role
@@ -302,7 +301,7 @@ class Member:
         elif role is Role.ACTIVE:
             self._run(task)
 
-    def _open(self, incarnation: int, task: Task) -> None:
+    def _open(self, incarnation: int, task: TaskId) -> None:
         if incarnation != self._incarnation or task not in self.held or task in self._copies:
             return
         copy = self.process.open(task, self)
@@ -312,7 +311,7 @@ class Member:
             self._copies[task] = copy
             self._restored(incarnation, task)
 
-    def _restored(self, incarnation: int, task: Task) -> None:
+    def _restored(self, incarnation: int, task: TaskId) -> None:
         """Run an active task if its state is there, else look again when it should be."""
         if incarnation != self._incarnation or self.held.get(task) is not Role.ACTIVE or task in self.running:
             return
@@ -324,19 +323,19 @@ class Member:
         else:
             self._run(task)
 
-    def _run(self, task: Task) -> None:
+    def _run(self, task: TaskId) -> None:
         self.running.add(task)
         if copy := self._copies.get(task):
             copy.changelog.begin(self.world.now)
         self.world.runs(self.group_id, task, +1)
 
-    def _halt(self, task: Task) -> None:
+    def _halt(self, task: TaskId) -> None:
         self.running.discard(task)
         if copy := self._copies.get(task):
             copy.changelog.cease(self.world.now)
         self.world.runs(self.group_id, task, -1)
 
-    def _drop(self, task: Task) -> None:
+    def _drop(self, task: TaskId) -> None:
         if task in self.running:
             self._halt(task)
         del self.held[task]
@@ -393,11 +392,11 @@ class Member:
             self._run(task)
         self._paused.clear()
 
-    def copy(self, task: Task) -> Copy | None:
+    def copy(self, task: TaskId) -> Copy | None:
         """Its open copy of a task's state."""
         return self._copies.get(task)
 
-    def is_stateful(self, task: Task) -> bool:
+    def is_stateful(self, task: TaskId) -> bool:
         """Whether a task has state."""
         return task.subtopology in self._stateful
 
@@ -434,7 +433,7 @@ def nothing_new(group_id: str, member_id: str, epoch: int) -> StreamsGroupHeartb
     )
 
 
-def _ids(tasks: Iterable[Task]) -> list[TaskIds]:
+def _ids(tasks: Iterable[TaskId]) -> list[TaskIds]:
     """Tasks as messages have them."""
     partitions: dict[str, list[int]] = {}
     for subtopology, partition in sorted(tasks):
@@ -442,12 +441,12 @@ def _ids(tasks: Iterable[Task]) -> list[TaskIds]:
     return [TaskIds(subtopology_id=name, partitions=tuple(numbers)) for name, numbers in partitions.items()]
 
 
-def tasks_of(ids: Iterable[TaskIds] | None) -> frozenset[Task]:
+def tasks_of(ids: Iterable[TaskIds] | None) -> frozenset[TaskId]:
     """Tasks of a message."""
-    return frozenset(Task(of.subtopology_id, partition) for of in ids or () for partition in of.partitions)
+    return frozenset(TaskId(of.subtopology_id, partition) for of in ids or () for partition in of.partitions)
 
 
-def _offset(task: Task, offset: int) -> TaskOffset:
+def _offset(task: TaskId, offset: int) -> TaskOffset:
     return TaskOffset(subtopology_id=task.subtopology, partition=task.partition, offset=offset)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kohort.coordinator.placement.model import Task
+from kohort.streams.tasks import TaskId
 from tests.simulation.streams.application import Application
 from tests.simulation.streams.changelogs import Copy
 from tests.simulation.streams.member import Habits, Member
@@ -37,7 +37,7 @@ class Process:
         self.tags = tags
         self.members: list[Member] = []
         self.frozen = False
-        self.disk: dict[Task, Copy] = {}
+        self.disk: dict[TaskId, Copy] = {}
         self._asleep: list[Callable[[], object]] = []
 
     def when_awake(self, action: Callable[[], object]) -> None:
@@ -100,7 +100,7 @@ class Process:
 
     # State ------------------------------------------------------------------------------------------------------
 
-    def open(self, task: Task, holder: Member) -> Copy | None:
+    def open(self, task: TaskId, holder: Member) -> Copy | None:
         """Open a copy of a task's state for a member; None if another has it open."""
         copy = self.disk.get(task)
         if copy is None:
@@ -115,7 +115,7 @@ class Process:
         self.name = name
         self.disk.clear()
 
-    def on_disk(self) -> list[tuple[Task, Copy]]:
+    def on_disk(self) -> list[tuple[TaskId, Copy]]:
         """State that no member has open."""
         horizon = self.world.now - CLEANUP_MS
         for task in [task for task, copy in self.disk.items() if copy.holder is None and copy.closed < horizon]:

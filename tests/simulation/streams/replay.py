@@ -37,12 +37,12 @@ def _persisted(group: StreamsGroup) -> dict[str, object]:
         "static members": group.static_ids,
         "target": {member_id: dict(tasks) for member_id, tasks in group.target.items()},
         "metadata": {member_id: member.metadata for member_id, member in group.members.items()},
-        "standings": {member_id: member.standing for member_id, member in group.members.items()},
+        "current": {member_id: member.current for member_id, member in group.members.items()},
         "state": group.state,
         "holders": {
             task: dict(group.ownership.holders(task))
             for member in group.members.values()
-            for task, _ in member.standing.held()
+            for task, _ in member.current.held()
         },
         "number of tasks held": len(group.ownership),
     }

@@ -10,7 +10,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from kohort.coordinator.placement.model import Placement, Task
+from kohort.coordinator.placement.model import Placement
 from kohort.coordinator.shard import GroupSettings, GroupShard, value_version
 from kohort.coordinator.step import Step, append_error
 from kohort.coordinator.streams.environment import PlacementJob, StreamsEnvironment
@@ -20,6 +20,7 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 from kohort.protocol.stored import OFFSETS_TOPIC, decode_key, record_type
+from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.streams.application import Application
 from tests.simulation.streams.changelogs import Changelog
@@ -94,7 +95,7 @@ class World:
         self.rebalance_timeouts: dict[str, int] = {}
         self.applications: dict[tuple[str, int], Application] = {}
         self.fatal: Callable[[Member, ErrorCode, str | None], None] = unexpected
-        self.on_run: Callable[[str, Task, int], None] = lambda group_id, task, change: None
+        self.on_run: Callable[[str, TaskId, int], None] = lambda group_id, task, change: None
         self.append_error: ErrorCode | None = None
         self.failed_appends = 0
         self.commits = 0.02
@@ -107,8 +108,8 @@ class World:
         self.up = True
         self._events: list[tuple[int, int, Callable[[], object]]] = []
         self._order = 0
-        self._changelogs: dict[tuple[str, Task], Changelog] = {}
-        self._runners: Counter[tuple[str, Task]] = Counter()
+        self._changelogs: dict[tuple[str, TaskId], Changelog] = {}
+        self._runners: Counter[tuple[str, TaskId]] = Counter()
         self.untold_topics: set[str] = set()
         self._missing: set[str] = set()
         self._steps = 0
@@ -171,7 +172,7 @@ class World:
 
     # State ------------------------------------------------------------------------------------------------------
 
-    def changelog(self, group_id: str, task: Task) -> Changelog:
+    def changelog(self, group_id: str, task: TaskId) -> Changelog:
         """A task's changelog."""
         changelog = self._changelogs.get((group_id, task))
         if changelog is None:
@@ -179,12 +180,12 @@ class World:
             changelog = self._changelogs[group_id, task] = Changelog(records, rate, self.state.restored)
         return changelog
 
-    def runs(self, group_id: str, task: Task, change: int) -> None:
+    def runs(self, group_id: str, task: TaskId, change: int) -> None:
         """A task runs on a member more, or on one less."""
         self._runners[group_id, task] += change
         self.on_run(group_id, task, self._runners[group_id, task])
 
-    def runners(self, group_id: str, task: Task) -> int:
+    def runners(self, group_id: str, task: TaskId) -> int:
         """Members that run a task."""
         return self._runners[group_id, task]
 
@@ -283,7 +284,7 @@ class World:
             return self.rng.randrange(self.faults.delay_ms)
         return 0
 
-    def commit(self, member: Member, task: Task, request: OffsetCommitRequest) -> None:
+    def commit(self, member: Member, task: TaskId, request: OffsetCommitRequest) -> None:
         """Commit an offset for a task."""
         if not self.up:
             return

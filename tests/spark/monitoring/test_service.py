@@ -12,10 +12,10 @@ import pytest
 import uvloop
 from aiohttp import ClientSession
 
-from kohort.client.streams.events import Endpoint
 from kohort.spark.monitoring.events import Listeners
 from kohort.spark.monitoring.service import Service
 from kohort.spark.runtime.errors import ApplicationError
+from kohort.streams.endpoint import Endpoint
 from tests.spark.monitoring.events import epoch, tasks
 from tests.spark.queries.fakes import FakeInstance
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from aiohttp import ClientSession
 from yarl import URL
 
-from kohort.client.streams.events import Endpoint, EndpointPartitions
+from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
 from kohort.protocol.records.partitioner import murmur2
 from kohort.spark.monitoring.metrics import Metrics
@@ -22,6 +22,7 @@ from kohort.spark.program.compiled import Route
 from kohort.spark.queries.queryable import OpenStore, StoreInfo, StoreRole
 from kohort.spark.queries.server import QueryServer
 from kohort.spark.state.errors import StoreClosedError
+from kohort.streams.endpoint import Endpoint
 
 DELAYS = StoreInfo(
     "delays", (("origin", "string"),), True, True, "1", route=Route.JSON, routed_by=("origin",), sure=True

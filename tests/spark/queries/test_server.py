@@ -13,11 +13,12 @@ from urllib.parse import quote
 
 import pytest
 
-from kohort.client.streams.events import Endpoint, EndpointPartitions
+from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
 from kohort.spark.queries.peer_messages import Answer, Copy, Missing, encode
 from kohort.spark.queries.queryable import StoreRole
 from kohort.spark.queries.rows import Row, collect, stored_rows
+from kohort.streams.endpoint import Endpoint
 from tests.spark.queries.fakes import PARTITIONS, Instances, MemoryStore, partition_of, window_key
 
 JFK = partition_of("JFK")

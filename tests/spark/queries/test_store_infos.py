@@ -4,7 +4,6 @@ from typing import Any
 
 from pyspark.sql.types import IntegerType, StringType, StructType
 
-from kohort.client.streams.topology import Subtopology, Topology
 from kohort.spark.program.compiled import (
     Aggregate,
     AggregateSpec,
@@ -22,6 +21,7 @@ from kohort.spark.program.policies import Fail
 from kohort.spark.program.windows import WindowSpec
 from kohort.spark.queries.queryable import StoreInfo
 from kohort.spark.queries.store_infos import store_infos
+from kohort.streams.topology import Subtopology, Topology
 
 
 def source(topic: str, *key: str) -> SourceSpec:

@@ -26,7 +26,7 @@ from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, 
 Lookup = Callable[[str, int | None, pa.Array], pa.Array]
 
 
-def blueprint(app: str) -> ApplicationPlan:
+def plan(app: str) -> ApplicationPlan:
     """The application, as `compile` would make it."""
     repartition, changelog = f"{app}-counts-repartition", f"{app}-counts-changelog"
     topology = Topology(
@@ -42,7 +42,7 @@ def blueprint(app: str) -> ApplicationPlan:
         application_id=app,
         topology=topology,
         fingerprint="counting-1",
-        parts={
+        subtopologies={
             "0": SubtopologyPlan(
                 "0",
                 SubtopologyInputs(f"{app}-in", {}),
@@ -65,8 +65,8 @@ def settings(app: str, servers: str, state_dir: Path, **more: object) -> AppSett
 class Counting:
     """The jobs of both parts, in plain Python."""
 
-    def __init__(self, part: str, servers: str, lookup: Lookup) -> None:
-        self.part, self._lookup = part, lookup
+    def __init__(self, subtopology: str, servers: str, lookup: Lookup) -> None:
+        self.subtopology, self._lookup = subtopology, lookup
         self.failure: Exception | None = None
         """What each epoch fails with."""
         self.every = 0
@@ -89,7 +89,7 @@ class Counting:
                 by_partition.setdefault(each.partition, []).extend(zip(keys, values, strict=True))
                 read.records += batch.num_rows
                 read.bytes += sum(map(len, values))
-        if self.part == "0":
+        if self.subtopology == "0":
             rows = [pair for pairs in by_partition.values() for pair in pairs]
             counts = Counter(key for key, _ in rows)
             partials = [(key, json.dumps({"n": n}).encode()) for key, n in counts.items()]

@@ -12,7 +12,7 @@ from typing import Any
 
 from kohort.spark.monitoring.events import EpochDone, QuietListener, TasksNow
 from kohort.spark.runtime.instance import Instance
-from tests.spark.runtime.counting import Counting, blueprint, settings
+from tests.spark.runtime.counting import Counting, plan, settings
 
 
 class Lines(QuietListener):
@@ -69,7 +69,7 @@ def child(
             return jobs[-1]
 
         instance = Instance(
-            blueprint(app), settings(app, servers, Path(state), **options), make, listener=lines, probe=probe
+            plan(app), settings(app, servers, Path(state), **options), make, listener=lines, probe=probe
         )
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, instance.stop)
         try:

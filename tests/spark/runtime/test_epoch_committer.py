@@ -18,9 +18,10 @@ from kohort.client.errors import (
 )
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.spark.runtime.commit_errors import while_committing, while_sending
 from kohort.spark.runtime.epoch_committer import EpochCommitter
+from kohort.spark.runtime.epoch_states import EpochEvent
 from kohort.spark.runtime.epoch_writes import EpochWrites
-from kohort.spark.runtime.errors import ApplicationError, RestartFromCommittedError
 
 OFFSETS = {TopicPartition("s", 0): OffsetAndMetadata(7)}
 ROWS = pa.table({"key": pa.array([b"a", b"b"]), "value": pa.array([b"1", b"2"])})
@@ -83,19 +84,37 @@ class _Member:
         return GroupMetadata("g", self.epoch, "m")
 
 
-async def _nap(seconds: float) -> None:
-    """No time."""
+class _OverError(Exception):
+    """The epoch can't go on: the event says how."""
 
 
 def _commit(
     failures: dict[str, list[Exception | None]], first: int = 10
-) -> tuple[list[str], list[str | None], Callable[[], Awaitable[dict[tuple[str, int], int]]]]:
+) -> tuple[list[str], Callable[[], Awaitable[dict[tuple[str, int], int]]]]:
+    """The calls of producers, and what sends and commits as the table of epochs has it."""
     calls: list[str] = []
-    reasons: list[str | None] = []
     made: Callable[[], Any] = lambda: _Producer(failures, calls, first)  # noqa: E731
-    committer = EpochCommitter(made, None, _Member(), reasons.append)  # type: ignore[arg-type]
-    outgoing = EpochWrites(sent=[("out", ROWS)], changelogs={("store", "changelog", 0): ROWS})
-    return calls, reasons, lambda: committer.commit(outgoing, OFFSETS)
+    committer = EpochCommitter(made, None, _Member())  # type: ignore[arg-type]
+    writes = EpochWrites(sent=[("out", ROWS)], changelogs={("store", "changelog", 0): ROWS})
+
+    async def commit() -> dict[tuple[str, int], int]:
+        event = EpochEvent.SEND_AGAIN
+        while event is EpochEvent.SEND_AGAIN:
+            try:
+                await committer.send(writes, OFFSETS)
+                event = EpochEvent.UNANSWERED
+            except Exception as error:
+                event = while_sending(error)
+            while event is EpochEvent.UNANSWERED:
+                try:
+                    return await committer.commit()
+                except Exception as error:
+                    event = while_committing(error)
+            if event is EpochEvent.SEND_AGAIN:
+                await committer.abort()
+        raise _OverError(event.name)
+
+    return calls, commit
 
 
 def _run(commit: Callable[[], Awaitable[Any]]) -> Any:
@@ -105,25 +124,18 @@ def _run(commit: Callable[[], Awaitable[Any]]) -> Any:
     return asyncio.run(run())
 
 
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kohort.spark.runtime.epoch_committer.asyncio.sleep", _nap)
-
-
 def test_once() -> None:
-    calls, reasons, commit = _commit({})
+    calls, commit = _commit({})
     assert _run(commit) == {("store", 0): 12}
     assert calls == ["start", "begin", "send", "send", "offsets@1", "commit"]
-    assert reasons == [None]
 
 
 def test_the_epoch_has_changed() -> None:
-    calls, reasons, commit = _commit({"offsets": [CommitFailedError("stale"), None]})
+    calls, commit = _commit({"offsets": [CommitFailedError("stale"), None]})
     assert _run(commit) == {("store", 0): 12}
     assert calls == [
         "start", "begin", "send", "send", "offsets", "abort", "begin", "send", "send", "offsets", "commit",
     ]  # fmt: skip
-    assert reasons[0] is not None and reasons[-1] is None
 
 
 @pytest.mark.parametrize(
@@ -140,13 +152,13 @@ def test_the_epoch_has_changed() -> None:
     ids=str,
 )
 def test_what_is_sent_again(failures: dict[str, list[Exception | None]]) -> None:
-    calls, _, commit = _commit(failures)
+    calls, commit = _commit(failures)
     assert _run(commit) == {("store", 0): 12}
     assert calls[-1] == "commit" and calls.count("commit") <= 2
 
 
 def test_no_answer_to_the_commit_is_asked_for_again_and_nothing_sent_again() -> None:
-    calls, _, commit = _commit({"commit": [RequestTimeoutError("no answer"), ConnectionLostError("gone"), None]})
+    calls, commit = _commit({"commit": [RequestTimeoutError("no answer"), ConnectionLostError("gone"), None]})
     assert _run(commit) == {("store", 0): 12}
     assert calls[-3:] == ["commit"] * 3 and calls.count("send") == 2
 
@@ -164,15 +176,15 @@ def test_no_answer_to_the_commit_is_asked_for_again_and_nothing_sent_again() -> 
     ids=str,
 )
 def test_what_nobody_knows_the_end_of(failures: dict[str, list[Exception | None]]) -> None:
-    calls, _, commit = _commit(failures)
-    with pytest.raises(RestartFromCommittedError):
+    calls, commit = _commit(failures)
+    with pytest.raises(_OverError, match="RESTART"):
         _run(commit)
     assert "abort" not in calls
 
 
 def test_a_broker_that_has_forgotten_where_records_are() -> None:
-    _, _, commit = _commit({}, first=-1)
-    with pytest.raises(RestartFromCommittedError, match="doesn't say where"):
+    _, commit = _commit({}, first=-1)
+    with pytest.raises(_OverError, match="RESTART"):
         _run(commit)
 
 
@@ -186,6 +198,6 @@ def test_a_broker_that_has_forgotten_where_records_are() -> None:
     ids=str,
 )
 def test_what_will_never_be_taken(failures: dict[str, list[Exception | None]]) -> None:
-    _, _, commit = _commit(failures)
-    with pytest.raises(ApplicationError, match="can't be written"):
+    _, commit = _commit(failures)
+    with pytest.raises(_OverError, match="STOP"):
         _run(commit)

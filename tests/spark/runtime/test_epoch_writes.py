@@ -61,11 +61,11 @@ def test_what_the_world_sees() -> None:
 
 
 def test_updates_go_to_outputs_and_the_changelogs_of_their_partitions() -> None:
-    kept = StoreOutput("counts", "changelog", outputs=("one", "two"))
-    duties = SubtopologyPlan("0", SubtopologyInputs("s", {}), {0: TopicOutput("plain"), 1: kept})
+    store_output = StoreOutput("counts", "changelog", outputs=("one", "two"))
+    plan = SubtopologyPlan("0", SubtopologyInputs("s", {}), {0: TopicOutput("plain"), 1: store_output})
     rows = _rows((b'{"k":"a"}', _value(1), 0), (b'{"k":"b"}', _value(2), 1), (b'{"k":"c"}', _value(3), 0))
     out = epoch_writes(
-        duties,
+        plan,
         EpochOutput({0: _rows((b"x", b"y", None)), 1: rows}, EpochStatistics()),
         None,
         {0: None, 1: None},
@@ -81,15 +81,15 @@ def test_updates_go_to_outputs_and_the_changelogs_of_their_partitions() -> None:
 
 
 def test_routed_rows_keep_their_routes() -> None:
-    duties = SubtopologyPlan("0", SubtopologyInputs("s", {}), {0: TopicOutput("repartition", routed=True)})
+    plan = SubtopologyPlan("0", SubtopologyInputs("s", {}), {0: TopicOutput("repartition", routed=True)})
     rows = _rows((b"k", b"v", None)).set_column(3, ROWS_SCHEMA.field("route"), pa.array([b"r"], pa.binary()))
-    out = epoch_writes(duties, EpochOutput({0: rows}, EpochStatistics()), None, {0: None}, _nothing)
+    out = epoch_writes(plan, EpochOutput({0: rows}, EpochStatistics()), None, {0: None}, _nothing)
     assert out.routed[0][1].to_pylist() == [{"key": b"k", "value": b"v", "timestamp": 1_000, "route": b"r"}]
 
 
 def test_windows_are_told_once_when_they_close_and_forgotten_later() -> None:
-    kept = StoreOutput("counts", "changelog", Windows(HOUR, 0, 2 * HOUR), ("out",), on_close=True)
-    duties = SubtopologyPlan("0", SubtopologyInputs("s", {}), {0: kept})
+    store_output = StoreOutput("counts", "changelog", Windows(HOUR, 0, 2 * HOUR), ("out",), on_close=True)
+    plan = SubtopologyPlan("0", SubtopologyInputs("s", {}), {0: store_output})
     store: dict[bytes, bytes] = {}
     told = []
     time = None
@@ -98,7 +98,7 @@ def test_windows_are_told_once_when_they_close_and_forgotten_later() -> None:
         rows = _rows(*((key, _value(n), 3) for key, n in fresh.items()))
         read = EpochStatistics(max_times={3: now})
         out = epoch_writes(
-            duties, EpochOutput({0: rows}, read), None, {3: time}, lambda _s, _p, start, end: _page(store, start, end)
+            plan, EpochOutput({0: rows}, read), None, {3: time}, lambda _s, _p, start, end: _page(store, start, end)
         )
         for _, table in out.sent:
             told.append([(json.loads(row["value"]), row["timestamp"]) for row in table.to_pylist()])
@@ -119,11 +119,11 @@ def test_windows_are_told_once_when_they_close_and_forgotten_later() -> None:
 
 
 def test_tables_are_kept_and_nothing_else() -> None:
-    duties = SubtopologyPlan(
+    plan = SubtopologyPlan(
         "0", SubtopologyInputs(None, {"table": "t"}), tables={"table": StoreOutput("table", "changelog")}
     )
     out = epoch_writes(
-        duties,
+        plan,
         EpochOutput({0: _rows((b"a", b"{}", 0), (b"b", None, 0))}, EpochStatistics()),
         "table",
         {0: None},
@@ -138,10 +138,10 @@ def test_dead_letters() -> None:
           "headers": [("trace", b"id")]} for at in (8, 7)],
         schema=DEAD_SCHEMA,
     )  # fmt: skip
-    duties = SubtopologyPlan(
+    plan = SubtopologyPlan(
         "0", SubtopologyInputs("s", {}), unreadable={"s": Unreadable(stop=False, dead_letters="dead")}
     )
-    out = epoch_writes(duties, EpochOutput({}, EpochStatistics(dead=dead)), None, {2: None}, _nothing)
+    out = epoch_writes(plan, EpochOutput({}, EpochStatistics(dead=dead)), None, {2: None}, _nothing)
     ((topic, table),) = out.sent
     assert topic == "dead" and table["value"].to_pylist() == [b"?", b"?"]
     assert table["headers"].to_pylist()[0] == [
@@ -149,6 +149,6 @@ def test_dead_letters() -> None:
         {"key": "__streams.errors.message", "value": b"not JSON"}, {"key": "__streams.errors.topic", "value": b"s"},
         {"key": "__streams.errors.partition", "value": b"2"}, {"key": "__streams.errors.offset", "value": b"8"},
     ]  # fmt: skip
-    assert first_unreadable(duties, dead) is None
+    assert first_unreadable(plan, dead) is None
     assert first_unreadable(SubtopologyPlan("0", SubtopologyInputs("s", {})), dead) == "s-2, offset 7: not JSON"
-    assert first_unreadable(duties, DEAD_SCHEMA.empty_table()) is None
+    assert first_unreadable(plan, DEAD_SCHEMA.empty_table()) is None

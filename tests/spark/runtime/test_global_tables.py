@@ -89,10 +89,10 @@ class _Table:
     @asynccontextmanager
     async def made(self, jobs: _Jobs, heard: _Heard | None = None) -> AsyncIterator[GlobalTables]:
         """Its tables, which nobody runs yet; `get` reads them."""
-        blueprint = ApplicationPlan("app", Topology({"0": Subtopology(source_topics=["s"])}), "p", {})
+        plan = ApplicationPlan("app", Topology({"0": Subtopology(source_topics=["s"])}), "p", {})
         async with Cluster(self.servers) as cluster:
             with StateDirectory(self.path, "app") as directory:
-                self.stores, ends = OpenStores(blueprint, directory), EndOffsets(cluster, pause_ms=10)
+                self.stores, ends = OpenStores(plan, directory), EndOffsets(cluster, pause_ms=10)
                 tables = GlobalTables(
                     (GlobalTable("airlines", self.topic, Unreadable(stop=self.stop)),), lambda: jobs,
                     self.stores, cluster, ends, heard or _Heard(), lambda reason: None,

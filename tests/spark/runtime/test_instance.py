@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from kohort.spark.monitoring.events import EpochDone, QuietListener, Restoring, TasksNow
-from kohort.spark.runtime import reporting
+from kohort.spark.runtime import task_offset_reporting
 from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.instance import Instance
 from kohort.spark.state import StateDirectoryError
 from kohort.streams.tasks import TaskId
 from kohort.testing.broker import Broker
-from tests.spark.runtime.counting import Counting, blueprint, settings
+from tests.spark.runtime.counting import Counting, plan, settings
 from tests.spark.runtime.faults import Instances
 
 
@@ -57,8 +57,8 @@ async def running(
     """An instance, which is stopped at the end of the block."""
     made: list[Counting] = []
 
-    def make(part: str) -> Counting:
-        jobs = Counting(part, world.servers, lambda *asked: instance.lookup(*asked))
+    def make(subtopology: str) -> Counting:
+        jobs = Counting(subtopology, world.servers, lambda *asked: instance.lookup(*asked))
         made.append(jobs)
         change(jobs)
         return jobs
@@ -66,7 +66,7 @@ async def running(
     heard = Heard()
     options = {"heartbeat_interval_ms": 100, "session_timeout_ms": 5_000, **options}
     instance = Instance(
-        blueprint(world.app), settings(world.app, world.servers, world.home / name, **options), make, listener=heard
+        plan(world.app), settings(world.app, world.servers, world.home / name, **options), make, listener=heard
     )
     task = asyncio.create_task(instance.run())
     try:
@@ -103,7 +103,7 @@ def test_it_comes_back_to_its_state_and_leaves_nothing_behind(kohort_broker: Bro
             async with running(world, "one") as (instance, heard, task):
                 await until(lambda: {done.part for done in heard.epochs} == {"0", "1"})
                 with pytest.raises(StateDirectoryError, match="used by another process"):
-                    Instance(blueprint(world.app), instance.settings, lambda part: None)  # type: ignore[arg-type, return-value]
+                    Instance(plan(world.app), instance.settings, lambda subtopology: None)  # type: ignore[arg-type, return-value]
             await task
             assert heard.now is not None and heard.now.active == () and not heard.failures
         async with running(world, "one") as (_, heard, task):
@@ -152,16 +152,16 @@ def test_a_second_one_comes_and_the_first_one_goes(kohort_broker: Broker, tmp_pa
 
 def test_it_stops_when_it_cannot_go_on(kohort_broker: Broker, tmp_path: Path) -> None:
     def broken(jobs: Counting) -> None:
-        if jobs.part == "1":
+        if jobs.subtopology == "1":
             jobs.failure = ValueError("a bug of the user's")
 
     async def scenario(world: Instances) -> None:
         async with world.feeding():
             async with running(world, "one", broken) as (_, heard, task):
                 await until(task.done)
-            with pytest.raises(ApplicationError, match=r"part 1 failed 3 times in a row.*a bug of the user's"):
+            with pytest.raises(ApplicationError, match=r"subtopology 1 failed 3 times in a row.*a bug of the user's"):
                 task.result()
-        assert heard.failures[-1].startswith("the application stops: part 1 failed 3 times in a row")
+        assert heard.failures[-1].startswith("the application stops: subtopology 1 failed 3 times in a row")
         async with running(world, "one") as (_, heard, _):
             await world.counted()
         world.check()
@@ -204,19 +204,19 @@ def test_cancelled_at_any_moment(kohort_broker: Broker, tmp_path: Path) -> None:
 def test_the_state_of_tasks_that_others_have_is_deleted_after_a_while(
     kohort_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reporting, "_LOOK_S", 0.1)
+    monkeypatch.setattr(task_offset_reporting, "_LOOK_S", 0.1)
 
     async def scenario(world: Instances) -> None:
         async with world.feeding(), running(world, "one", state_cleanup_delay_ms=6_000) as (first, heard, _):
             await until(lambda: heard.runs(4) and len(heard.epochs) > 3)
             async with running(world, "two") as (_, other, _):
                 await until(lambda: heard.runs(2) and other.runs(2))
-                mine = {task for task in first.held if task.subtopology == "1"}
+                mine = {task for task in first.manager.tasks if task.subtopology == "1"}
                 both = set(await asyncio.to_thread(first.directory.tasks_on_disk))
                 gone = both - mine
-                assert both > mine and set(first.tasks.left) == gone
+                assert both > mine and set(first.manager.left) == gone
                 await until(lambda: {TaskId.parse(each.name) for each in first.directory.path.glob("1_*")} == mine)
-                await until(lambda: not first.tasks.left)
+                await until(lambda: not first.manager.left)
             await until(lambda: heard.runs(4))
         async with running(world, "one") as _:
             await world.counted()

@@ -37,3 +37,25 @@ def test_what_does_not_hear_that_it_is_cancelled_is_told_again(monkeypatch: pyte
         await worker.closed()
 
     asyncio.run(scenario())
+
+
+def test_a_thread_of_its_own() -> None:
+    async def scenario() -> None:
+        worker = JobThread("kohort-test")
+        threads = {await worker.run(threading.get_ident) for _ in range(3)}
+        assert len(threads) == 1 and threading.get_ident() not in threads
+        with pytest.raises(ZeroDivisionError):
+            await worker.run(lambda: 1 // 0)
+        gate = threading.Event()
+        waiting = asyncio.create_task(worker.run(gate.wait, 5))
+        await asyncio.sleep(0.01)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert worker.busy
+        gate.set()
+        await worker.idle()
+        assert not worker.busy
+        await worker.closed()
+        assert "kohort-test" not in {thread.name for thread in threading.enumerate()}
+
+    asyncio.run(scenario())

@@ -14,7 +14,7 @@ from kohort.spark.runtime.queryable_instance import QueryableInstance
 @pytest.mark.parametrize(("ready", "role"), [(False, StoreRole.RESTORING), (True, StoreRole.GLOBAL)])
 def test_a_global_table_is_whole_only_when_it_is_loaded(ready: bool, role: StoreRole) -> None:
     instance: Any = SimpleNamespace(
-        stores=SimpleNamespace(get=lambda name, partition: "store"), globals_ready=ready, held={}
+        stores=SimpleNamespace(get=lambda name, partition: "store"), globals=SimpleNamespace(ready=ready)
     )
     info = StoreInfo("airlines", (("carrier", "string"),), windowed=False, json_keys=False, subtopology=None)
     (found,) = QueryableInstance(instance, {"airlines": info}).open_stores("airlines")

@@ -14,7 +14,7 @@ from kohort.spark.runtime.shutdown import Shutdown
 pytest.importorskip("pyspark")
 
 from kohort.spark import StreamsApp
-from kohort.spark.runtime import run_application
+from kohort.spark.runtime.application import run_application
 
 
 async def ended(stopping: Shutdown) -> bool:
@@ -62,7 +62,7 @@ def test_an_application_that_does_not_run_is_not_stopped(monkeypatch: pytest.Mon
         if len(compiled) > 1:
             app.stop()  # while it comes to run
 
-    monkeypatch.setattr("kohort.spark.runtime.run_application", run)
+    monkeypatch.setattr("kohort.spark.runtime.application.run_application", run)
     monkeypatch.setattr(app, "compile", compile_)
     app.stop()
     app.run(object())  # type: ignore[arg-type]

@@ -1,198 +1,417 @@
-"""Tasks whose roles change before the last change is done."""
+"""The task manager by itself: what the group wants and what came of effects in, effects out."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Iterable
 
 import pytest
 
 from kohort.client.types import TopicPartition
-from kohort.spark.runtime.active_task import ActiveTask
-from kohort.spark.runtime.local_task import LocalTask, Phase
-from kohort.spark.runtime.open_stores import OpenStores
+from kohort.spark.jobs.epoch import EpochStatistics
+from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs, ForTask
+from kohort.spark.runtime.epoch_planning import SubtopologyInputs
+from kohort.spark.runtime.epoch_states import EpochEffect, EpochEvent, EpochState
+from kohort.spark.runtime.local_task import tasks_now
+from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan
 from kohort.spark.runtime.task_manager import TaskManager
-from kohort.spark.runtime.wait_reasons import Reasons
-from kohort.spark.state import StateDirectory, Store
+from kohort.spark.runtime.task_states import TaskEffect, TaskEvent, TaskState
 from kohort.streams.tasks import Role, TaskId
-from tests.spark.runtime.counting import blueprint
 
-TASK = TaskId("1", 0)
+S0, S1 = TopicPartition("s", 0), TopicPartition("s", 1)
+T0, T1 = TaskId("0", 0), TaskId("0", 1)
+PLAN = SubtopologyPlan("0", SubtopologyInputs("s", {}), {0: StoreOutput("counts", "changelog")})
 
 
-class _Lane:
-    """Drops tasks when it is told that its epoch is over, and loses them at once."""
+class World:
+    """A manager, and the effects that have no outcome yet: the latest for each task, and for the subtopology."""
 
     def __init__(self) -> None:
-        self.running: set[TaskId] = set()
-        self.over = asyncio.Event()
-        self.committer = SimpleNamespace(open=None)
+        self.manager = TaskManager({"0": PLAN}, "p")
+        self.tasks: dict[TaskId, ForTask] = {}
+        self.epochs: ForEpochs | None = None
+        self.acknowledged: list[TaskId] = []
+        self.done: list[str] = []
+        self.cancelled: set[TaskId] = set()
 
-    def add(self, task: ActiveTask) -> None:
-        self.running.add(task.id)
+    def do(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            self.done.append(effect.effect.name)
+            if isinstance(effect, ForEpochs):
+                if effect.effect not in (EpochEffect.REPORT, EpochEffect.STOP):
+                    self.epochs = effect
+            elif effect.effect is TaskEffect.ACKNOWLEDGE:
+                self.acknowledged.append(effect.task)
+            elif effect.effect is TaskEffect.CANCEL:
+                self.cancelled.add(effect.task)
+            else:
+                self.tasks[effect.task] = effect
 
-    async def drop(self, tasks: list[TaskId]) -> None:
-        self.running -= set(tasks)
-        await self.over.wait()
+    def state(self, task: TaskId = T0) -> TaskState:
+        return self.manager.tasks[task].state
 
-    async def lose(self, tasks: list[TaskId]) -> None:
-        self.running -= set(tasks)
-        self.over.set()
+    def take(self, task: TaskId, effect: TaskEffect) -> int:
+        """What is under way for a task must be this; its operation."""
+        assert self.tasks[task].effect is effect, self.tasks[task]
+        return self.tasks.pop(task).operation
 
+    def restored(self, task: TaskId = T0, at: int = 0) -> None:
+        operation = self.take(task, TaskEffect.RESTORE)
+        self.do(self.manager.restored(task, operation, {TopicPartition("s", task.partition): at}, None))
 
-class _World:
-    """An instance, its member and all else that its tasks have to do with."""
+    def event(self, effect: TaskEffect, event: TaskEvent, task: TaskId = T0, why: str | None = None) -> None:
+        self.do(self.manager.task_happened(task, self.take(task, effect), event, why))
 
-    def __init__(self, directory: StateDirectory) -> None:
-        self.the_lane = _Lane()
-        self.lanes: Mapping[str, Any] = {"1": self.the_lane}
-        self.works: set[asyncio.Task[None]] = set()
-        self.failures: list[BaseException] = []
-        self.told: set[TaskId] = set()
-        self.follows: dict[TopicPartition, Store] = {}
-        self.restored, self.unfollowed = asyncio.Event(), asyncio.Event()
-        self.unfollowed.set()
-        self.stores = OpenStores(blueprint("app"), directory)
-        self.held: dict[TaskId, LocalTask] = {}
-        self.tasks = TaskManager(
-            self, self.held, self, blueprint("app"), self.stores, self, self, Reasons(lambda reason: None)  # type: ignore[arg-type]
-        )  # fmt: skip
+    def stores_closed(self, task: TaskId = T0, position: int | None = None) -> None:
+        self.do(self.manager.stores_closed(task, self.take(task, TaskEffect.CLOSE), position))
 
-    def lane(self, part: str) -> Any:
-        return self.lanes[part]
+    def epoch(self, effect: EpochEffect) -> ForEpochs:
+        """What is under way for the subtopology must be this."""
+        assert self.epochs is not None and self.epochs.effect is effect, self.epochs
+        found, self.epochs = self.epochs, None
+        return found
 
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        task = asyncio.create_task(work, name=name)
-        self.works.add(task)
-        task.add_done_callback(self._over)
-        return task
+    def epoch_event(self, effect: EpochEffect, event: EpochEvent, why: str | None = None) -> None:
+        self.do(self.manager.epoch_happened("0", self.epoch(effect).operation, event, why))
 
-    def _over(self, task: asyncio.Task[None]) -> None:
-        self.works.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self.failures.append(error)
+    def looked(self, ends: dict[TopicPartition, int], now: float = 0) -> None:
+        self.do(self.manager.looked("0", self.epoch(EpochEffect.LOOK).operation, ends, {}, now))
 
-    def fail(self, error: BaseException) -> None:
-        self.failures.append(error)
+    def job_done(self, max_times: dict[int, int] | None = None) -> Epoch:
+        effect = self.epoch(EpochEffect.JOB)
+        assert effect.epoch is not None
+        statistics = EpochStatistics(records=effect.epoch.epoch_input.length, max_times=max_times or {})
+        self.do(self.manager.job_done("0", effect.operation, statistics))
+        return effect.epoch
 
-    def tell_tasks(self) -> None:
-        """Nobody listens."""
+    def committed(self) -> None:
+        self.epoch_event(EpochEffect.SEND, EpochEvent.SENT)
+        self.epoch_event(EpochEffect.COMMIT, EpochEvent.COMMITTED)
+        self.do(self.manager.stored("0", self.epoch(EpochEffect.STORE).operation, 100.0))
 
-    def closed(self, *tasks: TaskId) -> None:
+    def run(self, *tasks: TaskId) -> None:
+        """Assign tasks and restore them."""
+        self.do(self.manager.assigned(dict.fromkeys(tasks, Role.ACTIVE)))
         for task in tasks:
-            assert task in self.told, f"{task} is closed twice"
-            self.told.remove(task)
-
-    def follow(self, store: Store, partition: TopicPartition) -> None:
-        self.follows[partition] = store
-
-    async def unfollow(self, partition: TopicPartition) -> None:
-        self.follows.pop(partition, None)
-        await self.unfollowed.wait()
-
-    async def take(self, task: TaskId, open_producer: object) -> ActiveTask:
-        stores = await self.stores.open(task)
-        await self.restored.wait()
-        return ActiveTask(task, stores, {})
-
-    def assigned(self, role: Role = Role.ACTIVE) -> None:
-        self.told.add(TASK)
-        self.tasks.assigned({TASK: role})
-
-    async def done(self) -> None:
-        """All that was begun is over."""
-        async with asyncio.timeout(10):
-            while self.works:
-                await asyncio.wait(self.works)
-
-    async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
-            while not holds():
-                await asyncio.sleep(0.001)
+            self.restored(task)
 
 
-@pytest.fixture
-def directory(tmp_path: Path) -> Iterator[StateDirectory]:
-    with StateDirectory(tmp_path, "app") as directory:
-        yield directory
+def test_an_active_task_is_restored_and_runs_epochs() -> None:
+    world = World()
+    world.run(T0)
+    world.looked({S0: 10})
+    assert world.state() is TaskState.IN_EPOCH
+    epoch = world.job_done({0: 99})
+    assert (
+        epoch.offsets is not None
+        and epoch.offsets[S0].offset == 10
+        and '"stream_time":99' in epoch.offsets[S0].metadata
+    )
+    assert world.state() is TaskState.COMMITTING
+    world.committed()
+    task = world.manager.tasks[T0]
+    assert (task.state, task.positions, task.stream_time) == (TaskState.RUNNING, {S0: 10}, 99)
+    assert world.epochs is not None and world.epochs.effect is EpochEffect.LOOK
+    world.looked({S0: 10})
+    assert world.epochs.effect is EpochEffect.PAUSE and world.manager.epochs["0"].state is EpochState.PAUSED
 
 
-def test_a_task_that_is_lost_while_it_becomes_a_copy_is_closed_once(directory: StateDirectory) -> None:
-    async def scenario() -> None:
-        world = _World(directory)
-        world.restored.set()
-        world.assigned()
-        await world.until(lambda: world.the_lane.running == {TASK})
-        world.tasks.changed({TASK: (Role.ACTIVE, Role.STANDBY)})
-        await asyncio.sleep(0.01)  # its epoch goes on
-        world.tasks.lost([TASK])
-        await world.until(lambda: not world.told)
-        # It joins anew, and gets the task back at once.
-        world.assigned()
-        await world.done()
-        assert not world.failures and world.held[TASK].phase is Phase.RUNNING and not world.follows
-        assert not world.stores.of(TASK)["counts"].closed
-
-    asyncio.run(scenario())
+def test_tasks_that_are_assigned_together_begin_together() -> None:
+    """Or the backlog of the first would go before that of the others."""
+    world = World()
+    world.do(world.manager.assigned({T0: Role.ACTIVE, T1: Role.ACTIVE}))
+    world.restored(T0)
+    assert world.epochs is not None and world.epochs.effect is EpochEffect.GATHER
+    world.restored(T1)
+    world.looked({S0: 3, S1: 3})
+    assert world.epochs.epoch is not None and world.epochs.epoch.plan.tasks == (T0, T1)
 
 
-def test_a_task_that_is_revoked_and_then_lost_is_closed_once(directory: StateDirectory) -> None:
-    async def scenario() -> None:
-        world = _World(directory)
-        world.restored.set()
-        world.assigned()
-        await world.until(lambda: world.the_lane.running == {TASK})
-        world.tasks.revoked([TASK])
-        await asyncio.sleep(0.01)
-        world.tasks.lost([TASK])
-        await world.until(lambda: not world.told)
-        world.assigned()
-        await world.done()
-        assert not world.failures and world.held[TASK].phase is Phase.RUNNING
-
-    asyncio.run(scenario())
+def test_one_that_takes_long_to_restore_holds_up_none() -> None:
+    world = World()
+    world.do(world.manager.assigned({T0: Role.ACTIVE, T1: Role.ACTIVE}))
+    world.restored(T0)
+    world.epoch_event(EpochEffect.GATHER, EpochEvent.GATHERED)
+    world.looked({S0: 3, S1: 3})
+    assert world.epochs is not None and world.epochs.epoch is not None and world.epochs.epoch.plan.tasks == (T0,)
 
 
-def test_what_was_begun_first_is_waited_for_however_often_the_group_changes_its_mind(directory: StateDirectory) -> None:
-    async def scenario() -> None:
-        world = _World(directory)
-        world.restored.set()
-        world.unfollowed.clear()
-        world.assigned()
-        await world.until(lambda: world.the_lane.running == {TASK})
-        world.tasks.reopen([TASK])  # waits for the tailer
-        await asyncio.sleep(0.01)
-        world.the_lane.over.set()
-        world.tasks.changed({TASK: (Role.ACTIVE, Role.STANDBY)})
-        world.tasks.changed({TASK: (Role.STANDBY, Role.ACTIVE)})
-        world.tasks.revoked([TASK])
-        await asyncio.sleep(0.01)
-        world.unfollowed.set()
-        await world.done()
-        assert not world.failures and not world.told and not world.held
-        assert not world.stores.of(TASK) and not world.follows
-        directory.open_store(TASK, "counts").close()
-
-    asyncio.run(scenario())
+def test_a_revoked_task_finishes_its_epoch_and_the_others_go_on() -> None:
+    world = World()
+    world.run(T0, T1)
+    world.looked({S0: 10, S1: 10})
+    world.do(world.manager.revoked([T0]))
+    assert world.state() is TaskState.SUSPENDING and not world.acknowledged
+    world.job_done()
+    world.committed()
+    assert world.state(T1) is TaskState.RUNNING and world.state() is TaskState.CLOSING
+    world.stores_closed(position=7)
+    assert world.acknowledged == [T0] and T0 not in world.manager.tasks and world.manager.left == {T0: 7}
 
 
-def test_stores_are_closed_whole_also_if_that_is_cancelled(
-    directory: StateDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def scenario() -> None:
-        stores = OpenStores(
-            SimpleNamespace(changelogs=lambda task: {name: TopicPartition(name, task.partition) for name in "abc"}),  # type: ignore[arg-type]
-            directory,
-        )
-        opened = await stores.open(TASK)
-        closing = asyncio.create_task(stores.close(TASK))
-        await asyncio.sleep(0)
-        closing.cancel()
-        await asyncio.wait([closing])
-        assert closing.cancelled() and all(store.closed for store in opened.values())
-        assert set(await stores.open(TASK)) == set("abc")
+def test_one_that_is_in_no_epoch_is_closed_at_once() -> None:
+    world = World()
+    world.run(T0)
+    world.looked({S0: 10})
+    world.do(world.manager.assigned({T1: Role.ACTIVE}))
+    world.restored(T1)
+    world.do(world.manager.revoked([T1]))
+    world.stores_closed(T1)
+    assert world.acknowledged == [T1] and world.state() is TaskState.IN_EPOCH
 
-    asyncio.run(scenario())
+
+def test_a_lost_task_takes_its_epoch_with_it_and_the_others_begin_from_what_is_committed() -> None:
+    world = World()
+    world.run(T0, T1)
+    world.looked({S0: 10, S1: 10})
+    world.do(world.manager.lost([T0]))
+    assert world.state() is TaskState.ABORTING and world.state(T1) is TaskState.IN_EPOCH
+    world.epoch_event(EpochEffect.ABORT, EpochEvent.ABORTED)
+    world.stores_closed(T0)
+    world.stores_closed(T1)
+    assert world.acknowledged == [T0]
+    world.restored(T1, 5)
+    assert world.manager.positions() == {S1: 5}
+
+
+def test_what_a_lost_job_comes_to_changes_nothing() -> None:
+    world = World()
+    world.run(T0)
+    world.looked({S0: 10})
+    job = world.epochs
+    assert job is not None
+    world.do(world.manager.lost([T0]))
+    before = list(world.done)
+    world.do(world.manager.job_done("0", job.operation, EpochStatistics()))
+    world.do(world.manager.epoch_happened("0", job.operation, EpochEvent.FAILED, "cancelled"))
+    assert world.done == before and world.manager.tasks[T0].failures == 0
+
+
+def test_an_epoch_that_is_being_stored_when_its_task_is_lost_counts() -> None:
+    world = World()
+    world.run(T0)
+    world.looked({S0: 10})
+    world.job_done()
+    world.epoch_event(EpochEffect.SEND, EpochEvent.SENT)
+    world.epoch_event(EpochEffect.COMMIT, EpochEvent.COMMITTED)
+    world.do(world.manager.lost([T0]))
+    assert world.state() is TaskState.ABORTING
+    world.do(world.manager.stored("0", world.epoch(EpochEffect.STORE).operation, 1.0))
+    world.stores_closed()
+    assert world.acknowledged == [T0]
+
+
+def test_a_copy_follows_and_is_promoted_as_it_is() -> None:
+    world = World()
+    world.do(world.manager.assigned({T0: Role.STANDBY}))
+    world.event(TaskEffect.FOLLOW, TaskEvent.OPENED)
+    world.do(world.manager.roles_changed({T0: (Role.STANDBY, Role.WARMUP)}))
+    assert world.state() is TaskState.FOLLOWING and not world.tasks
+    assert tasks_now(0, world.manager.tasks.values(), {}).warmup == ("0_0",)
+    world.do(world.manager.roles_changed({T0: (Role.WARMUP, Role.ACTIVE)}))
+    world.restored()
+    assert world.state() is TaskState.RUNNING and "CLOSE" not in world.done and not world.acknowledged
+
+
+def test_a_task_that_is_demoted_is_acknowledged_once_it_runs_no_more_and_follows() -> None:
+    world = World()
+    world.run(T0)
+    world.looked({S0: 10})
+    world.do(world.manager.roles_changed({T0: (Role.ACTIVE, Role.STANDBY)}))
+    assert tasks_now(0, world.manager.tasks.values(), {}).closing == ("0_0",)
+    world.job_done()
+    assert not world.acknowledged
+    world.committed()
+    assert world.acknowledged == [T0]
+    world.event(TaskEffect.FOLLOW, TaskEvent.OPENED)
+    assert world.state() is TaskState.FOLLOWING and "CLOSE" not in world.done
+
+
+def test_a_task_that_is_lost_while_it_is_demoted_is_acknowledged_once() -> None:
+    world = World()
+    world.run(T0)
+    world.looked({S0: 10})
+    world.do(world.manager.roles_changed({T0: (Role.ACTIVE, Role.STANDBY)}))
+    world.do(world.manager.lost([T0]))
+    world.epoch_event(EpochEffect.ABORT, EpochEvent.ABORTED)
+    world.stores_closed()
+    assert world.acknowledged == [T0] and not world.manager.tasks
+    world.run(T0)  # it joins again, and gets the task back
+    assert world.state() is TaskState.RUNNING
+
+
+@pytest.mark.parametrize("then", ["revoked", "lost", "demoted"])
+def test_restoring_is_cancelled_and_nothing_is_done_at_the_same_time(then: str) -> None:
+    world = World()
+    world.do(world.manager.assigned({T0: Role.ACTIVE}))
+    match then:
+        case "revoked":
+            world.do(world.manager.revoked([T0]))
+        case "lost":
+            world.do(world.manager.lost([T0]))
+        case _:
+            world.do(world.manager.roles_changed({T0: (Role.ACTIVE, Role.WARMUP)}))
+    assert world.cancelled == {T0} and world.state() is TaskState.CANCELLING and not world.acknowledged
+    world.event(TaskEffect.RESTORE, TaskEvent.CANCELLED)
+    if then == "demoted":
+        assert world.acknowledged == [T0]
+        world.event(TaskEffect.FOLLOW, TaskEvent.OPENED)
+    else:
+        world.stores_closed()
+        assert world.acknowledged == [T0] and not world.manager.tasks
+
+
+def test_a_restore_that_is_done_before_it_is_cancelled_does_not_run() -> None:
+    world = World()
+    world.do(world.manager.assigned({T0: Role.ACTIVE}))
+    world.do(world.manager.revoked([T0]))
+    world.restored()
+    assert world.state() is TaskState.CLOSING and world.manager.epochs["0"].state is EpochState.IDLE
+
+
+def test_however_often_the_group_changes_its_mind_the_last_word_holds() -> None:
+    world = World()
+    world.do(world.manager.assigned({T0: Role.ACTIVE}))
+    world.do(world.manager.roles_changed({T0: (Role.ACTIVE, Role.STANDBY)}))
+    world.do(world.manager.roles_changed({T0: (Role.STANDBY, Role.ACTIVE)}))
+    world.do(world.manager.roles_changed({T0: (Role.ACTIVE, Role.WARMUP)}))
+    world.do(world.manager.revoked([T0]))
+    world.event(TaskEffect.RESTORE, TaskEvent.CANCELLED)
+    world.stores_closed()
+    assert world.acknowledged == [T0] and world.done == ["RESTORE", "CANCEL", "CLOSE", "ACKNOWLEDGE"]
+
+
+def test_what_cannot_be_restored_is_tried_again_and_says_why() -> None:
+    world = World()
+    world.do(world.manager.assigned({T0: Role.ACTIVE}))
+    world.manager.says("group", "the group says nothing")
+    for _ in range(2):
+        world.event(TaskEffect.RESTORE, TaskEvent.FAILED, why="no broker")
+        assert world.tasks[T0].seconds > 0
+        world.manager.says("group", None)
+        assert world.manager.reason == "task 0_0 can't be restored yet: no broker"
+        world.event(TaskEffect.WAIT, TaskEvent.DUE)
+    assert world.manager.reason is not None  # until it is restored
+    world.restored()
+    assert world.manager.reason is None
+
+
+def test_one_that_waits_to_be_tried_again_is_given_up_at_once() -> None:
+    world = World()
+    world.do(world.manager.assigned({T0: Role.STANDBY}))
+    world.event(TaskEffect.FOLLOW, TaskEvent.FAILED, why="the disk is full")
+    assert world.manager.reason == "task 0_0 can't follow its changelogs yet: the disk is full"
+    pause = world.tasks[T0]
+    world.do(world.manager.revoked([T0]))
+    assert world.manager.reason is None
+    world.do(world.manager.task_happened(T0, pause.operation, TaskEvent.DUE))  # too late
+    world.stores_closed()
+    assert world.acknowledged == [T0]
+
+
+def test_a_transaction_is_sent_again_while_nothing_of_it_can_count() -> None:
+    world = World()
+    world.run(T0)
+    world.looked({S0: 10})
+    world.job_done()
+    pauses = []
+    for _ in range(3):
+        world.epoch_event(EpochEffect.SEND, EpochEvent.SEND_AGAIN, "the member's epoch is stale")
+        assert world.manager.reason == "the member's epoch is stale" and world.epochs is not None
+        pauses.append(world.epochs.seconds)
+        world.epoch_event(EpochEffect.SEND_LATER, EpochEvent.DUE)
+    assert pauses == [0.05, 0.1, 0.2]
+    world.epoch_event(EpochEffect.SEND, EpochEvent.SENT)
+    world.epoch_event(EpochEffect.COMMIT, EpochEvent.UNANSWERED, "no answer")
+    assert world.done.count("SEND") == 4 and world.manager.reason == "no answer"
+    world.epoch_event(EpochEffect.COMMIT, EpochEvent.COMMITTED)
+    assert world.manager.reason is None
+
+
+def test_when_nobody_knows_whether_it_counts_its_tasks_begin_from_what_is_committed() -> None:
+    world = World()
+    world.run(T0, T1)
+    world.looked({S0: 10})
+    world.job_done()
+    world.epoch_event(EpochEffect.SEND, EpochEvent.SENT)
+    world.epoch_event(EpochEffect.COMMIT, EpochEvent.RESTART, "fenced")
+    assert world.state() is TaskState.COMMITTING  # not before the producer is closed
+    world.epoch_event(EpochEffect.CLOSE_PRODUCER, EpochEvent.CLOSED)
+    assert world.state() is TaskState.CLOSING and world.state(T1) is TaskState.RUNNING  # it was in no epoch
+    world.stores_closed()
+    world.restored(T0, 10)
+    assert world.manager.tasks[T0].failures == 0
+
+
+def test_an_epoch_that_always_fails_stops_the_application_also_if_others_succeed() -> None:
+    world = World()
+    world.run(T0, T1)
+    for failures in (1, 2, 3):
+        world.looked({S0: 10})
+        world.epoch_event(EpochEffect.JOB, EpochEvent.FAILED, "a bug")
+        if failures == 3:
+            break
+        world.epoch_event(EpochEffect.CLOSE_PRODUCER, EpochEvent.CLOSED)
+        assert world.epochs is not None and world.epochs.seconds == (0.5, 2.0)[failures - 1]
+        world.epoch_event(EpochEffect.BACK_OFF, EpochEvent.DUE)
+        world.epoch_event(EpochEffect.GATHER, EpochEvent.GATHERED)
+        world.looked({S1: 10 * failures})
+        world.job_done()
+        world.committed()
+        world.stores_closed()
+        world.restored()
+    assert world.done[-1] != "JOB" and "STOP" in world.done
+    assert world.manager.stopped == {
+        "0": "subtopology 0 failed 3 times in a row at the same records, from s-0:0: a bug"
+    }
+    world.stores_closed()
+    assert world.state() is TaskState.CREATED  # it isn't restored any more
+    world.do(world.manager.revoked([T0, T1]))
+    world.stores_closed(T1)
+    assert sorted(world.acknowledged) == [T0, T1]
+
+
+def test_a_topic_that_is_shorter_than_what_was_read() -> None:
+    world = World()
+    world.do(world.manager.assigned({T0: Role.ACTIVE}))
+    world.restored(at=10)
+    world.looked({S0: 3}, now=100)
+    assert world.manager.reason == "s-0 ends at offset 3, but the application has read up to 10"
+    world.epoch_event(EpochEffect.PAUSE, EpochEvent.DUE)
+    world.looked({S0: 10}, now=114)  # a new leader knows by now
+    assert world.manager.reason is None
+    for now in (115, 129, 131):
+        world.epoch_event(EpochEffect.PAUSE, EpochEvent.DUE)
+        world.looked({S0: 3}, now=now)
+    assert "deleted and made anew" in world.manager.stopped["0"]
+
+
+def test_brokers_that_do_not_say_where_inputs_end_are_asked_again() -> None:
+    world = World()
+    world.run(T0)
+    world.epoch_event(EpochEffect.LOOK, EpochEvent.UNSEEN, "no broker")
+    assert world.manager.reason == "no broker" and world.epochs is not None and world.epochs.seconds > 0
+    world.epoch_event(EpochEffect.PAUSE, EpochEvent.DUE)
+    world.looked({S0: 1})
+    assert world.manager.reason is None
+
+
+def test_a_subtopology_without_tasks_comes_to_rest() -> None:
+    world = World()
+    world.run(T0)
+    world.do(world.manager.revoked([T0]))
+    world.stores_closed()
+    world.looked({S0: 10})
+    assert world.manager.epochs["0"].state is EpochState.IDLE and world.epochs is None
+
+
+def test_the_reason_that_has_held_the_longest_is_told() -> None:
+    manager = TaskManager({"0": PLAN}, "p")
+    manager.says("changelogs", None)
+    manager.says("group", "no tasks yet")
+    manager.says("changelogs", "no broker")
+    manager.says("group", "no tasks yet, still")
+    assert manager.reason == "no tasks yet, still"
+    manager.says("group", None)
+    assert manager.reason == "no broker"
+    manager.says("changelogs", None)
+    assert manager.reason is None

@@ -18,7 +18,7 @@ from kohort.spark.queries.queryable import StoreInfo
 from kohort.spark.runtime.instance import Instance
 from kohort.spark.runtime.queryable_instance import QueryableInstance
 from kohort.testing.broker import Broker
-from tests.spark.runtime.counting import Counting, blueprint, settings
+from tests.spark.runtime.counting import Counting, plan, settings
 from tests.spark.runtime.faults import KEYS, Instances
 from tests.spark.runtime.test_instance import run
 
@@ -36,7 +36,7 @@ class Answering:
         self.world = world
         options = {"heartbeat_interval_ms": 100, "session_timeout_ms": 10_000, "num_standby_replicas": 1}
         given = settings(world.app, world.servers, world.home / name, application_server="127.0.0.1:0", **options)
-        self.instance = Instance(blueprint(world.app), given, self._make, before_joining=self._before_joining)
+        self.instance = Instance(plan(world.app), given, self._make, before_joining=self._before_joining)
         self.service = Service(
             world.app,
             QueryableInstance(self.instance, {"counts": COUNTS}),

@@ -1,1 +1,1 @@
-"""What handlers of the admin APIs have in common."""
+"""Shared by several handlers: authorization of the cluster, look-up of partitions, changes of configurations."""

@@ -1,4 +1,4 @@
-"""Changing a resource's configuration: what the old and the new API for it have in common."""
+"""Changes of configurations, shared by AlterConfigs and IncrementalAlterConfigs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.config import (
     check_broker_changes,
     check_client_metrics,
     check_group_configs,
     check_topic_configs,
 )
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import ConfigResource, check_topic_name
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
 from kohort.protocol.messages.alter_configs import AlterConfigsResponse
@@ -24,7 +24,7 @@ from kohort.protocol.messages.incremental_alter_configs import IncrementalAlterC
 if TYPE_CHECKING:
     from kohort.broker.context import Context
 
-__all__ = ["Changes", "alter_each", "alter_resource", "check_given", "config_resource", "own_id"]
+__all__ = ["Changes", "alter_each", "alter_resource", "check_keys", "check_node_id", "config_resource"]
 
 log = logging.getLogger("kohort.broker.admin")
 
@@ -33,10 +33,10 @@ Changes = dict[str, str | None]
 
 
 def config_resource(number: int) -> ConfigResource:
-    """The type of resource with a number.
+    """Returns the resource type with a number.
 
     Raises:
-        KafkaError: INVALID_REQUEST, there is none that can be configured.
+        KafkaError: INVALID_REQUEST, no such type can be configured.
     """
     try:
         return ConfigResource(number)
@@ -54,33 +54,33 @@ Outcome = TypeVar("Outcome", AlterConfigsResponse.ResourceResponse, IncrementalA
 
 
 def alter_each(resources: Sequence[R], outcome: type[Outcome], alter: Callable[[R], None]) -> list[Outcome]:
-    """Alter each resource by itself; one that a request names more than once isn't altered.
+    """Alters each resource on its own; one that the request repeats isn't altered.
 
     Args:
         resources: the request's.
-        outcome: what the response has for a resource.
-        alter: does it, or raises KafkaError.
+        outcome: the response's class for a resource.
+        alter: alters a resource, or raises KafkaError.
     """
     counts = Counter((each.resource_type, each.resource_name) for each in resources)
     outcomes = []
     for resource in resources:
         kind, name = resource.resource_type, resource.resource_name
-        told = outcome(resource_type=kind, resource_name=name, error_message=None)
+        result = outcome(resource_type=kind, resource_name=name, error_message=None)
         try:
             if counts[kind, name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             alter(resource)
         except KafkaError as error:
-            told.error_code, told.error_message = error.code, error.detail
-        outcomes.append(told)
+            result.error_code, result.error_message = error.code, error.detail
+        outcomes.append(result)
     return outcomes
 
 
-def check_given(given: Iterable[tuple[str, bool]]) -> None:
-    """Raise INVALID_REQUEST for a key that is given twice, or without the value that it needs.
+def check_keys(given: Iterable[tuple[str, bool]]) -> None:
+    """Raises INVALID_REQUEST for duplicate keys, and for keys without a required value.
 
     Args:
-        given: each key, and whether it lacks a value.
+        given: each key, and whether it lacks a required value.
     """
     given = list(given)
     if len({name for name, _ in given}) < len(given):
@@ -97,16 +97,16 @@ def alter_resource(
     decide: Callable[[Mapping[str, str]], Changes],
     validate_only: bool,
 ) -> None:
-    """Change what is set for a resource, or only check the change.
+    """Changes a resource's configuration, or only validates the change.
 
     Args:
         context: the request's.
         kind, name: the resource.
-        decide: gives the changes, from what is set now.
-        validate_only: whether to leave everything as it is.
+        decide: returns the changes, given the keys that are set now.
+        validate_only: whether to validate the change without applying it.
 
     Raises:
-        KafkaError: why it can't be.
+        KafkaError: the client isn't allowed to, or the change is invalid.
     """
     _authorize(context, kind, name)
     _check_name(context, kind, name)
@@ -131,8 +131,8 @@ def alter_resource(
         log.info("configured kind=%s name=%s changes=%s", kind.name.lower(), shown(name), shown(changes, 1000))
 
 
-def own_id(context: Context, name: str) -> None:
-    """Raise INVALID_REQUEST unless `name` is this node's id, written as we would write it."""
+def check_node_id(context: Context, name: str) -> None:
+    """Raises INVALID_REQUEST unless `name` is exactly this node's id."""
     own = str(context.broker.node_id)
     if name == own:
         return
@@ -163,7 +163,7 @@ def _check_name(context: Context, kind: ConfigResource, name: str) -> None:
         case ConfigResource.TOPIC:
             check_topic_name(name)
         case ConfigResource.BROKER if name:
-            own_id(context, name)
+            check_node_id(context, name)
         case ConfigResource.GROUP if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
         case ConfigResource.CLIENT_METRICS if not name:

@@ -1,7 +1,4 @@
-"""The server's loggers as resources of type BROKER_LOGGER (KIP-412).
-
-Their levels are those of the process: nothing is kept over a restart.
-"""
+"""The broker's loggers as resources of type BROKER_LOGGER (KIP-412). A restart resets their levels."""
 
 from __future__ import annotations
 
@@ -10,9 +7,9 @@ from typing import Final
 
 from kohort.protocol.errors import ErrorCode, KafkaError
 
-__all__ = ["LOGGERS", "changes_for_loggers", "logger_levels", "set_levels"]
+__all__ = ["BROKER_LOGGER", "levels_from_changes", "logger_levels", "set_levels"]
 
-LOGGERS: Final = 8
+BROKER_LOGGER: Final = 8
 """The resource type, as Kafka numbers it."""
 
 _ROOT: Final = "kohort"
@@ -20,11 +17,11 @@ _LEVELS: Final = {
     "FATAL": logging.CRITICAL, "ERROR": logging.ERROR, "WARN": logging.WARNING, "INFO": logging.INFO,
     "DEBUG": logging.DEBUG, "TRACE": logging.DEBUG,
 }  # fmt: skip
-"""Kafka's levels, and ours. There is nothing below DEBUG."""
+"""Kafka's levels and Python's; nothing is below DEBUG."""
 
 
 def logger_levels() -> dict[str, str]:
-    """The level in force of each logger that there is."""
+    """The effective level of each logger."""
     names = sorted(
         name
         for name, logger in logging.root.manager.loggerDict.items()
@@ -33,12 +30,11 @@ def logger_levels() -> dict[str, str]:
     return {name: _shown(logging.getLogger(name).getEffectiveLevel()) for name in names}
 
 
-def changes_for_loggers(changes: dict[str, str | None]) -> dict[str, int]:
-    """The level to set for each logger; None, "as the one above", is 0.
+def levels_from_changes(changes: dict[str, str | None]) -> dict[str, int]:
+    """Returns the level to set for each logger; 0 for None, which inherits the parent's.
 
     Raises:
-        KafkaError: INVALID_CONFIG for a logger or a level that there isn't, INVALID_REQUEST where the topmost one is
-            left without a level.
+        KafkaError: INVALID_CONFIG for an unknown logger or level, INVALID_REQUEST if the root would have no level.
     """
     known = logger_levels()
     levels = {}
@@ -51,13 +47,12 @@ def changes_for_loggers(changes: dict[str, str | None]) -> dict[str, int]:
                 f"Cannot set the log level of {name} to {level}: it is none of {', '.join(_LEVELS)}.",
             )
         if level is None and name == _ROOT:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"The level of {_ROOT}, the topmost logger, can't be deleted.")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"The level of the root logger {_ROOT} can't be deleted.")
         levels[name] = logging.NOTSET if level is None else _LEVELS[level.upper()]
     return levels
 
 
 def set_levels(levels: dict[str, int]) -> None:
-    """Let loggers log from a level on."""
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
 

@@ -1,4 +1,4 @@
-"""Finding the partition that a request names."""
+"""Look-up of the partition that a request names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["hosted_partition"]
 
 
 def hosted_partition(context: Context, topic: str, index: int) -> Partition:
-    """The partition, with a log that can be used.
+    """Returns a partition whose log is online.
 
     Raises:
         KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR while its log is offline.

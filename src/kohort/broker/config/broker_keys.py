@@ -1,4 +1,4 @@
-"""The broker's keys about the server itself, topics, groups' offsets and transactions."""
+"""The broker's keys: server, topics, offsets, transactions, logs and groups."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from kohort.broker.config.group_keys import GROUP_DEFAULT_KEYS
-from kohort.broker.config.keys import BOOLEAN, INT, LIST, LONG, STRING, Change, Key, Value, table
+from kohort.broker.config.keys import BOOLEAN, INT, LIST, LONG, STRING, Change, Key, Value, keys_by_name
 from kohort.broker.config.log_keys import LOG_KEYS
 
 __all__ = ["BROKER_KEYS"]
@@ -28,20 +28,20 @@ def _endpoints(value: Value) -> str | None:
 # fmt: off
 _SERVER: Final = (
     Key("node.id", INT, 1, "Id of this node.", 0),
-    Key("broker.id", INT, -1, "As node.id, by its old name; the two stand in for each other.", 0),
-    Key("broker.rack", STRING, None, "Rack of this node, told to clients."),
+    Key("broker.id", INT, -1, "The old name of node.id; each is used if the other isn't set.", 0),
+    Key("broker.rack", STRING, None, "Rack of this node, sent to clients."),
     Key("listeners", LIST, ("PLAINTEXT://:9092",),
         "Where connections are accepted, as NAME://HOST:PORT; an empty host is every address.", check=_endpoints,
         change=Change.BROKER),
     Key("advertised.listeners", LIST, None,
-        "The address told to clients, where it differs from the one listened on.", check=_endpoints),
+        "The address that clients connect to, where it differs from the listener's.", check=_endpoints),
     Key("listener.security.protocol.map", STRING, _PROTOCOLS,
         "The security protocol of each listener's name.", change=Change.BROKER),
     Key("controller.listener.names", LIST, (),
-        "Listeners that would be a controller's; they are left out, as the node needs none."),
+        "Listeners of the controller; ignored, as a single node needs none."),
     Key("socket.request.max.bytes", INT, 104_857_600, "Size of the largest request, in bytes.", 1),
     Key("connections.max.idle.ms", LONG, 600_000,
-        "Time after which a silent connection is closed, in ms; below 0 never."),
+        "Time after which an idle connection is closed, in ms; below 0 never."),
     Key("max.connections", INT, _MAX_INT, "Connections open at once.", 0, change=Change.CLUSTER),
     Key("max.connections.per.ip", INT, _MAX_INT,
         "Connections open at once from one address.", 0, change=Change.CLUSTER),
@@ -52,10 +52,10 @@ _SERVER: Final = (
 )
 
 _TOPICS: Final = (
-    Key("num.partitions", INT, 1, "Partitions of a topic created without saying how many.", 1),
+    Key("num.partitions", INT, 1, "Partitions of a topic created without a number of partitions.", 1),
     Key("default.replication.factor", INT, 1,
-        "Replicas of a topic created without saying how many; one is all there is."),
-    Key("auto.create.topics.enable", BOOLEAN, True, "Whether a topic that is asked for and not there is created."),
+        "Replicas of a topic created without a replication factor; 1 is possible."),
+    Key("auto.create.topics.enable", BOOLEAN, True, "Whether a requested topic that doesn't exist is created."),
     Key("delete.topic.enable", BOOLEAN, True, "Whether topics can be deleted."),
 )
 
@@ -63,8 +63,8 @@ _OFFSETS: Final = (
     Key("offset.metadata.max.bytes", INT, 4096, "Size of the text that goes with a committed offset, in bytes."),
     Key("offsets.retention.minutes", INT, 10_080,
         "How long a group's offsets are kept after its last member left, in minutes.", 1),
-    Key("offsets.retention.check.interval.ms", LONG, 600_000, "Time between two looks for expired offsets, in ms.", 1),
-    Key("offsets.topic.num.partitions", INT, 50, "Partitions of __consumer_offsets; for good, once it is there.", 1),
+    Key("offsets.retention.check.interval.ms", LONG, 600_000, "Interval of checks for expired offsets, in ms.", 1),
+    Key("offsets.topic.num.partitions", INT, 50, "Partitions of __consumer_offsets; fixed once it exists.", 1),
     Key("offsets.topic.segment.bytes", INT, 100 << 20, "Size of a segment of __consumer_offsets, in bytes.", 1),
 )
 
@@ -72,21 +72,23 @@ _TRANSACTIONS: Final = (
     Key("transaction.max.timeout.ms", INT, 900_000,
         "The longest time a producer may ask for its transactions, in ms.", 1),
     Key("transactional.id.expiration.ms", INT, 7 * _DAY_MS,
-        "How long an unused transactional id is remembered, in ms.", 1),
+        "How long an unused transactional id is kept, in ms.", 1),
     Key("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10_000,
-        "Time between two looks for transactions that took too long, in ms.", 1),
+        "Interval of checks for timed-out transactions, in ms.", 1),
     Key("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3_600_000,
-        "Time between two looks for expired transactional ids, in ms.", 1),
+        "Interval of checks for expired transactional ids, in ms.", 1),
     Key("transaction.state.log.num.partitions", INT, 50,
-        "Partitions of __transaction_state; for good, once it is there.", 1),
+        "Partitions of __transaction_state; fixed once it exists.", 1),
     Key("transaction.state.log.segment.bytes", INT, 100 << 20,
         "Size of a segment of __transaction_state, in bytes.", 1),
     Key("producer.id.expiration.ms", INT, _DAY_MS,
-        "How long a silent producer's sequence numbers are remembered, in ms.", 1, change=Change.CLUSTER),
+        "How long the state of an idle producer is kept, in ms.", 1, change=Change.CLUSTER),
     Key("producer.id.expiration.check.interval.ms", INT, 600_000,
-        "Time between two looks for producers to forget, in ms.", 1, internal=True),
+        "Interval of checks for expired producer state, in ms.", 1, internal=True),
 )
 # fmt: on
 
-BROKER_KEYS: Final = table(_SERVER, _TOPICS, _OFFSETS, _TRANSACTIONS, LOG_KEYS.values(), GROUP_DEFAULT_KEYS.values())
-"""What the broker acts on: Kafka 4.2's keys, and its defaults where they make sense on a single node."""
+BROKER_KEYS: Final = keys_by_name(
+    _SERVER, _TOPICS, _OFFSETS, _TRANSACTIONS, LOG_KEYS.values(), GROUP_DEFAULT_KEYS.values()
+)
+"""The keys in use: Kafka 4.2's, with its defaults where they make sense on a single node."""

@@ -1,4 +1,4 @@
-"""A configuration as clients are told it (DescribeConfigs): every key with its value, and where that comes from."""
+"""Configurations as DescribeConfigs shows them: each key with its value, source and synonyms."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from kohort.broker.config.broker_keys import BROKER_KEYS
 from kohort.broker.config.client_metrics_keys import CLIENT_METRICS_KEYS
-from kohort.broker.config.derive import group_value
+from kohort.broker.config.component_settings import group_value
 from kohort.broker.config.group_keys import GROUP_KEYS
-from kohort.broker.config.inert_keys import INERT_KEYS
+from kohort.broker.config.ignored_keys import IGNORED_KEYS
 from kohort.broker.config.keys import Change, Key, Type, show
 from kohort.broker.config.settings import Settings
 from kohort.broker.config.topic_keys import BROKER_KEY_OF, TOPIC_KEYS
@@ -22,7 +22,7 @@ __all__ = [
 
 
 class ConfigSource(enum.IntEnum):
-    """Where a value was set, with Kafka's numbers."""
+    """Where a value was set: Kafka's ConfigSource."""
 
     TOPIC = 1
     BROKER = 2
@@ -34,7 +34,7 @@ class ConfigSource(enum.IntEnum):
 
 
 class Synonym(NamedTuple):
-    """A key that was, or would have been, asked for the value; the value is None where it is secret."""
+    """A synonym with its value, which is None if it is secret."""
 
     name: str
     value: str | None
@@ -45,12 +45,12 @@ class Described(NamedTuple):
     """A key as clients see it.
 
     Attributes:
-        name, value, source: the value that counts and where it was set; the value is None where it is secret.
+        name, value, source: the effective value; None if it is secret.
         read_only: whether it can't be changed at run time.
         sensitive: whether it is secret.
-        synonyms: all values that there are for it, the one that counts first.
-        type: what the value is.
-        doc: what it is for.
+        synonyms: all values that are set for it, the effective one first.
+        type: the type of the value.
+        doc: its documentation.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Described(NamedTuple):
 
 
 def describe_topic(settings: Settings, configs: Mapping[str, str]) -> list[Described]:
-    """A topic's configuration: what was configured for it, over the broker's defaults."""
+    """Describes a topic's configuration."""
     described = []
     for name, key in TOPIC_KEYS.items():
         if key.internal and name not in configs:
@@ -82,9 +82,9 @@ def describe_topic(settings: Settings, configs: Mapping[str, str]) -> list[Descr
 
 
 def describe_broker(settings: Settings) -> list[Described]:
-    """The configuration of this broker: all keys that it acts on, and those that were given to it and mean nothing."""
-    keys = [key for key in BROKER_KEYS.values() if not key.internal or settings.given(key.name)]
-    inert = [key for name, key in INERT_KEYS.items() if name in settings.static]
+    """Describes this broker's configuration: its keys, and ignored ones that are set."""
+    keys = [key for key in BROKER_KEYS.values() if not key.internal or settings.configured(key.name)]
+    ignored = [key for name, key in IGNORED_KEYS.items() if name in settings.static]
     return sorted(
         _described(
             key,
@@ -92,23 +92,23 @@ def describe_broker(settings: Settings) -> list[Described]:
             _broker_synonyms(settings, key.name),
             read_only=key.change is Change.NEVER,
         )
-        for key in (*keys, *inert)
+        for key in (*keys, *ignored)
     )
 
 
 def describe_all_brokers(settings: Settings) -> list[Described]:
-    """What was set at run time for all brokers, and no more."""
+    """Describes the values set at run time for all brokers, and nothing else."""
     return [
         _described(
-            BROKER_KEYS[name], given.text, (Synonym(name, given.text, ConfigSource.ALL_BROKERS),), read_only=False
+            BROKER_KEYS[name], value.text, (Synonym(name, value.text, ConfigSource.ALL_BROKERS),), read_only=False
         )
-        for name, given in sorted(settings.for_all.items())
+        for name, value in sorted(settings.for_all.items())
         if name in BROKER_KEYS
     ]
 
 
 def describe_group(settings: Settings, configs: Mapping[str, str]) -> list[Described]:
-    """A group's configuration: what was configured for it, over the broker's defaults."""
+    """Describes a group's configuration."""
     described = []
     for name, key in GROUP_KEYS.items():
         value = show(group_value(settings, configs, name))
@@ -118,7 +118,6 @@ def describe_group(settings: Settings, configs: Mapping[str, str]) -> list[Descr
 
 
 def describe_client_metrics(configs: Mapping[str, str]) -> list[Described]:
-    """A client-metrics subscription's configuration."""
     return [
         _described(key, configs[name], (Synonym(name, configs[name], ConfigSource.CLIENT_METRICS),), read_only=False)
         if name in configs
@@ -137,15 +136,15 @@ def _described(key: Key, value: str | None, synonyms: Iterable[Synonym], *, read
 
 
 def _own_value(settings: Settings, key: Key) -> str | None:
-    """The value of this very key, not of one that stands in for it: as Kafka tells it."""
-    given = settings.given(key.name)
-    return show(key.parse(given.text)) if given is not None and given.text.strip() else show(key.default)
+    """Returns the value of the key itself, without synonyms, as Kafka does."""
+    configured = settings.configured(key.name)
+    return show(key.parse(configured.text)) if configured is not None and configured.text.strip() else show(key.default)
 
 
 def _broker_synonyms(settings: Settings, name: str) -> tuple[Synonym, ...]:
-    """The values for a broker's key, best first, beginning with one of its own: so does Kafka."""
-    key = BROKER_KEYS.get(name) or INERT_KEYS[name]
-    names = (name, *(other for other, _ in key.also))
+    """Returns the values of a broker's key by precedence; the first one is its own, as in Kafka."""
+    key = BROKER_KEYS.get(name) or IGNORED_KEYS[name]
+    names = (name, *(other for other, _ in key.synonyms))
     synonyms = [
         Synonym(other, layer[other].text, source)
         for layer, source in (

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration."""
+"""Configuration errors, and hints at misspelled keys."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ __all__ = ["ConfigError", "nearest"]
 
 
 class ConfigError(ValueError):
-    """One or more values that can't be taken.
+    """One or more invalid keys or values.
 
-    The message has a line for each, with the key, where it was set, what is wrong, and what may have been meant.
+    The message has a line for each: the key, where it was set, what is wrong, and a hint.
     """
 
 
 def nearest(name: str, known: Iterable[str], broker_key_of: dict[str, str] | None = None) -> str:
-    """A hint at the key that was meant, to be put behind a message; empty if none is near.
+    """Returns a hint at the key that was meant, as the end of a message; "" without one.
 
     Args:
-        name: the key that isn't known.
-        known: the keys that are.
-        broker_key_of: the broker's key for each topic key, where somebody may have taken one for the other.
+        name: the unknown key.
+        known: all keys.
+        broker_key_of: the broker key of each topic key, where a topic key may be given by mistake.
     """
-    from difflib import get_close_matches  # only here, where time doesn't matter
+    from difflib import get_close_matches  # imported late: it is needed for errors only
 
     meant = (broker_key_of or {}).get(name)
     if meant:

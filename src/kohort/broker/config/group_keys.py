@@ -1,11 +1,11 @@
-"""What can be configured for a group, and the broker's keys about groups."""
+"""The groups' keys, and the broker's keys about groups."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from kohort.broker.config.keys import INT, LIST, LONG, STRING, Key, Value, table
+from kohort.broker.config.keys import INT, LIST, LONG, STRING, Key, Value, keys_by_name
 
 __all__ = ["GROUP_DEFAULT_KEYS", "GROUP_KEYS", "GROUP_LIMITS"]
 
@@ -36,29 +36,29 @@ def _migration_policy(value: Value) -> str | None:
 
 
 # fmt: off
-GROUP_KEYS: Final = table(
+GROUP_KEYS: Final = keys_by_name(
     (
         Key("consumer.heartbeat.interval.ms", INT, 5000,
-            "Time between two heartbeats that a consumer group's members are told, in ms.", 1),
+            "Time between two heartbeats of a consumer group's members, in ms.", 1),
         Key("consumer.session.timeout.ms", INT, 45_000,
-            "Silence after which a member of a consumer group is expelled, in ms.", 1),
+            "Time without heartbeats after which a member of a consumer group is removed, in ms.", 1),
         Key("share.auto.offset.reset", STRING, "latest",
             "Where a share group begins in a partition: latest, earliest, or by_duration: and a time back.",
             check=_offset_reset),
         Key("share.heartbeat.interval.ms", INT, 5000,
-            "Time between two heartbeats that a share group's members are told, in ms.", 1),
+            "Time between two heartbeats of a share group's members, in ms.", 1),
         Key("share.isolation.level", STRING, "read_uncommitted",
             "Whether a share group is given records of transactions still open or aborted.",
             valid=("read_committed", "read_uncommitted")),
         Key("share.record.lock.duration.ms", INT, 30_000,
             "How long a record stays with the member it was given to, in ms.", 1000),
         Key("share.session.timeout.ms", INT, 45_000,
-            "Silence after which a member of a share group is expelled, in ms.", 1),
+            "Time without heartbeats after which a member of a share group is removed, in ms.", 1),
         Key("streams.acceptable.recovery.lag", LONG, 10_000,
             "Records that a copy of a streams group's task may lag behind and still take the task over.", 0),
         Key("streams.assignor.name", STRING, None, "The assignor that places a streams group's tasks."),
         Key("streams.heartbeat.interval.ms", INT, 5000,
-            "Time between two heartbeats that a streams group's members are told, in ms.", 1),
+            "Time between two heartbeats of a streams group's members, in ms.", 1),
         Key("streams.initial.rebalance.delay.ms", INT, 3000,
             "Time that a new streams group waits for more members before it gives out tasks, in ms.", 0),
         Key("streams.num.standby.replicas", INT, 0, "Standby copies of each stateful task.", 0),
@@ -66,7 +66,7 @@ GROUP_KEYS: Final = table(
         Key("streams.rack.aware.assignment.tags", LIST, (),
             "Client tags over whose values a streams group's standby copies are spread.", check=_distinct),
         Key("streams.session.timeout.ms", INT, 45_000,
-            "Silence after which a member of a streams group is expelled, in ms.", 1),
+            "Time without heartbeats after which a member of a streams group is removed, in ms.", 1),
         Key("streams.task.offset.interval.ms", INT, 60_000,
             "Time between two reports of a streams group's members on how far their state is restored, in ms.", 1),
     )
@@ -88,10 +88,10 @@ _CLASSIC: Final = (
 
 
 def _limits(kind: str) -> tuple[Key, ...]:
-    """The keys that every modern kind of group has."""
+    """The keys that consumer, streams and share groups have in common."""
     return (
         Key(f"group.{kind}.session.timeout.ms", INT, 45_000,
-            f"Silence after which a member of a {kind} group is expelled, in ms.", 1),
+            f"Time without heartbeats after which a member of a {kind} group is removed, in ms.", 1),
         Key(f"group.{kind}.min.session.timeout.ms", INT, 45_000,
             f"The shortest session timeout of a {kind} group, in ms.", 1),
         Key(f"group.{kind}.max.session.timeout.ms", INT, 60_000,
@@ -112,7 +112,7 @@ _MODERN: Final = (
     Key("group.consumer.migration.policy", STRING, "bidirectional",
         "Which way groups may go between the classic and the consumer protocol.", check=_migration_policy),
     Key("group.consumer.regex.refresh.interval.ms", INT, 600_000,
-        "Time between two looks for topics that match a group's regular expressions, in ms.", 10_000, internal=True),
+        "Interval of checks for topics that match a group's regular expressions, in ms.", 10_000, internal=True),
     Key("group.streams.max.size", INT, _MAX_INT, "Members of a streams group.", 1),
     Key("group.streams.num.standby.replicas", INT, 0, "Standby copies of each stateful task.", 0),
     Key("group.streams.max.standby.replicas", INT, 2, "The most standby copies that a streams group may ask for.", 0),
@@ -147,7 +147,7 @@ _MODERN: Final = (
 )
 # fmt: on
 
-GROUP_DEFAULT_KEYS: Final = table(_CLASSIC, _limits("consumer"), _limits("streams"), _limits("share"), _MODERN)
+GROUP_DEFAULT_KEYS: Final = keys_by_name(_CLASSIC, _limits("consumer"), _limits("streams"), _limits("share"), _MODERN)
 """The broker's keys about groups."""
 
 GROUP_LIMITS: Final[dict[str, tuple[str | None, str | None]]] = {
@@ -163,4 +163,4 @@ GROUP_LIMITS: Final[dict[str, tuple[str | None, str | None]]] = {
     "streams.num.warmup.replicas": (None, "group.streams.max.warmup.replicas"),
     "streams.task.offset.interval.ms": ("group.streams.min.task.offset.interval.ms", None),
 }
-"""The broker's keys that are the lower and the upper bound of a group's key; None for no bound."""
+"""The broker keys of the lower and upper bound of a group's key; None for no bound."""

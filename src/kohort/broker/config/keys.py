@@ -1,7 +1,4 @@
-"""How a configuration key is declared: name, type, default, bounds, and how text becomes its value.
-
-Types have Kafka's numbers, and values are read and written as Kafka's `ConfigDef` does.
-"""
+"""Declarations of configuration keys: name, type, default, bounds, parsing. Like Kafka's `ConfigDef`."""
 
 from __future__ import annotations
 
@@ -12,17 +9,17 @@ from typing import Final, NamedTuple
 
 __all__ = [
     "BOOLEAN", "CLASS", "DOUBLE", "INT", "LIST", "LONG", "MAX_LONG", "PASSWORD", "SHORT", "STRING",
-    "Change", "Key", "Type", "Value", "show", "table",
+    "Change", "Key", "Type", "Value", "keys_by_name", "show",
 ]  # fmt: skip
 
 MAX_LONG: Final = 2**63 - 1
 
 Value = bool | int | float | str | tuple[str, ...] | None
-"""What a key's text means; None where there is no value."""
+"""A parsed value; None without one."""
 
 
 class Type(enum.IntEnum):
-    """What a value is, with Kafka's numbers."""
+    """Types of values, with Kafka's numbers."""
 
     BOOLEAN = 1
     STRING = 2
@@ -39,7 +36,7 @@ BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = Type
 
 
 class Change(enum.Enum):
-    """How a value can be changed while the server runs."""
+    """Whether a value can be changed at run time: Kafka's dynamic update modes."""
 
     NEVER = "read-only"
     CLUSTER = "cluster-wide"
@@ -50,7 +47,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _REAL: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _LIST: Final = re.compile(r"\s*,\s*")
 _BITS: Final = {Type.SHORT: 16, Type.INT: 32, Type.LONG: 64}
-_CALLED: Final = {
+_TYPE_NAMES: Final = {
     Type.BOOLEAN: "true or false", Type.SHORT: "a 16-bit integer", Type.INT: "a 32-bit integer",
     Type.LONG: "a 64-bit integer", Type.DOUBLE: "a number",
 }  # fmt: skip
@@ -61,16 +58,16 @@ class Key(NamedTuple):
 
     Attributes:
         name: Kafka's.
-        type: what its value is.
-        default: its value where nothing is configured.
-        doc: what it is for, in a sentence.
-        low, high: bounds of a number, both allowed.
-        valid: the texts allowed, or of a list its elements; empty if any is.
-        check: a further check: says what is wrong with a value, or returns None.
-        change: how it can be changed at run time.
-        also: keys that stand in for this one where it has no value of its own, each with what its number has to be
-            multiplied with (ms in an hour, say), best first.
-        internal: whether it is Kafka's own business, and not listed to clients.
+        type: the type of its value.
+        default: its value if it isn't set.
+        doc: a sentence of documentation.
+        low, high: inclusive bounds of a number.
+        valid: valid texts, or elements of a list; empty if all are.
+        check: returns what is wrong with a value, or None.
+        change: whether it can be changed at run time.
+        synonyms: keys whose value is used if this key isn't set, first one first, each with a factor for its value (ms
+            in an hour, say).
+        internal: whether it isn't listed to clients.
     """
 
     name: str
@@ -82,21 +79,21 @@ class Key(NamedTuple):
     valid: tuple[str, ...] = ()
     check: Callable[[Value], str | None] | None = None
     change: Change = Change.NEVER
-    also: tuple[tuple[str, int], ...] = ()
+    synonyms: tuple[tuple[str, int], ...] = ()
     internal: bool = False
 
     @property
     def sensitive(self) -> bool:
-        """Whether the value must not be shown."""
+        """Whether the value is secret."""
         return self.type is Type.PASSWORD
 
     def parse(self, text: str) -> Value:
-        """The value that a text means.
+        """Parses and validates a value.
 
         Raises:
             ValueError: the text is no value of this key; the message says why, without the key's name.
         """
-        value = self._read(text.strip())
+        value = self._parse_type(text.strip())
         if self.low is not None and isinstance(value, (int, float)) and value < self.low:
             raise ValueError(f"at least {show(self.low)} is needed")
         if self.high is not None and isinstance(value, (int, float)) and value > self.high:
@@ -110,8 +107,7 @@ class Key(NamedTuple):
             raise ValueError(problem)
         return value
 
-    def _read(self, text: str) -> Value:
-        """The value, with regard to the type alone."""
+    def _parse_type(self, text: str) -> Value:
         match self.type:
             case Type.BOOLEAN if text.lower() in ("true", "false"):
                 return text.lower() == "true"
@@ -125,11 +121,11 @@ class Key(NamedTuple):
                 return tuple(_LIST.split(text)) if text else ()
             case Type.STRING | Type.CLASS | Type.PASSWORD:
                 return text
-        raise ValueError(f"{_CALLED[self.type]} is needed")
+        raise ValueError(f"{_TYPE_NAMES[self.type]} is needed")
 
 
 def show(value: Value) -> str | None:
-    """A value as Kafka writes it; None for none."""
+    """Formats a value as Kafka does; None for None."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -139,6 +135,5 @@ def show(value: Value) -> str | None:
     return ",".join(value) if isinstance(value, tuple) else str(value)
 
 
-def table(*keys: Iterable[Key]) -> dict[str, Key]:
-    """Keys by name."""
+def keys_by_name(*keys: Iterable[Key]) -> dict[str, Key]:
     return {key.name: key for group in keys for key in group}

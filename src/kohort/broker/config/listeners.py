@@ -1,4 +1,4 @@
-"""Where the broker listens, and the address that clients are told: `listeners` and `advertised.listeners`."""
+"""The addresses of `listeners` and `advertised.listeners`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kohort.broker.config.settings import Settings
 
 __all__ = ["Endpoint", "advertised_endpoint", "listening_endpoint", "split_endpoint"]
 
-_EVERYWHERE = frozenset({"", "0.0.0.0", "::"})
+_WILDCARDS = frozenset({"", "0.0.0.0", "::"})
 
 
 class Endpoint(NamedTuple):
-    """A host, and a port of it: 0 for one that is still to be chosen."""
+    """A host and a port; port 0 takes a free one."""
 
     host: str
     port: int
@@ -24,36 +24,36 @@ class Endpoint(NamedTuple):
 
 
 def listening_endpoint(settings: Settings) -> Endpoint:
-    """Where connections are to be accepted; an empty host is every address.
+    """Returns the listener's address; an empty host is every address.
 
     Raises:
-        ConfigError: there is no listener or more than one, or one that would have to be secured.
+        ConfigError: there isn't exactly one listener, or it isn't PLAINTEXT.
     """
     return _only(settings, "listeners")
 
 
 def advertised_endpoint(settings: Settings, listening: Endpoint) -> Endpoint:
-    """The address that clients are told.
+    """Returns the address that clients connect to.
 
     Args:
         settings: the configuration.
-        listening: where connections are accepted, with the port that was chosen.
+        listening: the listener's address, with its actual port.
 
     Raises:
         ConfigError: as `listening_endpoint`.
     """
     if settings.names("advertised.listeners"):
-        told = _only(settings, "advertised.listeners")
-        if told.host in _EVERYWHERE:
+        advertised = _only(settings, "advertised.listeners")
+        if advertised.host in _WILDCARDS:
             raise ConfigError(
-                f"advertised.listeners ({settings.provenance('advertised.listeners')}): {told} is no host"
+                f"advertised.listeners ({settings.source_of('advertised.listeners')}): {advertised} is no host"
             )
-        return told if told.port else told._replace(port=listening.port)
-    return listening._replace(host=socket.getfqdn()) if listening.host in _EVERYWHERE else listening
+        return advertised if advertised.port else advertised._replace(port=listening.port)
+    return listening._replace(host=socket.getfqdn()) if listening.host in _WILDCARDS else listening
 
 
 def split_endpoint(text: str) -> Endpoint:
-    """The host and port in "HOST:PORT", "[IPV6]:PORT" or ":PORT"; "PLAINTEXT://" may stand before it.
+    """Parses "HOST:PORT", "[IPV6]:PORT" or ":PORT", with or without "PLAINTEXT://".
 
     Raises:
         ValueError: the text is none of these, or the port isn't between 0 and 65535.
@@ -69,7 +69,7 @@ def split_endpoint(text: str) -> Endpoint:
 
 
 def _only(settings: Settings, key: str) -> Endpoint:
-    where = f"{key} ({settings.provenance(key)})"
+    where = f"{key} ({settings.source_of(key)})"
     controllers = {name.upper() for name in settings.names("controller.listener.names")}
     protocols = dict(
         pair.strip().upper().split(":", 1)

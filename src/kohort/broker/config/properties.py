@@ -1,4 +1,4 @@
-"""Java's .properties files, which Kafka's server.properties is one of."""
+"""Parses Java's .properties files, such as Kafka's server.properties."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CONTROL: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "": ""}
 
 
 class Property(NamedTuple):
-    """A key, its value, and the number of the line where it begins, from 1."""
+    """A key, its value, and the number of its first line, from 1."""
 
     key: str
     value: str
@@ -26,7 +26,7 @@ class Property(NamedTuple):
 
 
 def decode(raw: bytes) -> str:
-    """The text of a file: UTF-8, or Latin-1, which Java takes it for."""
+    """Decodes a file: as UTF-8, or else as Latin-1, as Java does."""
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -34,24 +34,24 @@ def decode(raw: bytes) -> str:
 
 
 def parse(text: str) -> Iterator[Property]:
-    r"""The properties in a text, in order; one key may come more than once.
+    r"""Yields the properties of a text in order; keys may repeat.
 
-    As `java.util.Properties` reads them: `#` and `!` begin comments, the first unescaped `=`, `:` or space ends a key,
-    a backslash at the end of a line joins the next one, whose indentation goes, and escapes are \t \n \r \f \uXXXX.
+    Like `java.util.Properties`: `#` and `!` start comments, the first unescaped `=`, `:` or space ends a key, a
+    backslash at the end of a line continues it on the next, without indentation; escapes are \t \n \r \f \uXXXX.
 
     Raises:
         ValueError: an escape \u without four hex digits; the message names the line.
     """
     for line, number in _logical_lines(text):
         key = _KEY.match(line)
-        assert key is not None  # it matches nothing as well
+        assert key is not None  # it matches the empty text as well
         separator = _SEPARATOR.match(line, key.end())
         assert separator is not None
         yield Property(_unescaped(key[1], number), _unescaped(line[separator.end() :], number), number)
 
 
 def _logical_lines(text: str) -> Iterator[tuple[str, int]]:
-    """Lines that are neither empty nor comments, joined where they go on, with the number of the first."""
+    """Yields lines without empty ones and comments, continuations joined, with the number of the first line."""
     parts: list[str] = []
     first = 0
     for number, line in enumerate(_NEWLINE.split(text), 1):
@@ -60,9 +60,9 @@ def _logical_lines(text: str) -> Iterator[tuple[str, int]]:
             if not line or line[0] in "#!":
                 continue
             first = number
-        goes_on = (len(line) - len(line.rstrip("\\"))) % 2 == 1
-        parts.append(line[:-1] if goes_on else line)
-        if not goes_on:
+        continued = (len(line) - len(line.rstrip("\\"))) % 2 == 1
+        parts.append(line[:-1] if continued else line)
+        if not continued:
             yield "".join(parts), first
             parts = []
     if parts:

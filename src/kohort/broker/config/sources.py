@@ -1,4 +1,4 @@
-"""Where a configuration is read from: a file, the environment, the command line, a program."""
+"""Reads configurations: from a file, environment variables, the command line, or a program."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Final, NamedTuple
 
 from kohort.broker.config.broker_keys import BROKER_KEYS
 from kohort.broker.config.errors import nearest
-from kohort.broker.config.inert_keys import INERT_KEYS, REFUSED, REMOVED
+from kohort.broker.config.ignored_keys import IGNORED_KEYS, REFUSED, REMOVED
 from kohort.broker.config.keys import show
 from kohort.broker.config.properties import decode, parse
 
-__all__ = ["ENVIRONMENT_PREFIX", "Given", "from_environment", "from_file", "from_overrides", "from_program"]
+__all__ = ["ENVIRONMENT_PREFIX", "ConfiguredValue", "from_environment", "from_file", "from_overrides", "from_program"]
 
 ENVIRONMENT_PREFIX: Final = "KOHORT_"
 
 
-class Given(NamedTuple):
-    """A value as it was written, and where: "server.properties:12", "KOHORT_NODE_ID", "--set node.id"."""
+class ConfiguredValue(NamedTuple):
+    """A value as text, and its source: "server.properties:12", "KOHORT_NODE_ID", "--set node.id"."""
 
     text: str
     where: str
 
 
-def from_file(file: Path, problems: list[str]) -> Iterator[tuple[str, Given]]:
-    """The keys and values of a .properties file; what can't be read is added to `problems`.
+def from_file(file: Path, problems: list[str]) -> Iterator[tuple[str, ConfiguredValue]]:
+    """Yields the keys and values of a .properties file; adds what can't be parsed to `problems`.
 
     Raises:
         OSError: the file can't be read.
@@ -36,47 +36,47 @@ def from_file(file: Path, problems: list[str]) -> Iterator[tuple[str, Given]]:
         problems.append(f"{file}, {error}")
         return
     for key, value, line in properties:
-        yield key, Given(value, f"{file}:{line}")
+        yield key, ConfiguredValue(value, f"{file}:{line}")
 
 
 _KUBERNETES: Final = (f"{ENVIRONMENT_PREFIX}SERVICE_", f"{ENVIRONMENT_PREFIX}PORT")
-"""What Kubernetes puts into every container's environment where a service is named "kohort"."""
+"""Variables that Kubernetes sets in every container if a service is named "kohort"."""
 
 
-def from_environment(environ: Mapping[str, str], problems: list[str]) -> Iterator[tuple[str, Given]]:
-    """The keys that variables stand for: KOHORT_LOG_RETENTION_MS for log.retention.ms."""
+def from_environment(environ: Mapping[str, str], problems: list[str]) -> Iterator[tuple[str, ConfiguredValue]]:
+    """Yields the keys of environment variables: KOHORT_LOG_RETENTION_MS sets log.retention.ms."""
     variables = sorted(name for name in environ if name.startswith(ENVIRONMENT_PREFIX))
     if not variables:
         return
-    known = {_variable(key): key for key in (*INERT_KEYS, *REMOVED, *REFUSED, *BROKER_KEYS)}
+    known = {_variable(key): key for key in (*IGNORED_KEYS, *REMOVED, *REFUSED, *BROKER_KEYS)}
     for variable in variables:
         key = known.get(variable)
         if key is None and variable.startswith(_KUBERNETES):
             continue
         if key is None:
             hint = nearest(variable.removeprefix(ENVIRONMENT_PREFIX), BROKER_KEYS)
-            problems.append(f"{variable} (environment): it stands for no key{hint}")
+            problems.append(f"{variable} (environment): no such key{hint}")
         else:
-            yield key, Given(environ[variable], variable)
+            yield key, ConfiguredValue(environ[variable], variable)
 
 
 def _variable(key: str) -> str:
     return ENVIRONMENT_PREFIX + key.upper().replace(".", "_")
 
 
-def from_overrides(overrides: Iterable[str], problems: list[str]) -> Iterator[tuple[str, Given]]:
-    """The keys and values of "key=value" texts."""
+def from_overrides(overrides: Iterable[str], problems: list[str]) -> Iterator[tuple[str, ConfiguredValue]]:
+    """Yields the keys and values of "key=value" texts."""
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals or not key.strip():
             problems.append(f"--set {override}: key=value is needed")
         else:
-            yield key.strip(), Given(value, f"--set {key.strip()}")
+            yield key.strip(), ConfiguredValue(value, f"--set {key.strip()}")
 
 
-def from_program(values: Mapping[str, object], where: str) -> dict[str, Given]:
-    """Keys and values that a program gives: texts, numbers, booleans, lists."""
-    return {name: Given(_text(value), where) for name, value in values.items()}
+def from_program(values: Mapping[str, object], where: str) -> dict[str, ConfiguredValue]:
+    """Keys and values from a program: texts, numbers, booleans, lists."""
+    return {name: ConfiguredValue(_text(value), where) for name, value in values.items()}
 
 
 def _text(value: object) -> str:

@@ -1,11 +1,11 @@
-"""What can be configured for a topic, and the broker's keys that are the default of it."""
+"""The topics' keys, and the broker keys of their defaults."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-from kohort.broker.config.keys import BOOLEAN, DOUBLE, INT, LIST, LONG, MAX_LONG, STRING, Key, Value, table
+from kohort.broker.config.keys import BOOLEAN, DOUBLE, INT, LIST, LONG, MAX_LONG, STRING, Key, Value, keys_by_name
 
 __all__ = ["BROKER_KEY_OF", "TOPIC_KEYS", "gzip_level"]
 
@@ -16,7 +16,7 @@ _THROTTLED: Final = re.compile(r"[0-9]+:[0-9]+")
 
 
 def gzip_level(value: Value) -> str | None:
-    """Whether a level is one of gzip's."""
+    """Returns what is wrong with a level of gzip, or None."""
     return None if value == -1 or (isinstance(value, int) and 1 <= value <= 9) else "1 to 9 is needed, or -1"
 
 
@@ -31,7 +31,7 @@ def _no_tiers(value: Value) -> str | None:
 
 
 # fmt: off
-TOPIC_KEYS: Final = table(
+TOPIC_KEYS: Final = keys_by_name(
     (
         Key("cleanup.policy", LIST, ("delete",),
             "What becomes of old records: `delete` drops old segments, `compact` keeps each key's newest.",
@@ -78,11 +78,11 @@ TOPIC_KEYS: Final = table(
         Key("retention.bytes", LONG, -1,
             "Size of a partition above which old segments are deleted, in bytes; -1 is no limit."),
         Key("retention.ms", LONG, 7 * _DAY_MS, "Age above which old segments are deleted, in ms; -1 is no limit.", -1),
-        Key("segment.bytes", INT, 1 << 30, "Size at which a new segment is begun, in bytes.", 1 << 20),
-        Key("segment.index.bytes", INT, 10 << 20, "Size of an index at which a new segment is begun, in bytes.", 4),
+        Key("segment.bytes", INT, 1 << 30, "Size at which a new segment is rolled, in bytes.", 1 << 20),
+        Key("segment.index.bytes", INT, 10 << 20, "Size of an index at which a new segment is rolled, in bytes.", 4),
         Key("segment.jitter.ms", LONG, 0,
             "Kept, but without effect: random time by which a segment may end early, in ms.", 0),
-        Key("segment.ms", LONG, 7 * _DAY_MS, "Age at which a new segment is begun, in ms.", 1),
+        Key("segment.ms", LONG, 7 * _DAY_MS, "Age at which a new segment is rolled, in ms.", 1),
         Key("unclean.leader.election.enable", BOOLEAN, False, _ONE_NODE + "whether a replica that is behind may lead."),
     )
 )
@@ -119,4 +119,4 @@ BROKER_KEY_OF: Final = {
     "segment.ms": "log.roll.ms",
     "unclean.leader.election.enable": "unclean.leader.election.enable",
 }
-"""The broker's key that holds the default of a topic's key. Those without one have the same default everywhere."""
+"""The broker key for the default of each topic key. A topic key without one has a fixed default."""

@@ -1,11 +1,11 @@
-"""AddOffsetsToTxn: a group's offsets take part in a transaction (clients before transactions v2)."""
+"""AddOffsetsToTxn: adds a group's offsets to a transaction (clients before transactions v2)."""
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.coordinator_runtime import partition_for
 from kohort.broker.reply import Reply
-from kohort.broker.runtime import partition_for
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 
@@ -13,7 +13,6 @@ from kohort.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, 
 def handle(
     request: AddOffsetsToTxnRequest, context: Context
 ) -> AddOffsetsToTxnResponse | Reply[AddOffsetsToTxnResponse]:
-    """Ask the transaction's coordinator."""
     broker = context.broker
     if not context.allowed(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
         return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)

@@ -1,4 +1,4 @@
-"""AddPartitionsToTxn: partitions take part in a transaction, or are verified to do so (KIP-890)."""
+"""AddPartitionsToTxn: adds partitions to a transaction, or verifies that they were added (KIP-890)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from kohort.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.reply import Reply, hear
-from kohort.broker.security import CLUSTER_NAME, Operation, ResourceType
-from kohort.broker.topics import INTERNAL_TOPICS
+from kohort.broker.reply import Reply, when_replied
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -17,21 +16,22 @@ from kohort.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnTopicResult,
 )
+from kohort.protocol.stored import INTERNAL_TOPICS
 
-_Asked = AddPartitionsToTxnRequest.Transaction
+_Requested = AddPartitionsToTxnRequest.Transaction
 _Results = AddPartitionsToTxnResponse.ResultsByTransaction
 
-SEVERAL: Final = 4
-"""First version with several transactions; brokers send it, clients the versions before."""
+BATCHED: Final = 4
+"""First version with several transactions; sent by brokers, the versions before by clients."""
 
 
 def handle(
     request: AddPartitionsToTxnRequest, context: Context
 ) -> AddPartitionsToTxnResponse | Reply[AddPartitionsToTxnResponse]:
-    """Answer when every transaction's coordinator has."""
-    if context.version < SEVERAL:
-        asked = [
-            _Asked(
+    """Responds once all transactions are done."""
+    if context.version < BATCHED:
+        requested = [
+            _Requested(
                 transactional_id=request.v3_and_below_transactional_id,
                 producer_id=request.v3_and_below_producer_id,
                 producer_epoch=request.v3_and_below_producer_epoch,
@@ -41,55 +41,55 @@ def handle(
     elif not context.allowed(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     else:
-        asked = request.transactions
+        requested = request.transactions
     reply: Reply[AddPartitionsToTxnResponse] = Reply()
-    results: list[_Results | None] = [None] * len(asked)
-    left = len(asked)
+    results: list[_Results | None] = [None] * len(requested)
+    pending = len(requested)
 
-    def receive(place: int, result: _Results) -> None:
-        nonlocal left
-        results[place] = result
-        left -= 1
-        if not left:
+    def receive(position: int, result: _Results) -> None:
+        nonlocal pending
+        results[position] = result
+        pending -= 1
+        if not pending:
             reply(_response([found for found in results if found is not None], context))
 
-    for place, transaction in enumerate(asked):
-        _ask(transaction, context, partial(receive, place))
-    if not asked:
+    for position, transaction in enumerate(requested):
+        _ask(transaction, context, partial(receive, position))
+    if not requested:
         return _response([], context)
     return reply
 
 
 def _response(results: list[_Results], context: Context) -> AddPartitionsToTxnResponse:
-    if context.version < SEVERAL:
+    if context.version < BATCHED:
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results[0].topic_results)
     return AddPartitionsToTxnResponse(results_by_transaction=results)
 
 
-def _ask(asked: _Asked, context: Context, then: Callable[[_Results], None]) -> None:
+def _ask(requested: _Requested, context: Context, then: Callable[[_Results], None]) -> None:
     errors = {
-        (topic.name, index): _error(topic.name, index, asked, context)
-        for topic in asked.topics
+        (topic.name, index): _error(topic.name, index, requested, context)
+        for topic in requested.topics
         for index in topic.partitions
     }
     if any(errors.values()):
-        # All or none: those that could have been added say so.
-        then(_refused(asked, lambda place: errors[place] or ErrorCode.OPERATION_NOT_ATTEMPTED))
+        # All or none: partitions that could have been added get OPERATION_NOT_ATTEMPTED.
+        then(_refused(requested, lambda place: errors[place] or ErrorCode.OPERATION_NOT_ATTEMPTED))
         return
     if not errors:
-        then(_refused(asked, lambda place: ErrorCode.NONE))
+        then(_refused(requested, lambda place: ErrorCode.NONE))
         return
     done = context.broker.transactions.submit(
-        asked.transactional_id,
-        lambda shard, now, reply: shard.add_partitions(asked, context.client, now, reply),
-        lambda code: _refused(asked, lambda place: code),
+        requested.transactional_id,
+        lambda shard, now, reply: shard.add_partitions(requested, context.client, now, reply),
+        lambda code: _refused(requested, lambda place: code),
     )
-    hear(done, then)
+    when_replied(done, then)
 
 
-def _error(topic: str, index: int, asked: _Asked, context: Context) -> ErrorCode:
-    if context.version < SEVERAL:  # brokers may do it all
-        if not context.allowed(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, asked.transactional_id):
+def _error(topic: str, index: int, requested: _Requested, context: Context) -> ErrorCode:
+    if context.version < BATCHED:  # brokers were checked for CLUSTER_ACTION
+        if not context.allowed(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, requested.transactional_id):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         if topic in INTERNAL_TOPICS or not context.allowed(Operation.WRITE, ResourceType.TOPIC, topic):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -98,9 +98,9 @@ def _error(topic: str, index: int, asked: _Asked, context: Context) -> ErrorCode
     return ErrorCode.NONE
 
 
-def _refused(asked: _Asked, code: Callable[[tuple[str, int]], ErrorCode]) -> _Results:
+def _refused(requested: _Requested, code: Callable[[tuple[str, int]], ErrorCode]) -> _Results:
     return _Results(
-        transactional_id=asked.transactional_id,
+        transactional_id=requested.transactional_id,
         topic_results=[
             AddPartitionsToTxnTopicResult(
                 name=topic.name,
@@ -111,6 +111,6 @@ def _refused(asked: _Asked, code: Callable[[tuple[str, int]], ErrorCode]) -> _Re
                     for index in topic.partitions
                 ],
             )
-            for topic in asked.topics
+            for topic in requested.topics
         ],
     )

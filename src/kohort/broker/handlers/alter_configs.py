@@ -1,10 +1,10 @@
-"""AlterConfigs: replaces all that is set for resources. IncrementalAlterConfigs has taken its place."""
+"""AlterConfigs: replaces the configurations of resources; superseded by IncrementalAlterConfigs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kohort.broker.admin.config_changes import Changes, alter_each, alter_resource, check_given, config_resource
+from kohort.broker.admin.config_changes import Changes, alter_each, alter_resource, check_keys, config_resource
 from kohort.broker.context import Context
 from kohort.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
@@ -13,7 +13,7 @@ Outcome = AlterConfigsResponse.ResourceResponse
 
 
 def handle(request: AlterConfigsRequest, context: Context) -> AlterConfigsResponse:
-    """Replace each resource's settings, or only check them; what isn't named goes back to its default."""
+    """Replaces each resource's configuration, or only validates it; keys left out get their defaults."""
     outcomes = alter_each(
         request.resources, Outcome, lambda resource: _replace(resource, request.validate_only, context)
     )
@@ -21,7 +21,7 @@ def handle(request: AlterConfigsRequest, context: Context) -> AlterConfigsRespon
 
 
 def _replace(resource: Resource, validate_only: bool, context: Context) -> None:
-    check_given((config.name, config.value is None) for config in resource.configs)
+    check_keys((config.name, config.value is None) for config in resource.configs)
 
     def decide(current: Mapping[str, str]) -> Changes:
         return {**dict.fromkeys(current), **{config.name: config.value for config in resource.configs}}

@@ -1,11 +1,11 @@
-"""AlterPartitionReassignments: a partition can move nowhere but to where it is."""
+"""AlterPartitionReassignments: a partition can only be assigned to the one node, where it is."""
 
 from __future__ import annotations
 
-from kohort.broker.admin.access import cluster_allowed
-from kohort.broker.admin.assignments import check_replicas
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.admin.replica_assignment import check_replicas
+from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
-from kohort.broker.security import Operation
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -17,17 +17,17 @@ Topic = AlterPartitionReassignmentsResponse.TopicResponse
 
 
 def handle(request: AlterPartitionReassignmentsRequest, context: Context) -> AlterPartitionReassignmentsResponse:
-    """Accept moves to the one node, refuse others; there is never one under way to cancel."""
-    asked = request.allow_replication_factor_change
+    """Accepts reassignments to the one node and refuses others; there never is one to cancel."""
+    requested = request.allow_replication_factor_change
     if not cluster_allowed(context, Operation.ALTER):
         return AlterPartitionReassignmentsResponse(
             error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
             error_message="Cluster authorization failed.",
-            allow_replication_factor_change=asked,
+            allow_replication_factor_change=requested,
         )
     return AlterPartitionReassignmentsResponse(
         error_message=None,
-        allow_replication_factor_change=asked,
+        allow_replication_factor_change=requested,
         responses=[
             Topic(name=topic.name, partitions=[_outcome(topic.name, move, context) for move in topic.partitions])
             for topic in request.topics

@@ -1,11 +1,11 @@
-"""AlterReplicaLogDirs: there is one directory, in which everything is already."""
+"""AlterReplicaLogDirs: there is one log directory, and every log is in it."""
 
 from __future__ import annotations
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.admin.partitions import hosted_partition
+from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
-from kohort.broker.security import Operation
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
 
@@ -13,7 +13,7 @@ Result = AlterReplicaLogDirsResponse.Result
 
 
 def handle(request: AlterReplicaLogDirsRequest, context: Context) -> AlterReplicaLogDirsResponse:
-    """Accept what asks for the directory that there is, and tell that there is no other."""
+    """Accepts the one directory; LOG_DIR_NOT_FOUND for any other."""
     allowed = cluster_allowed(context, Operation.ALTER)
     outcomes: dict[str, dict[int, ErrorCode]] = {}
     for directory in request.dirs:
@@ -37,7 +37,7 @@ def handle(request: AlterReplicaLogDirsRequest, context: Context) -> AlterReplic
 
 
 def _outcome(path: str, topic: str, index: int, context: Context) -> ErrorCode:
-    if path != str(context.broker.storage.directory.absolute()):
+    if path != str(context.broker.log_manager.directory.absolute()):
         return ErrorCode.LOG_DIR_NOT_FOUND
     try:
         hosted_partition(context, topic, index)

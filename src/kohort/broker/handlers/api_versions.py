@@ -1,4 +1,4 @@
-"""ApiVersions: what is served, in which versions, and which features are on."""
+"""ApiVersions: the supported APIs with their versions, and the finalized features."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 TRANSACTIONS: Final = {"transaction.version": 2}
 STREAMS: Final = {"streams.version": 1}
-"""Levels of features that are on: KIP-890, and KIP-1071 where streams groups are offered. Those that aren't listed are
-off: group.version, for one, stays at 0 until consumer groups of KIP-848 are served."""
+"""Levels of finalized features: KIP-890, and KIP-1071 where streams groups are enabled. Features that aren't listed are
+off: group.version is 0, as consumer groups of KIP-848 aren't served."""
 
 FROM_ZERO: Final = 4
-"""First version whose clients can read that a feature's lowest level is 0 (KAFKA-17492)."""
+"""First version whose clients can read a minimum level of 0 (KAFKA-17492)."""
 
 
 @cache
 def api_keys() -> list[ApiVersionsResponse.ApiKey]:
-    """What is served, by key."""
+    """The supported APIs, by key."""
     out = []
     for key in sorted(HANDLED):
         versions = handled_versions(key)
@@ -34,7 +34,7 @@ def api_keys() -> list[ApiVersionsResponse.ApiKey]:
 
 
 def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
-    """Answer with the list, to a client that says properly who it is."""
+    """Returns APIs and features, to a client with a valid software name and version."""
     if context.version >= 3 and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):

@@ -1,13 +1,13 @@
-"""CreatePartitions: lets topics grow."""
+"""CreatePartitions: adds partitions to topics."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
 
-from kohort.broker.admin.assignments import check_replicas
+from kohort.broker.admin.replica_assignment import check_replicas
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -18,7 +18,7 @@ Result = CreatePartitionsResponse.Result
 
 
 def handle(request: CreatePartitionsRequest, context: Context) -> CreatePartitionsResponse:
-    """Add partitions to each topic that can take them; each has its own outcome."""
+    """Adds partitions to each topic on its own."""
     times = Counter(topic.name for topic in request.topics)
     topics = {topic.name: topic for topic in request.topics}
     results: list[Result] = []
@@ -27,7 +27,7 @@ def handle(request: CreatePartitionsRequest, context: Context) -> CreatePartitio
         try:
             if times[name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-            room -= _grow(topic, room, request.validate_only, context)
+            room -= _add_partitions(topic, room, request.validate_only, context)
         except KafkaError as error:
             results.append(Result(name=name, error_code=error.code, error_message=error.detail))
         else:
@@ -35,8 +35,8 @@ def handle(request: CreatePartitionsRequest, context: Context) -> CreatePartitio
     return CreatePartitionsResponse(results=results)
 
 
-def _grow(wanted: CreatePartitionsRequest.Topic, room: int, validate_only: bool, context: Context) -> int:
-    """Add a topic's partitions, or only check them; returns how many they are."""
+def _add_partitions(wanted: CreatePartitionsRequest.Topic, room: int, validate_only: bool, context: Context) -> int:
+    """Adds partitions to a topic, or only validates the request; returns how many are added."""
     if not context.allowed(Operation.ALTER, ResourceType.TOPIC, wanted.name):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     topic = context.broker.topics.get(wanted.name)

@@ -1,4 +1,4 @@
-"""CreateTopics: new topics, each with its own outcome."""
+"""CreateTopics: creates topics."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from kohort.broker.admin.access import cluster_allowed
-from kohort.broker.admin.assignments import check_replicas, check_replication
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.admin.replica_assignment import check_replicas, check_replication
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.config import check_topic_configs
 from kohort.broker.config.describe import describe_topic
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
-from kohort.broker.topics import INTERNAL_TOPICS, MAX_PARTITIONS_AT_ONCE
+from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kohort.protocol.schema import NO_UUID
+from kohort.protocol.stored import INTERNAL_TOPICS
 from kohort.protocol.stored.cluster_metadata import METADATA_TOPIC
 
 log = logging.getLogger("kohort.broker.admin")
@@ -28,7 +29,7 @@ Outcome = CreateTopicsResponse.Topic
 
 
 def handle(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
-    """Create the topics, or only check them. What a client may not describe isn't told of the topic it made."""
+    """Creates each topic on its own, or only validates it. Configurations are returned to who may describe them."""
     all_allowed = cluster_allowed(context, Operation.CREATE)
     times = Counter(topic.name for topic in request.topics)
     refused: dict[str, KafkaError] = {}
@@ -37,7 +38,7 @@ def handle(request: CreateTopicsRequest, context: Context) -> CreateTopicsRespon
         if times[topic.name] > 1:
             refused[topic.name] = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
         elif topic.name == METADATA_TOPIC or topic.name in INTERNAL_TOPICS:
-            # Kafka lets one create its coordinators' topics in any shape, and the coordinators break.
+            # Kafka allows to create its coordinators' topics in any shape, which breaks the coordinators.
             detail = f"Creation of internal topic {topic.name} is prohibited."
             refused[topic.name] = KafkaError(ErrorCode.INVALID_REQUEST, detail)
         elif not (all_allowed or context.allowed(Operation.CREATE, ResourceType.TOPIC, topic.name)):
@@ -66,7 +67,9 @@ def _create(wanted: Wanted, default_partitions: int, validate_only: bool, contex
     topics.check_new(wanted.name, 1)
     configs = _configs(wanted.configs)
     check_topic_configs(configs)
-    _check_shape(wanted, context.broker.node_id, context.broker.config.int("default.replication.factor"))
+    _check_replicas_and_partitions(
+        wanted, context.broker.node_id, context.broker.config.int("default.replication.factor")
+    )
     partitions = _partitions(wanted, default_partitions)
     topic_id = NO_UUID
     if not validate_only:
@@ -92,7 +95,7 @@ def _create(wanted: Wanted, default_partitions: int, validate_only: bool, contex
 
 
 def _configs(given: Sequence[Wanted.Config]) -> dict[str, str]:
-    """What is set for the topic; of a key that is given twice, the last value."""
+    """The topic's configuration; the last value counts for a repeated key."""
     nulls = [config.name for config in given if config.value is None]
     if nulls:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(nulls)}")
@@ -105,8 +108,8 @@ def _partitions(wanted: Wanted, default: int) -> int:
     return default if wanted.num_partitions == DEFAULT else wanted.num_partitions
 
 
-def _check_shape(wanted: Wanted, node_id: int, default_replication: int) -> None:
-    """Raise for numbers of partitions and replicas, or assignments, that one node can't have."""
+def _check_replicas_and_partitions(wanted: Wanted, node_id: int, default_replication: int) -> None:
+    """Raises KafkaError for partitions, replicas or assignments that are impossible on one node."""
     if wanted.assignments:
         _check_assignments(wanted, node_id)
     elif wanted.replication_factor < DEFAULT or wanted.replication_factor == 0:

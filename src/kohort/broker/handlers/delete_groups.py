@@ -1,10 +1,10 @@
-"""DeleteGroups: groups without members go, with their offsets."""
+"""DeleteGroups: deletes empty groups with their offsets."""
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.reply import Reply, hear
-from kohort.broker.security import Operation, ResourceType
+from kohort.broker.reply import Reply, when_replied
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 
@@ -12,7 +12,7 @@ _Result = DeleteGroupsResponse.Result
 
 
 def handle(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsResponse | Reply[DeleteGroupsResponse]:
-    """Ask each group's coordinator, and answer when all have answered."""
+    """Responds once all groups are done."""
     reply: Reply[DeleteGroupsResponse] = Reply()
     results: dict[str, _Result] = {}
     names = list(dict.fromkeys(request.groups_names))
@@ -24,7 +24,7 @@ def handle(request: DeleteGroupsRequest, context: Context) -> DeleteGroupsRespon
             reply(DeleteGroupsResponse(results=[results[name] for name in names]))
 
     for name in names:
-        hear(_delete(name, context), receive)
+        when_replied(_delete(name, context), receive)
     return reply if names else DeleteGroupsResponse(results=[])
 
 

@@ -1,12 +1,12 @@
-"""DeleteRecords: moves the start of partitions' logs forward."""
+"""DeleteRecords: advances the log start offset of partitions."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from kohort.broker.admin.partitions import hosted_partition
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 
@@ -17,29 +17,29 @@ Topic = DeleteRecordsResponse.Topic
 
 
 def handle(request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
-    """Let each partition's log start at the offset that is asked for, or later."""
-    # A partition that is named twice is trimmed once, to the last offset given.
+    """Advances each partition's log start offset; it never goes back."""
+    # The last offset counts for a repeated partition.
     wanted: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         wanted.setdefault(topic.name, {}).update({each.partition_index: each.offset for each in topic.partitions})
     return DeleteRecordsResponse(
         topics=[
-            Topic(name=name, partitions=[_trimmed(name, index, offset, context) for index, offset in offsets.items()])
+            Topic(name=name, partitions=[_outcome(name, index, offset, context) for index, offset in offsets.items()])
             for name, offsets in wanted.items()
         ]
     )
 
 
-def _trimmed(topic: str, index: int, offset: int, context: Context) -> Topic.Partition:
+def _outcome(topic: str, index: int, offset: int, context: Context) -> Topic.Partition:
     try:
-        start = _trim(topic, index, offset, context)
+        start = _delete_records(topic, index, offset, context)
     except KafkaError as error:
         return Topic.Partition(partition_index=index, low_watermark=NO_LOW_WATERMARK, error_code=error.code)
     return Topic.Partition(partition_index=index, low_watermark=start)
 
 
-def _trim(name: str, index: int, offset: int, context: Context) -> int:
-    """The offset at which the partition's log starts from now on."""
+def _delete_records(name: str, index: int, offset: int, context: Context) -> int:
+    """Returns the new log start offset."""
     if not context.allowed(Operation.DELETE, ResourceType.TOPIC, name):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     partition = hosted_partition(context, name, index)

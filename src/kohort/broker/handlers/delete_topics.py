@@ -1,4 +1,4 @@
-"""DeleteTopics: removes topics with their data, by name or id."""
+"""DeleteTopics: deletes topics with their data, by name or id."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from uuid import UUID
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import Topic
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -21,23 +21,25 @@ Outcome = DeleteTopicsResponse.TopicResponse
 
 
 def handle(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
-    """Delete what may be deleted; each topic has its own outcome.
+    """Deletes each topic on its own.
 
-    Who may not describe a topic learns neither the name that an id stands for nor whether a name exists.
+    A client that may not describe a topic learns neither the name of an id nor whether a name exists.
     """
-    # From v6 on names and ids come together; before there were names alone.
-    asked = [(topic.name, topic.topic_id) for topic in request.topics] + [
+    # Since v6 a topic has a name or an id; before, there were names only.
+    requested = [(topic.name, topic.topic_id) for topic in request.topics] + [
         (name, NO_UUID) for name in request.topic_names
     ]
     if not context.broker.config.flag("delete.topic.enable"):
-        return DeleteTopicsResponse(responses=[_disabled(name, topic_id, context.version) for name, topic_id in asked])
-    return DeleteTopicsResponse(responses=list(_outcomes(asked, context)))
+        return DeleteTopicsResponse(
+            responses=[_disabled(name, topic_id, context.version) for name, topic_id in requested]
+        )
+    return DeleteTopicsResponse(responses=list(_outcomes(requested, context)))
 
 
-def _outcomes(asked: list[tuple[str | None, UUID]], context: Context) -> Iterator[Outcome]:
+def _outcomes(requested: list[tuple[str | None, UUID]], context: Context) -> Iterator[Outcome]:
     all_allowed = cluster_allowed(context, Operation.DELETE)
     deleted: set[UUID] = set()
-    for (name, topic_id), times in Counter(asked).items():
+    for (name, topic_id), times in Counter(requested).items():
         if name is None and topic_id == NO_UUID:
             yield _failed(None, NO_UUID, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
         elif name is not None and topic_id != NO_UUID:
@@ -57,7 +59,7 @@ def _delete_by_id(topic_id: UUID, deleted: set[UUID], all_allowed: bool, context
     topic = context.broker.topics.by_id(topic_id)
     if topic is None:
         if topic_id in deleted:
-            return _named_twice(None, topic_id)
+            return _duplicate(None, topic_id)
         return _failed(None, topic_id, ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
     if not all_allowed and not context.allowed(Operation.DELETE, ResourceType.TOPIC, topic.name):
         shown = topic.name if context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.name) else None
@@ -79,7 +81,7 @@ def _delete_by_name(name: str, deleted: set[UUID], all_allowed: bool, context: C
 
 def _delete(topic: Topic, deleted: set[UUID], context: Context) -> Outcome:
     if topic.internal:
-        # Kafka lets one delete its coordinators' topics, and the coordinators break.
+        # Kafka allows to delete its coordinators' topics, which breaks the coordinators.
         detail = f"Topic '{topic.name}' is the broker's own and can't be deleted."
         return _failed(topic.name, topic.id, ErrorCode.INVALID_TOPIC_EXCEPTION, detail)
     try:
@@ -96,7 +98,7 @@ def _disabled(name: str | None, topic_id: UUID, version: int) -> Outcome:
     return _failed(name, topic_id, code, "Topic deletion is disabled: delete.topic.enable is false.")
 
 
-def _named_twice(name: str | None, topic_id: UUID) -> Outcome:
+def _duplicate(name: str | None, topic_id: UUID) -> Outcome:
     return _failed(name, topic_id, ErrorCode.INVALID_REQUEST, "The topic is named by its name and its id.")
 
 

@@ -1,12 +1,12 @@
-"""DescribeCluster: the one node, and what the caller may do."""
+"""DescribeCluster: the one node, and the operations that the client is allowed."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from kohort.broker.admin.access import NOT_ASKED, cluster_allowed
+from kohort.broker.admin.authorization import OPERATIONS_NOT_REQUESTED, cluster_allowed
+from kohort.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import CLUSTER_NAME, Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
@@ -15,11 +15,11 @@ CONTROLLERS: Final = 2
 
 
 def handle(request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
-    """Describe the cluster as a broker does; controllers, which there are none of to talk to, are refused (KIP-919)."""
+    """Describes the cluster as a broker does; a request for controllers is refused (KIP-919)."""
     if request.endpoint_type != BROKERS:
         return _refused(request.endpoint_type)
     broker = context.broker
-    operations = NOT_ASKED
+    operations = OPERATIONS_NOT_REQUESTED
     if request.include_cluster_authorized_operations:
         allowed = cluster_allowed(context, Operation.DESCRIBE)
         operations = context.operations(ResourceType.CLUSTER, CLUSTER_NAME) if allowed else 0

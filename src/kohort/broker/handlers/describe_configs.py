@@ -1,13 +1,14 @@
-"""DescribeConfigs: what is configured for topics, the broker, its loggers, groups and metrics subscriptions."""
+"""DescribeConfigs: the configurations of topics, the broker, its loggers, groups and metrics subscriptions."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from typing import Final
 
-from kohort.broker.admin.access import cluster_allowed
-from kohort.broker.admin.config_changes import own_id
-from kohort.broker.admin.loggers import LOGGERS, logger_levels
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.admin.config_changes import check_node_id
+from kohort.broker.admin.loggers import BROKER_LOGGER, logger_levels
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.config.describe import (
     Described,
     describe_all_brokers,
@@ -17,15 +18,14 @@ from kohort.broker.config.describe import (
     describe_topic,
 )
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import ConfigResource, check_topic_name
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 
-KNOWN_TYPES: Final = frozenset({LOGGERS, *ConfigResource})
+KNOWN_TYPES: Final = frozenset({BROKER_LOGGER, *ConfigResource})
 
 LOGGER_SOURCE: Final = 6
-"""Kafka's number for "set for the logger"; loggers know no other source."""
+"""Kafka's DYNAMIC_BROKER_LOGGER_CONFIG, the only source of loggers."""
 
 Resource = DescribeConfigsRequest.Resource
 Result = DescribeConfigsResponse.Result
@@ -33,7 +33,7 @@ Config = Result.Config
 
 
 def handle(request: DescribeConfigsRequest, context: Context) -> DescribeConfigsResponse:
-    """Describe each resource, once. As in Kafka, one of an unknown type spoils the answers of all."""
+    """Describes each resource once. As in Kafka, a resource of an unknown type fails all."""
     unknown = [each.resource_type for each in request.resources if each.resource_type not in KNOWN_TYPES]
     results = []
     for resource in {(each.resource_type, each.resource_name): each for each in request.resources}.values():
@@ -66,7 +66,7 @@ def _authorize(resource: Resource, context: Context) -> None:
 
 def _configs(resource: Resource, request: DescribeConfigsRequest, context: Context) -> list[Config]:
     names = frozenset(resource.configuration_keys) if resource.configuration_keys else None
-    if resource.resource_type == LOGGERS:
+    if resource.resource_type == BROKER_LOGGER:
         return _loggers(resource.resource_name, names, context)
     return [
         Config(
@@ -99,7 +99,7 @@ def _described(kind: ConfigResource, name: str, context: Context) -> list[Descri
         case ConfigResource.BROKER if not name:
             return describe_all_brokers(settings)
         case ConfigResource.BROKER:
-            own_id(context, name)
+            check_node_id(context, name)
             return describe_broker(settings)
         case ConfigResource.GROUP if name:
             return describe_group(settings, topics.configs(kind, name))
@@ -110,7 +110,7 @@ def _described(kind: ConfigResource, name: str, context: Context) -> list[Descri
 
 
 def _loggers(node: str, names: Collection[str] | None, context: Context) -> list[Config]:
-    own_id(context, node)
+    check_node_id(context, node)
     return [
         Config(name=name, value=level, config_source=LOGGER_SOURCE, documentation=None)
         for name, level in logger_levels().items()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
@@ -11,7 +11,7 @@ _Group = DescribeGroupsResponse.Group
 
 
 def handle(request: DescribeGroupsRequest, context: Context) -> DescribeGroupsResponse:
-    """Answer for each group by itself; for each once, or the answer could be many times as large as the request."""
+    """Describes each group once: repeated groups could make the response many times as large as the request."""
     groups = dict.fromkeys(request.groups)
     return DescribeGroupsResponse(groups=[_describe(group_id, request, context) for group_id in groups])
 

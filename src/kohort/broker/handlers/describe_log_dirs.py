@@ -1,13 +1,13 @@
-"""DescribeLogDirs: the data directory, its volume, and the size of the logs in it."""
+"""DescribeLogDirs: the data directory, its volume, and the sizes of its logs."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
-from kohort.broker.security import Operation
 from kohort.broker.topics import Partition
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -17,10 +17,10 @@ Topic = Result.Topic
 
 
 def handle(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
-    """Describe the one directory. Partitions that aren't there, or are offline, are left out."""
+    """Describes the one directory, without partitions that don't exist or are offline."""
     if not cluster_allowed(context, Operation.DESCRIBE):
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    directory = context.broker.storage.directory.absolute()
+    directory = context.broker.log_manager.directory.absolute()
     try:
         volume = shutil.disk_usage(directory)
     except OSError:
@@ -28,7 +28,7 @@ def handle(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirs
             results=[Result(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=str(directory))]
         )
     logs: dict[str, list[Topic.Partition]] = {}
-    for partition in _wanted(request, context):
+    for partition in _partitions(request, context):
         if partition.offline is None:
             described = Topic.Partition(partition_index=partition.index, partition_size=partition.log.size)
             logs.setdefault(partition.topic.name, []).append(described)
@@ -37,10 +37,10 @@ def handle(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirs
     return DescribeLogDirsResponse(results=[result])
 
 
-def _wanted(request: DescribeLogDirsRequest, context: Context) -> Iterable[Partition]:
+def _partitions(request: DescribeLogDirsRequest, context: Context) -> Iterable[Partition]:
     topics = context.broker.topics
     if request.topics is None:
         return topics.partitions()
-    asked = dict.fromkeys((topic.topic, index) for topic in request.topics for index in topic.partitions)
-    found = (topics.partition(name, index) for name, index in asked)
+    requested = dict.fromkeys((topic.topic, index) for topic in request.topics for index in topic.partitions)
+    found = (topics.partition(name, index) for name, index in requested)
     return [partition for partition in found if partition is not None]

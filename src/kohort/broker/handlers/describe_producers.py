@@ -1,10 +1,10 @@
-"""DescribeProducers: the idempotent and transactional producers that partitions remember (KIP-664)."""
+"""DescribeProducers: the producer state of partitions (KIP-664)."""
 
 from __future__ import annotations
 
 from kohort.broker.admin.partitions import hosted_partition
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import check_topic_name
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
@@ -13,7 +13,7 @@ Topic = DescribeProducersResponse.Topic
 
 
 def handle(request: DescribeProducersRequest, context: Context) -> DescribeProducersResponse:
-    """List the producers of each partition; once, or the answer could be many times as large as the request."""
+    """Describes each partition once: repeated ones could make the response many times as large as the request."""
     return DescribeProducersResponse(
         topics=[
             Topic(

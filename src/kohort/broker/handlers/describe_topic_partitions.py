@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kohort.broker.admin.access import NOT_ASKED
+from kohort.broker.admin.authorization import OPERATIONS_NOT_REQUESTED
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import Partition, check_topic_name
 from kohort.broker.topics import Topic as TopicState
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -18,9 +18,9 @@ NextCursor = DescribeTopicPartitionsResponse.NextCursor
 
 
 def handle(request: DescribeTopicPartitionsRequest, context: Context) -> DescribeTopicPartitionsResponse:
-    """A page of at most `max.request.partition.size.limit` partitions, in order of topic and partition.
+    """Returns a page of at most `max.request.partition.size.limit` partitions, ordered by topic and partition.
 
-    Topics that the client may not describe come at the end of every page, if it named them.
+    Named topics that the client may not describe are at the end of every page.
     """
     cursor = request.cursor
     start = "" if cursor is None else cursor.topic_name
@@ -29,8 +29,8 @@ def handle(request: DescribeTopicPartitionsRequest, context: Context) -> Describ
         return DescribeTopicPartitionsResponse(topics=[_failed(name, ErrorCode.INVALID_REQUEST) for name in named])
     names = [name for name in named or [topic.name for topic in context.broker.topics] if name >= start]
     allowed = {name: None for name in names if context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, name)}
-    most = context.broker.config.int("max.request.partition.size.limit")
-    room = max(1, min(request.response_partition_limit, most))
+    limit = context.broker.config.int("max.request.partition.size.limit")
+    room = max(1, min(request.response_partition_limit, limit))
     topics: list[Topic] = []
     next_cursor = None
     for name in allowed:
@@ -88,4 +88,4 @@ def _missing(name: str, context: Context) -> Topic:
 
 
 def _failed(name: str, code: ErrorCode) -> Topic:
-    return Topic(name=name, error_code=code, topic_authorized_operations=NOT_ASKED)
+    return Topic(name=name, error_code=code, topic_authorized_operations=OPERATIONS_NOT_REQUESTED)

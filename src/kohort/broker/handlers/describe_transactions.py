@@ -1,9 +1,9 @@
-"""DescribeTransactions: transactional ids with their producers, and what takes part in open transactions (KIP-664)."""
+"""DescribeTransactions: transactional ids, their producers, and the partitions of open transactions (KIP-664)."""
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 
@@ -11,7 +11,7 @@ _State = DescribeTransactionsResponse.TransactionState
 
 
 def handle(request: DescribeTransactionsRequest, context: Context) -> DescribeTransactionsResponse:
-    """Answer for each id by itself; for each once, or the answer could be many times as large as the request."""
+    """Describes each id once: repeated ids could make the response many times as large as the request."""
     ids = dict.fromkeys(request.transactional_ids)
     return DescribeTransactionsResponse(transaction_states=[_describe(each, context) for each in ids])
 

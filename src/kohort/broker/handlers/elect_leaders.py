@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
-from kohort.broker.security import Operation
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
@@ -19,13 +19,13 @@ Result = Topic.PartitionResult
 
 
 def handle(request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
-    """Tell for each partition that its leader is there; for all, where all were asked for, nothing."""
+    """Answers ELECTION_NOT_NEEDED for each named partition; lists none if the request is for all."""
     if not cluster_allowed(context, Operation.ALTER):
         return _refused(request, context, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if request.election_type not in (PREFERRED, UNCLEAN):
         return _refused(request, context, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     if request.topic_partitions is None:
-        # As in Kafka, partitions that need no election aren't listed then.
+        # As in Kafka, partitions that need no election aren't listed.
         return ElectLeadersResponse(
             replica_election_results=[Topic(topic=topic.name) for topic in context.broker.topics]
         )
@@ -53,7 +53,7 @@ def _results(name: str, indexes: Sequence[int], context: Context) -> list[Result
 def _refused(
     request: ElectLeadersRequest, context: Context, code: ErrorCode, detail: str | None = None
 ) -> ElectLeadersResponse:
-    # v0 has no place for an error but beside each partition, where the other versions repeat it.
+    # v0 has errors only for partitions; later versions repeat the error there.
     results = [
         Topic(
             topic=each.topic,

@@ -1,18 +1,16 @@
-"""EndTxn: a producer commits or aborts."""
+"""EndTxn: commits or aborts a transaction."""
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.reply import Reply, changed
-from kohort.broker.security import Operation, ResourceType
+from kohort.broker.reply import Reply, map_reply
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 
 def handle(request: EndTxnRequest, context: Context) -> EndTxnResponse | Reply[EndTxnResponse]:
-    """Ask the transaction's coordinator."""
-
-    def shaped(response: EndTxnResponse) -> EndTxnResponse:
+    def by_version(response: EndTxnResponse) -> EndTxnResponse:
         if context.version < 5:
             response.producer_id = response.producer_epoch = -1
         return response
@@ -24,4 +22,4 @@ def handle(request: EndTxnRequest, context: Context) -> EndTxnResponse | Reply[E
         lambda shard, now, reply: shard.end_txn(request, context.client, now, reply),
         lambda code: EndTxnResponse(error_code=code),
     )
-    return changed(done, shaped)
+    return map_reply(done, by_version)

@@ -1,14 +1,14 @@
-"""Fetch: bytes of logs as they are, at once if there are enough, else when there are or when time is up."""
+"""Fetch: reads batches from logs; waits up to `max_wait_ms` for `min_bytes` of them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.fetch_sessions import FetchPartition, FetchSession
 from kohort.broker.reply import Reply
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import Partition
 from kohort.coordinator.purgatory import DelayedOperation
 from kohort.log.log import Log
@@ -22,39 +22,39 @@ _Read = FetchResponse.TopicResponse.Partition
 
 READ_COMMITTED: Final = 1
 STORAGE: Final = 6
-"""First version that knows KAFKA_STORAGE_ERROR; clients before look for another leader, and come again."""
+"""First version with KAFKA_STORAGE_ERROR; older clients refresh their metadata and retry on NOT_LEADER_OR_FOLLOWER."""
 ZSTD: Final = 10
 """First version in which records may be compressed with zstd (KIP-110)."""
 BY_ID: Final = 13
-"""First version that names topics by id."""
+"""First version that identifies topics by id."""
 
 
 def handle(request: FetchRequest, context: Context) -> FetchResponse | Reply[FetchResponse]:
-    """Read; if there is less than wanted, wait for more."""
+    """Reads, and waits if there is less than `min_bytes`."""
     broker = context.broker
     try:
-        session = broker.fetch_sessions.take(request, context.now, by_id=context.version >= BY_ID)
+        session = broker.fetch_sessions.update(request, context.now, by_id=context.version >= BY_ID)
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
     fetch = _Fetch(request, context, session)
     fetch.read()
     if request.max_wait_ms <= 0 or fetch.failed or not session.partitions or fetch.size >= fetch.min_bytes:
         return fetch.response()
-    waiting = _Waiting(context.now + request.max_wait_ms, fetch)
+    waiting = _DelayedFetch(context.now + request.max_wait_ms, fetch)
     context.session.on_close = waiting.force_complete
     broker.fetches.try_complete_else_watch(waiting, waiting.logs)
     return waiting.reply
 
 
 class _Fetch:
-    """A fetch: what it reads, and what it answers.
+    """A fetch: its request, and what was read for it.
 
     Attributes:
-        min_bytes: how much is wanted, if there is room for so much.
+        min_bytes: of the request, at most the size of the largest response.
         size: bytes of records read.
-        failed: whether a partition has an error, which the client shall know at once.
-        found: of each partition without an error where it is, what is wanted of it, where reading ended, and how many
-            bytes there were.
+        failed: whether a partition has an error, which ends the wait.
+        found: for each partition without an error: the partition, the request for it, the offset where reading ended,
+            and the bytes read.
     """
 
     def __init__(self, request: FetchRequest, context: Context, session: FetchSession) -> None:
@@ -70,9 +70,9 @@ class _Fetch:
         self._results: list[tuple[FetchPartition, _Read]] = []
 
     def read(self) -> None:
-        """Read as much of each partition as there is room for, in the session's order."""
+        """Reads as much of each partition as fits, in the session's order."""
         left = self._max_bytes
-        self.forget()
+        self.discard()
         for wanted in self.session.partitions.values():
             result = _Read(
                 partition_index=wanted.index, high_watermark=-1, last_stable_offset=-1, log_start_offset=-1, records=b""
@@ -87,15 +87,15 @@ class _Fetch:
                 left -= len(result.records)
             self._results.append((wanted, result))
 
-    def forget(self) -> None:
-        """Let go of what was read: while a fetch waits, it must not hold megabytes."""
+    def discard(self) -> None:
+        """Drops what was read: a waiting fetch must not hold megabytes."""
         self.size = 0
         self.failed = False
         self.found = []
         self._results = []
 
-    def readable(self, log: Log) -> int:
-        """Up to where a log may be read."""
+    def end_offset(self, log: Log) -> int:
+        """The offset where reading ends, by the isolation level."""
         return log.last_stable_offset if self._committed else log.high_watermark
 
     def _read(self, wanted: FetchPartition, result: _Read, left: int) -> ErrorCode:
@@ -111,8 +111,8 @@ class _Fetch:
         partition = topic.partition(wanted.index)
         if partition is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if refused := partition.epoch_error(wanted.leader_epoch):
-            return refused
+        if fenced := partition.epoch_error(wanted.leader_epoch):
+            return fenced
         if partition.offline is not None:
             return (
                 ErrorCode.KAFKA_STORAGE_ERROR if self.context.version >= STORAGE else ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -120,19 +120,19 @@ class _Fetch:
         log = partition.log
         if self.context.version < ZSTD and log.config.codec == Compression.ZSTD:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        up_to = self.readable(log)
+        up_to = self.end_offset(log)
         try:
             if wanted.last_epoch >= 0:
                 epoch, end = log.end_offset_for_epoch(wanted.last_epoch)
                 if epoch >= 0 and (epoch < wanted.last_epoch or end < wanted.offset):
                     result.diverging_epoch = _Read.DivergingEpoch(epoch=epoch, end_offset=end)
-                    self.failed = True  # the client has to hear of it now
+                    self.failed = True  # the client must truncate now
                     return ErrorCode.NONE
             if not log.log_start_offset <= wanted.offset <= log.log_end_offset:
                 return ErrorCode.OFFSET_OUT_OF_RANGE
             if wanted.offset < up_to:
                 room = min(left, wanted.max_bytes)
-                # The first batch of a response is given whole, however large it is, or a client could get stuck.
+                # The first batch of a response is complete, however large, or the client could get stuck.
                 if room > 0 or not self.size:
                     result.records = log.read(wanted.offset, max(room, 0), up_to=up_to, min_one=not self.size)
                 if self._committed and result.records:
@@ -149,15 +149,15 @@ class _Fetch:
         return ErrorCode.NONE
 
     def response(self) -> FetchResponse:
-        """Everything that was read, or in an incremental session what is news to the client."""
+        """The response with everything that was read, or with the changes in an incremental session."""
         session = self.session
         topics: dict[object, _Topic] = {}
         for wanted, result in self._results:
-            if session.incremental and not self._news(wanted, result):
+            if session.incremental and not self._has_changed(wanted, result):
                 continue
-            wanted.told_high_watermark = result.high_watermark
-            wanted.told_start_offset = result.log_start_offset
-            wanted.told_error = result.error_code
+            wanted.last_high_watermark = result.high_watermark
+            wanted.last_log_start_offset = result.log_start_offset
+            wanted.last_error = result.error_code
             by_id = self.context.version >= BY_ID
             key = wanted.topic_id if by_id else wanted.name
             topic = topics.get(key)
@@ -165,75 +165,75 @@ class _Fetch:
                 topic = topics[key] = _Topic(topic_id=wanted.topic_id) if by_id else _Topic(topic=wanted.name)
             topic.partitions.append(result)
             if session.id and result.records:
-                session.served((wanted.name, wanted.topic_id, wanted.index))
+                session.move_to_end((wanted.name, wanted.topic_id, wanted.index))
         return FetchResponse(session_id=session.id, responses=list(topics.values()))
 
-    def _news(self, wanted: FetchPartition, result: _Read) -> bool:
+    def _has_changed(self, wanted: FetchPartition, result: _Read) -> bool:
         return bool(
             result.records
             or result.error_code
-            or wanted.told_error
+            or wanted.last_error
             or result.diverging_epoch is not None
-            or result.high_watermark != wanted.told_high_watermark
-            or result.log_start_offset != wanted.told_start_offset
+            or result.high_watermark != wanted.last_high_watermark
+            or result.log_start_offset != wanted.last_log_start_offset
         )
 
 
-class _Waiting(DelayedOperation):
-    """A fetch that waits for records; it looks at those that come, each once, and reads all when there are enough."""
+class _DelayedFetch(DelayedOperation):
+    """A fetch that waits in the purgatory; it counts the bytes that arrive, and reads once there are enough."""
 
     def __init__(self, deadline: int, fetch: _Fetch) -> None:
         super().__init__(deadline)
         self.reply: Reply[FetchResponse] = Reply()
         self._fetch = fetch
         self._missing = fetch.min_bytes - fetch.size
-        self._places = [
-            _Place(partition, wanted.offset, max(end, wanted.offset), max(wanted.max_bytes, 1) - size)
+        self._watched = [
+            _WatchedPartition(partition, wanted.offset, max(end, wanted.offset), max(wanted.max_bytes, 1) - size)
             for partition, wanted, end, size in fetch.found
         ]
-        fetch.forget()
+        fetch.discard()
 
     @property
     def logs(self) -> list[Log]:
-        """Where records may come."""
-        return [place.partition.log for place in self._places]
+        """The logs it watches."""
+        return [watched.partition.log for watched in self._watched]
 
     def try_complete(self) -> bool:
-        """Complete the fetch if there are enough bytes by now, or if there is an error to tell."""
-        for place in self._places:
-            log = place.partition.log
-            if place.gone():
+        """Completes the fetch if there are enough bytes now, or an error."""
+        for watched in self._watched:
+            log = watched.partition.log
+            if watched.has_error():
                 return self.force_complete()
-            end = self._fetch.readable(log)
-            if end > place.end and place.room > 0:
+            end = self._fetch.end_offset(log)
+            if end > watched.end and watched.room > 0:
                 size = HEADER_SIZE  # no batch has less
                 if self._missing > size:
                     try:
-                        size = len(log.read(place.end, place.room, up_to=end))
+                        size = len(log.read(watched.end, watched.room, up_to=end))
                     except KafkaError:
-                        return self.force_complete()  # which comes upon the error, and tells of it
-                place.end = end
-                place.room -= size
+                        return self.force_complete()  # which reads again, and reports the error
+                watched.end = end
+                watched.room -= size
                 self._missing -= size
         return self._missing <= 0 and self.force_complete()
 
     def on_complete(self) -> None:
-        """Answer with what there is."""
+        """Responds with what there is."""
         fetch = self._fetch
         fetch.context.session.on_close = None
         fetch.read()
         self.reply(fetch.response())
-        fetch.forget()
+        fetch.discard()
 
 
 @dataclass(slots=True)
-class _Place:
+class _WatchedPartition:
     """A partition that a fetch watches.
 
     Attributes:
-        offset: where the fetch begins.
-        end: up to where records have been counted.
-        room: how many bytes more count: a fetch takes only so much of a partition.
+        offset: where the fetch starts.
+        end: records before it have been counted.
+        room: how many more bytes count, by partition_max_bytes.
     """
 
     partition: Partition
@@ -241,7 +241,7 @@ class _Place:
     end: int
     room: int
 
-    def gone(self) -> bool:
-        """Whether there is nothing more to wait for, but an error."""
+    def has_error(self) -> bool:
+        """Whether reading the partition now gives an error."""
         partition = self.partition
         return partition.topic.deleted or partition.offline is not None or partition.log.log_start_offset > self.offset

@@ -1,11 +1,11 @@
-"""FindCoordinator: it is always us; the topic that a coordinator keeps its state in is created when first asked for."""
+"""FindCoordinator: always this node; the coordinator's internal topic is created by the first request."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
@@ -16,7 +16,7 @@ _Coordinator = FindCoordinatorResponse.Coordinator
 
 
 def handle(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
-    """Answer for one key, or since v4 for several."""
+    """Finds the coordinator of one key, or since v4 of several."""
     if context.version < 4:
         found = _find(request.key_type, request.key, context)
         return FindCoordinatorResponse(

@@ -1,10 +1,10 @@
-"""GetTelemetrySubscriptions: which of its metrics a client is to send (KIP-714)."""
+"""GetTelemetrySubscriptions: the metrics that a client pushes (KIP-714)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from kohort.broker.admin.telemetry_client import selectors
+from kohort.broker.admin.client_matching import match_parameters
 from kohort.broker.context import Context
 from kohort.protocol.errors import KafkaError
 from kohort.protocol.messages.get_telemetry_subscriptions import (
@@ -14,17 +14,17 @@ from kohort.protocol.messages.get_telemetry_subscriptions import (
 from kohort.protocol.schema import NO_UUID
 
 ACCEPTED_CODECS: Final = (4, 3, 1, 2)
-"""zstd, lz4, gzip, snappy: as Kafka prefers them."""
+"""zstd, lz4, gzip, snappy, in Kafka's order of preference."""
 
 
 def handle(request: GetTelemetrySubscriptionsRequest, context: Context) -> GetTelemetrySubscriptionsResponse:
-    """Tell the client; one that comes without an id is given one."""
-    telemetry = context.broker.telemetry
+    """Returns the client's subscription; a client without an id gets one."""
+    telemetry = context.broker.client_telemetry
     client = request.client_instance_id
     if client == NO_UUID:
         client = telemetry.new_id()
     try:
-        subscription = telemetry.subscribe(client, selectors(client, context), context.now)
+        subscription = telemetry.subscribe(client, match_parameters(client, context), context.now)
     except KafkaError as error:
         return GetTelemetrySubscriptionsResponse(error_code=error.code)
     return GetTelemetrySubscriptionsResponse(

@@ -1,15 +1,15 @@
-"""Heartbeat: a member of a classic group is alive."""
+"""Heartbeat: keeps a member of a classic group alive."""
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 def handle(request: HeartbeatRequest, context: Context) -> HeartbeatResponse:
-    """Ask the group's coordinator. While that is loading, the member is told that all is well, as in Kafka."""
+    """While the coordinator is loading, heartbeats succeed, as in Kafka."""
     if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
         return HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     try:

@@ -6,24 +6,24 @@ import enum
 from collections.abc import Mapping
 from typing import Final
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.admin.config_changes import (
     Changes,
     alter_each,
     alter_resource,
-    check_given,
+    check_keys,
+    check_node_id,
     config_resource,
-    own_id,
 )
-from kohort.broker.admin.loggers import LOGGERS, changes_for_loggers, set_levels
+from kohort.broker.admin.loggers import BROKER_LOGGER, levels_from_changes, set_levels
+from kohort.broker.authorizer import Operation
 from kohort.broker.config.broker_keys import BROKER_KEYS
 from kohort.broker.config.client_metrics_keys import CLIENT_METRICS_KEYS
-from kohort.broker.config.derive import group_value, topic_value
+from kohort.broker.config.component_settings import group_value, topic_value
 from kohort.broker.config.group_keys import GROUP_KEYS
 from kohort.broker.config.keys import Key, Type, Value, show
 from kohort.broker.config.topic_keys import TOPIC_KEYS
 from kohort.broker.context import Context
-from kohort.broker.security import Operation
 from kohort.broker.topics import ConfigResource
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.incremental_alter_configs import (
@@ -43,7 +43,7 @@ KEYS: Final = {
 
 
 class Edit(enum.IntEnum):
-    """What to do to a setting, with Kafka's numbers."""
+    """Kafka's AlterConfigOp types."""
 
     SET = 0
     DELETE = 1
@@ -52,7 +52,7 @@ class Edit(enum.IntEnum):
 
 
 def handle(request: IncrementalAlterConfigsRequest, context: Context) -> IncrementalAlterConfigsResponse:
-    """Make each resource's changes, or only check them. A resource's changes are made all or none."""
+    """Applies the changes of each resource, all or none of them, or only validates them."""
     outcomes = alter_each(
         request.resources, Outcome, lambda resource: _change(resource, request.validate_only, context)
     )
@@ -60,13 +60,13 @@ def handle(request: IncrementalAlterConfigsRequest, context: Context) -> Increme
 
 
 def _change(resource: Resource, validate_only: bool, context: Context) -> None:
-    check_given(
+    check_keys(
         (config.name, config.value is None and config.config_operation != Edit.DELETE) for config in resource.configs
     )
     for config in resource.configs:
         if config.config_operation not in list(Edit):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {config.config_operation}")
-    if resource.resource_type == LOGGERS:
+    if resource.resource_type == BROKER_LOGGER:
         _change_loggers(resource, validate_only, context)
         return
     kind = config_resource(resource.resource_type)
@@ -78,7 +78,7 @@ def _change(resource: Resource, validate_only: bool, context: Context) -> None:
 
 
 def _edited(kind: ConfigResource, config: Resource.Config, current: Mapping[str, str], context: Context) -> str | None:
-    """The new value of a setting; None for the default."""
+    """The key's new value; None for the default."""
     if config.config_operation == Edit.DELETE:
         return None
     given = config.value or ""
@@ -115,12 +115,12 @@ def _default(kind: ConfigResource, key: Key, context: Context) -> Value:
 def _change_loggers(resource: Resource, validate_only: bool, context: Context) -> None:
     if not cluster_allowed(context, Operation.ALTER_CONFIGS):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    own_id(context, resource.resource_name)
+    check_node_id(context, resource.resource_name)
     for config in resource.configs:
         if config.config_operation in (Edit.APPEND, Edit.SUBTRACT):
             operation = Edit(config.config_operation).name
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"{operation} is not allowed for a logger.")
-    levels = changes_for_loggers(
+    levels = levels_from_changes(
         {config.name: None if config.config_operation == Edit.DELETE else config.value for config in resource.configs}
     )
     if not validate_only:

@@ -1,17 +1,17 @@
-"""InitProducerId: a producer id and epoch for a producer that is idempotent or transactional."""
+"""InitProducerId: producer ids and epochs for idempotent and transactional producers."""
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply
-from kohort.broker.security import CLUSTER_NAME, Operation, ResourceType
-from kohort.coordinator.transactions import fenced_for, give_producer_id
+from kohort.coordinator.transactions import fencing_error, init_idempotent_producer
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 
 def handle(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse | Reply[InitProducerIdResponse]:
-    """Give an id at once to a producer without transactions; the others are the coordinator's."""
+    """Assigns an id to an idempotent producer; the transaction coordinator handles transactional ones."""
     broker = context.broker
     transactional_id = request.transactional_id
     if transactional_id is None:
@@ -22,13 +22,13 @@ def handle(request: InitProducerIdRequest, context: Context) -> InitProducerIdRe
             return _refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         if (request.producer_id < 0) is not (request.producer_epoch < 0):
             return _refused(ErrorCode.INVALID_REQUEST)
-        return give_producer_id(broker.topics.next_producer_id)
+        return init_idempotent_producer(broker.topics.next_producer_id)
     if not context.allowed(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     return broker.transactions.submit(
         transactional_id,
         lambda shard, now, reply: shard.init_producer_id(request, context.client, now, reply),
-        lambda code: _refused(fenced_for(code, context.version, 4)),
+        lambda code: _refused(fencing_error(code, context.version, 4)),
     )
 
 

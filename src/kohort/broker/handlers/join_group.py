@@ -1,19 +1,17 @@
-"""JoinGroup: a member comes into a classic group, and waits until the others have come, too."""
+"""JoinGroup: a member joins a classic group, and waits for the rebalance to complete."""
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 
 def handle(request: JoinGroupRequest, context: Context) -> JoinGroupResponse | Reply[JoinGroupResponse]:
-    """Ask the group's coordinator."""
-
     def refuse(code: ErrorCode) -> JoinGroupResponse:
-        # Before v7, a null protocol name can't be said.
+        # Before v7, the protocol name can't be null.
         name = None if context.version >= 7 else ""
         return JoinGroupResponse(
             error_code=code, generation_id=-1, protocol_name=name, member_id=request.member_id, members=[]

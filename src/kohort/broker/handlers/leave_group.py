@@ -1,16 +1,15 @@
-"""LeaveGroup: members go, by themselves or taken out by an administrator."""
+"""LeaveGroup: members leave a classic group, or are removed by an administrator."""
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 
 
 def handle(request: LeaveGroupRequest, context: Context) -> LeaveGroupResponse | Reply[LeaveGroupResponse]:
-    """Ask the group's coordinator."""
     if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
         return _refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     return context.broker.groups.submit(

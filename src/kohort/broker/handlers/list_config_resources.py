@@ -1,25 +1,25 @@
-"""ListConfigResources: what can be configured, by type and name (KIP-1142)."""
+"""ListConfigResources: configuration resources by type and name (KIP-1142)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final
 
-from kohort.broker.admin.access import cluster_allowed
-from kohort.broker.admin.loggers import LOGGERS
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.admin.loggers import BROKER_LOGGER
+from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
-from kohort.broker.security import Operation
 from kohort.broker.topics import ConfigResource
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 
 TYPES: Final = (
-    ConfigResource.GROUP, ConfigResource.CLIENT_METRICS, LOGGERS, ConfigResource.BROKER, ConfigResource.TOPIC,
+    ConfigResource.GROUP, ConfigResource.CLIENT_METRICS, BROKER_LOGGER, ConfigResource.BROKER, ConfigResource.TOPIC,
 )  # fmt: skip
 
 
 def handle(request: ListConfigResourcesRequest, context: Context) -> ListConfigResourcesResponse:
-    """List topics, the broker, and those groups and metrics subscriptions for which something is set."""
+    """Lists topics, the broker, and the groups and metrics subscriptions that have keys set."""
     if not cluster_allowed(context, Operation.DESCRIBE_CONFIGS):
         return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if context.version == 0:

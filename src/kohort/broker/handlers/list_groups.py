@@ -1,15 +1,15 @@
-"""ListGroups: the groups that may be seen, by state and type."""
+"""ListGroups: groups by state and type."""
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import CLUSTER_NAME, Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 
 def handle(request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
-    """Answer with what all shards have. While one is being loaded, the list would have holes."""
+    """Lists the groups of all shards; refused while one is loading, as its groups would be missing."""
     groups = context.broker.groups
     if groups.loading():
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)

@@ -1,16 +1,16 @@
-"""ListOffsets: a partition's first and last offset, or the first one from a time on."""
+"""ListOffsets: offsets by timestamp, or the earliest and latest."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import Partition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
-_Asked = ListOffsetsRequest.Topic.Partition
+_Requested = ListOffsetsRequest.Topic.Partition
 _Found = ListOffsetsResponse.Topic.Partition
 
 LATEST: Final = -1
@@ -21,46 +21,45 @@ LATEST_TIERED: Final = -5
 EARLIEST_PENDING_UPLOAD: Final = -6
 
 SINCE: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
-"""The versions in which special timestamps came; before, they are refused."""
+"""The first version of each special timestamp; refused in older ones."""
 
 WITH_EPOCH: Final = 4
-"""First version that tells the leader epoch."""
+"""First version with the leader epoch."""
 
 READ_COMMITTED: Final = 1
 
 
 def handle(request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
-    """Answer for each partition by itself."""
     topics = []
     seen: set[tuple[str, int]] = set()
-    for asked in request.topics:
-        allowed = context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, asked.name)
+    for requested in request.topics:
+        allowed = context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, requested.name)
         found = []
-        for wanted in asked.partitions:
-            if (asked.name, wanted.partition_index) in seen:
+        for wanted in requested.partitions:
+            if (requested.name, wanted.partition_index) in seen:
                 found.append(_failed(wanted, ErrorCode.INVALID_REQUEST))
                 continue
-            seen.add((asked.name, wanted.partition_index))
+            seen.add((requested.name, wanted.partition_index))
             if not allowed:
                 found.append(_failed(wanted, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
                 continue
-            partition = context.broker.topics.partition(asked.name, wanted.partition_index)
+            partition = context.broker.topics.partition(requested.name, wanted.partition_index)
             found.append(_look_up(wanted, partition, request.isolation_level == READ_COMMITTED, context.version))
-        topics.append(ListOffsetsResponse.Topic(name=asked.name, partitions=found))
+        topics.append(ListOffsetsResponse.Topic(name=requested.name, partitions=found))
     return ListOffsetsResponse(topics=topics)
 
 
-def _failed(wanted: _Asked, code: ErrorCode) -> _Found:
+def _failed(wanted: _Requested, code: ErrorCode) -> _Found:
     return _Found(partition_index=wanted.partition_index, error_code=code, timestamp=-1, offset=-1)
 
 
-def _look_up(wanted: _Asked, partition: Partition | None, committed: bool, version: int) -> _Found:
+def _look_up(wanted: _Requested, partition: Partition | None, committed: bool, version: int) -> _Found:
     if partition is None:
         return _failed(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if version < SINCE.get(wanted.timestamp, 0):
         return _failed(wanted, ErrorCode.UNSUPPORTED_VERSION)
-    if refused := partition.epoch_error(wanted.current_leader_epoch):
-        return _failed(wanted, refused)
+    if fenced := partition.epoch_error(wanted.current_leader_epoch):
+        return _failed(wanted, fenced)
     if partition.offline is not None:
         return _failed(wanted, ErrorCode.KAFKA_STORAGE_ERROR)
     log = partition.log

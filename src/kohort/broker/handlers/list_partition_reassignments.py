@@ -1,10 +1,10 @@
-"""ListPartitionReassignments: none is ever under way on one node."""
+"""ListPartitionReassignments: on one node there never is one."""
 
 from __future__ import annotations
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
-from kohort.broker.security import Operation
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
@@ -13,7 +13,7 @@ from kohort.protocol.messages.list_partition_reassignments import (
 
 
 def handle(request: ListPartitionReassignmentsRequest, context: Context) -> ListPartitionReassignmentsResponse:
-    """An empty list: topics without a move are left out, and so are those that don't exist."""
+    """Returns an empty list: topics without a reassignment are left out, and unknown topics as well."""
     if not cluster_allowed(context, Operation.DESCRIBE):
         return ListPartitionReassignmentsResponse(
             error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error_message="Cluster authorization failed."

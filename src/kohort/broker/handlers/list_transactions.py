@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.coordinator.transactions import list_transactions
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 
 def handle(request: ListTransactionsRequest, context: Context) -> ListTransactionsResponse:
-    """Answer with what all shards have. While one is being loaded, the list would have holes."""
+    """Lists the transactions of all shards; refused while one is loading, as its transactions would be missing."""
     runtime = context.broker.transactions
     if runtime.loading():
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)

@@ -1,12 +1,12 @@
-"""Metadata: the one broker, and the topics that are asked for, which may be created by that."""
+"""Metadata: the one broker, and topics; requested topics may be created (auto.create.topics.enable)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import CLUSTER_NAME, Operation, ResourceType
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE, Topic, check_topic_name
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -15,31 +15,31 @@ from kohort.protocol.schema import NO_UUID
 _TopicMetadata = MetadataResponse.Topic
 
 BY_ID: Final = 12
-"""First version in which topics may be named by id; before, names can't be null in responses."""
+"""First version with topic ids in requests; before, names can't be null in responses."""
 
 
 def handle(request: MetadataRequest, context: Context) -> MetadataResponse:
-    """Answer for all topics that may be seen, or for those that are named."""
+    """Describes the requested topics, or all that the client may describe."""
     broker = context.broker
-    asked = request.topics
-    if asked is None or (context.version == 0 and not asked):
+    requested = request.topics
+    if requested is None or (context.version == 0 and not requested):
         visible = [
             topic for topic in broker.topics if context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
-        topics = [_known(topic, request, context) for topic in visible]
-    elif context.version < BY_ID and any(topic.name is None or topic.topic_id != NO_UUID for topic in asked):
+        topics = [_described(topic, request, context) for topic in visible]
+    elif context.version < BY_ID and any(topic.name is None or topic.topic_id != NO_UUID for topic in requested):
         topics = [
             _TopicMetadata(error_code=ErrorCode.INVALID_REQUEST, name=topic.name or "", topic_id=topic.topic_id)
-            for topic in asked
+            for topic in requested
         ]
     else:
-        # Each once, or the answer could be many times as large as the request.
-        distinct = {topic.name if topic.topic_id == NO_UUID else topic.topic_id: topic for topic in asked}.values()
+        # Once each: repeated topics could make the response many times as large as the request.
+        distinct = {topic.name if topic.topic_id == NO_UUID else topic.topic_id: topic for topic in requested}.values()
         absent = sum(topic.name is not None and broker.topics.get(topic.name) is None for topic in distinct)
         create = request.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable")
         if create and absent * broker.config.int("num.partitions") > MAX_PARTITIONS_AT_ONCE:
             create = False
-        topics = [_asked(topic, request, create, context) for topic in distinct]
+        topics = [_requested_topic(topic, request, create, context) for topic in distinct]
     response = MetadataResponse(
         brokers=[MetadataResponse.Broker(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)],
         cluster_id=broker.cluster_id,
@@ -54,44 +54,48 @@ def handle(request: MetadataRequest, context: Context) -> MetadataResponse:
     return response
 
 
-def _asked(asked: MetadataRequest.Topic, request: MetadataRequest, create: bool, context: Context) -> _TopicMetadata:
+def _requested_topic(
+    requested: MetadataRequest.Topic, request: MetadataRequest, create: bool, context: Context
+) -> _TopicMetadata:
     broker = context.broker
-    if asked.topic_id != NO_UUID:
-        topic = broker.topics.by_id(asked.topic_id)
+    if requested.topic_id != NO_UUID:
+        topic = broker.topics.by_id(requested.topic_id)
         if topic is None:
-            return _failed(ErrorCode.UNKNOWN_TOPIC_ID, asked)
+            return _failed(ErrorCode.UNKNOWN_TOPIC_ID, requested)
         if not context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
-            return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, asked)  # without the name: it may not be known
-        return _known(topic, request, context)
-    name = asked.name
+            return _failed(
+                ErrorCode.TOPIC_AUTHORIZATION_FAILED, requested
+            )  # without the name, which the client may not learn
+        return _described(topic, request, context)
+    name = requested.name
     if name is None:
-        return _failed(ErrorCode.INVALID_REQUEST, asked)
+        return _failed(ErrorCode.INVALID_REQUEST, requested)
     if not context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, name):
-        return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, asked)
+        return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, requested)
     topic = broker.topics.get(name)
     if topic is None:
         if not create:
             try:
                 check_topic_name(name)
             except KafkaError as error:
-                return _failed(error.code, asked)
-            return _failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, asked)
+                return _failed(error.code, requested)
+            return _failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, requested)
         if not (
             cluster_allowed(context, Operation.CREATE) or context.allowed(Operation.CREATE, ResourceType.TOPIC, name)
         ):
-            return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, asked)
+            return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, requested)
         try:
             topic = broker.create_topic(name)
         except KafkaError as error:
-            return _failed(error.code, asked)
-    return _known(topic, request, context)
+            return _failed(error.code, requested)
+    return _described(topic, request, context)
 
 
-def _failed(code: ErrorCode, asked: MetadataRequest.Topic) -> _TopicMetadata:
-    return _TopicMetadata(error_code=code, name=asked.name, topic_id=asked.topic_id, partitions=[])
+def _failed(code: ErrorCode, requested: MetadataRequest.Topic) -> _TopicMetadata:
+    return _TopicMetadata(error_code=code, name=requested.name, topic_id=requested.topic_id, partitions=[])
 
 
-def _known(topic: Topic, request: MetadataRequest, context: Context) -> _TopicMetadata:
+def _described(topic: Topic, request: MetadataRequest, context: Context) -> _TopicMetadata:
     node = (context.broker.node_id,)
     metadata = _TopicMetadata(
         name=topic.name,

@@ -1,13 +1,13 @@
-"""OffsetCommit: a group says how far it has read."""
+"""OffsetCommit: commits a group's offsets."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.offset_topics import merge_topics
-from kohort.broker.reply import Reply, changed
-from kohort.broker.security import Operation, ResourceType
+from kohort.broker.offset_requests import merge_topics
+from kohort.broker.reply import Reply, map_reply
 from kohort.coordinator.offsets import commit_refused
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -16,41 +16,41 @@ from kohort.protocol.schema import NO_UUID
 _Topic = OffsetCommitResponse.Topic
 
 BY_ID: Final = 10
-"""First version that names topics by id."""
-LONGEST_MS: Final = 2**62
-"""What a retention is cut to, so that the time at which it is over is a number that can be stored."""
+"""First version that identifies topics by id."""
+MAX_RETENTION_MS: Final = 2**62
+"""Longer retentions are cut to this, so that the expiry time fits into an int64."""
 
 
 def handle(request: OffsetCommitRequest, context: Context) -> OffsetCommitResponse | Reply[OffsetCommitResponse]:
-    """Have the coordinator store the offsets of partitions that exist and may be read; the others get their errors."""
+    """Commits the offsets of partitions that exist and may be read; the others get errors."""
     if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
-        return _shaped(commit_refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED), context)
+        return _by_version(commit_refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED), context)
     topics = context.broker.topics
     answers: list[_Topic] = []
     accepted: list[OffsetCommitRequest.Topic] = []
-    for asked in request.topics:
+    for requested in request.topics:
         if context.version >= BY_ID:
-            topic = topics.by_id(asked.topic_id)
+            topic = topics.by_id(requested.topic_id)
             error = ErrorCode.UNKNOWN_TOPIC_ID
         else:
-            topic = topics.get(asked.name)
+            topic = topics.get(requested.name)
             error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if not context.allowed(Operation.READ, ResourceType.TOPIC, topic.name if topic else asked.name):
+        if not context.allowed(Operation.READ, ResourceType.TOPIC, topic.name if topic else requested.name):
             topic = None
             error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         known, unknown = [], []
-        for partition in asked.partitions:
+        for partition in requested.partitions:
             if topic is not None and topic.partition(partition.partition_index) is not None:
                 known.append(partition)
             else:
                 unknown.append(partition)
-        name = topic.name if topic is not None else asked.name
+        name = topic.name if topic is not None else requested.name
         if unknown:
             code = error if topic is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             answers.append(
                 _Topic(
                     name=name,
-                    topic_id=asked.topic_id,
+                    topic_id=requested.topic_id,
                     partitions=[
                         _Topic.Partition(partition_index=partition.partition_index, error_code=code)
                         for partition in unknown
@@ -60,30 +60,30 @@ def handle(request: OffsetCommitRequest, context: Context) -> OffsetCommitRespon
         if known and topic is not None:
             accepted.append(OffsetCommitRequest.Topic(name=name, topic_id=topic.id, partitions=known))
     if not accepted:
-        return _shaped(OffsetCommitResponse(topics=answers), context)
-    asked_of_group = OffsetCommitRequest(
+        return _by_version(OffsetCommitResponse(topics=answers), context)
+    accepted_request = OffsetCommitRequest(
         group_id=request.group_id,
         generation_id_or_member_epoch=request.generation_id_or_member_epoch,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
-        retention_time_ms=min(request.retention_time_ms, LONGEST_MS),
+        retention_time_ms=min(request.retention_time_ms, MAX_RETENTION_MS),
         topics=accepted,
     )
     done = context.broker.groups.submit(
         request.group_id,
-        lambda shard, now, reply: shard.offsets.commit(asked_of_group, context.client, now, reply),
-        lambda code: commit_refused(asked_of_group, code),
+        lambda shard, now, reply: shard.offsets.commit(accepted_request, context.client, now, reply),
+        lambda code: commit_refused(accepted_request, code),
     )
 
-    def whole(response: OffsetCommitResponse) -> OffsetCommitResponse:
+    def merged(response: OffsetCommitResponse) -> OffsetCommitResponse:
         merge_topics(response.topics, answers)
-        return _shaped(response, context)
+        return _by_version(response, context)
 
-    return changed(done, whole)
+    return map_reply(done, merged)
 
 
-def _shaped(response: OffsetCommitResponse, context: Context) -> OffsetCommitResponse:
-    """With ids or with names, as the version has them."""
+def _by_version(response: OffsetCommitResponse, context: Context) -> OffsetCommitResponse:
+    """Leaves ids or names in the response, by API version."""
     for topic in response.topics:
         if context.version >= BY_ID:
             topic.name = ""

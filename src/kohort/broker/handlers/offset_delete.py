@@ -1,11 +1,11 @@
-"""OffsetDelete: forget offsets of partitions that no member of the group reads."""
+"""OffsetDelete: deletes committed offsets of topics that no member of the group subscribes to."""
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.offset_topics import merge_topics, sort_partitions
-from kohort.broker.reply import Reply, changed
-from kohort.broker.security import Operation, ResourceType
+from kohort.broker.offset_requests import merge_topics, sort_partitions
+from kohort.broker.reply import Reply, map_reply
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 
@@ -13,7 +13,7 @@ _Topic = OffsetDeleteResponse.Topic
 
 
 def handle(request: OffsetDeleteRequest, context: Context) -> OffsetDeleteResponse | Reply[OffsetDeleteResponse]:
-    """Ask the group's coordinator about the topics that may be read and exist; the others have their errors."""
+    """Deletes the offsets of partitions that exist and may be read; the others get errors."""
     if not context.allowed(Operation.DELETE, ResourceType.GROUP, request.group_id):
         return _refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     refused: list[_Topic] = []
@@ -25,17 +25,17 @@ def handle(request: OffsetDeleteRequest, context: Context) -> OffsetDeleteRespon
         if unknown:
             errors = [_Topic.Partition(partition_index=one.partition_index, error_code=error) for one in unknown]
             refused.append(_Topic(name=topic.name, partitions=errors))
-    asked = OffsetDeleteRequest(group_id=request.group_id, topics=accepted)
+    requested = OffsetDeleteRequest(group_id=request.group_id, topics=accepted)
     done = context.broker.groups.submit(
-        request.group_id, lambda shard, now, reply: shard.offsets.delete(asked, reply), _refuse
+        request.group_id, lambda shard, now, reply: shard.offsets.delete(requested, reply), _refuse
     )
 
-    def whole(response: OffsetDeleteResponse) -> OffsetDeleteResponse:
+    def merged(response: OffsetDeleteResponse) -> OffsetDeleteResponse:
         if not response.error_code:
             merge_topics(response.topics, refused)
         return response
 
-    return changed(done, whole)
+    return map_reply(done, merged)
 
 
 def _refuse(code: ErrorCode) -> OffsetDeleteResponse:

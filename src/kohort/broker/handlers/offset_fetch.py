@@ -1,35 +1,35 @@
-"""OffsetFetch: how far groups have read."""
+"""OffsetFetch: the committed offsets of groups."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kohort.protocol.schema import NO_UUID
 
-_Asked = OffsetFetchRequest.Group
+_Requested = OffsetFetchRequest.Group
 _Group = OffsetFetchResponse.Group
 
-SEVERAL: Final = 8
-"""First version that asks for several groups."""
+BATCHED: Final = 8
+"""First version with several groups."""
 BY_ID: Final = 10
-"""First version that names topics by id."""
+"""First version that identifies topics by id."""
 
 
 def handle(request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
-    """Answer for one group, or since v8 for several."""
-    if context.version >= SEVERAL:
-        groups = {group.group_id: group for group in request.groups}  # each once: it may be asked for all its offsets
+    """Fetches the offsets of one group, or since v8 of several."""
+    if context.version >= BATCHED:
+        groups = {group.group_id: group for group in request.groups}  # once each: a request may be for all offsets
         return OffsetFetchResponse(groups=[_fetch(each, request.require_stable, context) for each in groups.values()])
     topics = (
         None
         if request.topics is None
-        else [_Asked.Topic(name=topic.name, partition_indexes=topic.partition_indexes) for topic in request.topics]
+        else [_Requested.Topic(name=topic.name, partition_indexes=topic.partition_indexes) for topic in request.topics]
     )
-    found = _fetch(_Asked(group_id=request.group_id, topics=topics), request.require_stable, context)
+    found = _fetch(_Requested(group_id=request.group_id, topics=topics), request.require_stable, context)
     answers = [
         OffsetFetchResponse.Topic(
             name=topic.name,
@@ -47,7 +47,7 @@ def handle(request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse
         for topic in found.topics
     ]
     if found.error_code and context.version < 2 and request.topics:
-        # There was no place for an error of the whole.
+        # Before v2 there are errors only for partitions.
         answers = [
             OffsetFetchResponse.Topic(
                 name=topic.name,
@@ -63,24 +63,26 @@ def handle(request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse
     return OffsetFetchResponse(topics=answers, error_code=found.error_code)
 
 
-def _fetch(asked: _Asked, require_stable: bool, context: Context) -> _Group:
-    if not context.allowed(Operation.DESCRIBE, ResourceType.GROUP, asked.group_id):
-        return _Group(group_id=asked.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+def _fetch(requested: _Requested, require_stable: bool, context: Context) -> _Group:
+    if not context.allowed(Operation.DESCRIBE, ResourceType.GROUP, requested.group_id):
+        return _Group(group_id=requested.group_id, error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     refused: list[_Group.Topic] = []
-    wanted: list[_Asked.Topic] | None = None
-    if asked.topics is not None:
+    wanted: list[_Requested.Topic] | None = None
+    if requested.topics is not None:
         wanted = []
-        for topic in asked.topics:
-            error = _name(topic, context)
+        for topic in requested.topics:
+            error = _resolve_name(topic, context)
             if error:
                 refused.append(_failed(topic, error))
             else:
                 wanted.append(topic)
     try:
-        entry = context.broker.groups.entry(asked.group_id)
+        entry = context.broker.groups.entry(requested.group_id)
     except KafkaError as error:
-        return _Group(group_id=asked.group_id, error_code=error.code)
-    group = _Asked(group_id=asked.group_id, member_id=asked.member_id, member_epoch=asked.member_epoch, topics=wanted)
+        return _Group(group_id=requested.group_id, error_code=error.code)
+    group = _Requested(
+        group_id=requested.group_id, member_id=requested.member_id, member_epoch=requested.member_epoch, topics=wanted
+    )
     found = entry.shard.offsets.fetch(group, require_stable=require_stable)
     if wanted is None:
         found.topics = [
@@ -95,12 +97,12 @@ def _fetch(asked: _Asked, require_stable: bool, context: Context) -> _Group:
         else:
             answer.topic_id = NO_UUID
     if context.version >= BY_ID and wanted is None:
-        found.topics = [topic for topic in found.topics if topic.topic_id != NO_UUID]  # of topics that are gone
+        found.topics = [topic for topic in found.topics if topic.topic_id != NO_UUID]  # without those of deleted topics
     return found
 
 
-def _name(topic: _Asked.Topic, context: Context) -> ErrorCode:
-    """Give a topic its name where the version names it by id, and say whether it may be asked for."""
+def _resolve_name(topic: _Requested.Topic, context: Context) -> ErrorCode:
+    """Sets a topic's name where the version has ids; returns the error, or NONE."""
     if context.version >= BY_ID:
         known = context.broker.topics.by_id(topic.topic_id)
         if known is None:
@@ -111,7 +113,7 @@ def _name(topic: _Asked.Topic, context: Context) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _failed(topic: _Asked.Topic, code: ErrorCode) -> _Group.Topic:
+def _failed(topic: _Requested.Topic, code: ErrorCode) -> _Group.Topic:
     return _Group.Topic(
         name=topic.name,
         topic_id=topic.topic_id,

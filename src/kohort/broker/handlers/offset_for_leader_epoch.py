@@ -1,13 +1,13 @@
-"""OffsetForLeaderEpoch: where leader epochs end in partitions' logs."""
+"""OffsetForLeaderEpoch: the end offsets of leader epochs."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.admin.partitions import hosted_partition
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
@@ -15,11 +15,11 @@ NO_EPOCH: Final = -1
 NO_OFFSET: Final = -1
 
 Answer = OffsetForLeaderEpochResponse.Topic
-Question = OffsetForLeaderEpochRequest.Topic
+Requested = OffsetForLeaderEpochRequest.Topic
 
 
 def handle(request: OffsetForLeaderEpochRequest, context: Context) -> OffsetForLeaderEpochResponse:
-    """Look each epoch up. Who may act for the cluster may ask for every topic, as followers do (KIP-320)."""
+    """Looks up each epoch. CLUSTER_ACTION allows all topics, as for followers (KIP-320)."""
     all_allowed = cluster_allowed(context, Operation.CLUSTER_ACTION)
     topics = []
     for topic in request.topics:
@@ -33,21 +33,21 @@ def handle(request: OffsetForLeaderEpochRequest, context: Context) -> OffsetForL
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
-def _answer(topic: str, asked: Question.Partition, allowed: bool, context: Context) -> Answer.Partition:
+def _answer(topic: str, requested: Requested.Partition, allowed: bool, context: Context) -> Answer.Partition:
     try:
         if not allowed:
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        partition = hosted_partition(context, topic, asked.partition)
-        if asked.current_leader_epoch != NO_EPOCH and asked.current_leader_epoch != partition.leader_epoch:
-            behind = asked.current_leader_epoch < partition.leader_epoch
+        partition = hosted_partition(context, topic, requested.partition)
+        if requested.current_leader_epoch != NO_EPOCH and requested.current_leader_epoch != partition.leader_epoch:
+            behind = requested.current_leader_epoch < partition.leader_epoch
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH if behind else ErrorCode.UNKNOWN_LEADER_EPOCH)
     except KafkaError as error:
         return Answer.Partition(
-            partition=asked.partition, error_code=error.code, leader_epoch=NO_EPOCH, end_offset=NO_OFFSET
+            partition=requested.partition, error_code=error.code, leader_epoch=NO_EPOCH, end_offset=NO_OFFSET
         )
-    if asked.leader_epoch == partition.leader_epoch:
-        # A log that nothing was written to knows no epoch; but it is led in this one.
-        epoch, end_offset = asked.leader_epoch, partition.log.log_end_offset
+    if requested.leader_epoch == partition.leader_epoch:
+        # An empty log has no epochs yet, but this is the leader's.
+        epoch, end_offset = requested.leader_epoch, partition.log.log_end_offset
     else:
-        epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
-    return Answer.Partition(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
+        epoch, end_offset = partition.log.end_offset_for_epoch(requested.leader_epoch)
+    return Answer.Partition(partition=requested.partition, leader_epoch=epoch, end_offset=end_offset)

@@ -1,16 +1,16 @@
-"""Produce: append batches to partitions, and answer when they are safe."""
+"""Produce: appends batches to partitions, and responds once they are safe."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.dispatch import BadRequestError
 from kohort.broker.reply import Reply
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import Partition, Topic
 from kohort.coordinator.transactions import ProducerIdAndEpoch, verification_error
-from kohort.log.types import Appended
+from kohort.log.types import AppendInfo
 from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
 from kohort.protocol.records.batch import Compression, read_header
@@ -20,28 +20,28 @@ _TopicResponse = ProduceResponse.TopicResponse
 _Partition = ProduceResponse.TopicResponse.PartitionResponse
 
 BY_ID: Final = 13
-"""First version that names topics by id."""
+"""First version that identifies topics by id."""
 ABORTABLE: Final = 11
-"""First version that knows TRANSACTION_ABORTABLE."""
+"""First version with TRANSACTION_ABORTABLE."""
 IMPLICIT_ADD: Final = 12
 """First version in which producing adds the partition to the transaction (KIP-890, transactions v2)."""
 ZSTD: Final = 7
 """First version in which records may be compressed with zstd (KIP-110)."""
 
-_COORDINATOR_AWAY: Final = frozenset(
+_COORDINATOR_ERRORS: Final = frozenset(
     {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 )
 
 
 def handle(request: ProduceRequest, context: Context) -> Reply[ProduceResponse | BadRequestError | None]:
-    """Append to each partition by itself. Without acks there is no answer, but the connection goes on an error."""
+    """Appends to each partition on its own. With acks=0 there is no response, but an error closes the connection."""
     production = _Production(request, context)
     production.run()
     return production.reply
 
 
 class _Production:
-    """A request under way; done when every partition has its response."""
+    """A produce request in progress; done when every partition has its response."""
 
     def __init__(self, request: ProduceRequest, context: Context) -> None:
         self.request = request
@@ -82,18 +82,18 @@ class _Production:
                 else:
                     seen.add((topic.name, part.index))
                     self._produce(partition, part.records, response)
-        self._done_one()
+        self._part_done()
 
     def _topic_error(self, topic: Topic | None, name: str) -> ErrorCode:
         if topic is None:
-            # Who may not see a topic isn't told whether it exists.
+            # A client that may not write to a topic doesn't learn whether it exists.
             if not self.by_id and not self.context.allowed(Operation.WRITE, ResourceType.TOPIC, name):
                 return ErrorCode.TOPIC_AUTHORIZATION_FAILED
             return ErrorCode.UNKNOWN_TOPIC_ID if self.by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if not self.context.allowed(Operation.WRITE, ResourceType.TOPIC, topic.name):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         if topic.internal and self.context.client_id != "__admin_client":
-            return ErrorCode.INVALID_TOPIC_EXCEPTION  # state of coordinators is theirs to write
+            return ErrorCode.INVALID_TOPIC_EXCEPTION  # only coordinators write their state
         return ErrorCode.NONE
 
     def _produce(self, partition: Partition, records: Records | None, response: _Partition) -> None:
@@ -111,7 +111,7 @@ class _Production:
         if not header.transactional:
             self._append(partition, records, response)
             return
-        # No transaction can be written to without the right to it, not even one that the partition takes part in.
+        # Needs WRITE on the transactional id, even if the partition already takes part in the transaction.
         transactional_id = self.request.transactional_id
         if transactional_id is None or not self.context.allowed(
             Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
@@ -128,7 +128,7 @@ class _Production:
                 self._fail(response, KafkaError(_produce_error(code, self.context.version)))
             else:
                 self._append(partition, records, response)
-            self._done_one()
+            self._part_done()
 
         self.context.broker.transactions.verify(
             transactional_id,
@@ -141,7 +141,7 @@ class _Production:
     def _append(self, partition: Partition, records: Records, response: _Partition) -> None:
         broker = self.context.broker
         try:
-            appended: Appended = partition.log.append(
+            appended: AppendInfo = partition.log.append(
                 records,
                 now=self.context.now,
                 leader_epoch=partition.leader_epoch,
@@ -155,13 +155,13 @@ class _Production:
         response.log_start_offset = appended.log_start_offset
         if self.request.acks != 0:
             self._waiting += 1
-            broker.commits.after(partition.log, self._done_one, lambda error: self._unsafe(response, error))
+            broker.flusher.when_safe(partition.log, self._part_done, lambda error: self._flush_failed(response, error))
         else:
-            broker.commits.after(partition.log)
+            broker.flusher.when_safe(partition.log)
 
-    def _unsafe(self, response: _Partition, error: KafkaError) -> None:
+    def _flush_failed(self, response: _Partition, error: KafkaError) -> None:
         self._fail(response, error)
-        self._done_one()
+        self._part_done()
 
     def _fail(self, response: _Partition, error: KafkaError) -> None:
         self._failed = True
@@ -172,20 +172,20 @@ class _Production:
         response.error_message = error.detail
         self.context.broker.metrics.produce_failed(error.code)
 
-    def _done_one(self) -> None:
+    def _part_done(self) -> None:
         self._waiting -= 1
         if self._waiting:
             return
         if self.request.acks != 0:
             self.reply(self._response)
         elif self._failed:
-            self.reply(BadRequestError("a produce request that wants no answer failed"))
+            self.reply(BadRequestError("a produce request with acks=0 failed"))
         else:
             self.reply(None)
 
 
 def _produce_error(code: ErrorCode, version: int) -> ErrorCode:
-    """What a producer is told that could not be verified; clients before transactions v2 know no more than to retry."""
-    if code in _COORDINATOR_AWAY or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < IMPLICIT_ADD):
+    """The producer's error where verification failed; clients before transactions v2 can only retry."""
+    if code in _COORDINATOR_ERRORS or (code is ErrorCode.CONCURRENT_TRANSACTIONS and version < IMPLICIT_ADD):
         return ErrorCode.NOT_ENOUGH_REPLICAS
     return verification_error(code, abortable=version >= ABORTABLE)

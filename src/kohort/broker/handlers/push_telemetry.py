@@ -1,22 +1,22 @@
-"""PushTelemetry: takes a client's metrics (KIP-714)."""
+"""PushTelemetry: a client pushes its metrics (KIP-714)."""
 
 from __future__ import annotations
 
-from kohort.broker.admin.telemetry_client import RESERVED_IDS, selectors
+from kohort.broker.admin.client_matching import RESERVED_IDS, match_parameters
 from kohort.broker.context import Context
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 
 
 def handle(request: PushTelemetryRequest, context: Context) -> PushTelemetryResponse:
-    """Check and count the metrics. They go no further, as in a Kafka broker without a receiver for them."""
+    """Validates and counts the metrics, and drops them, as a Kafka broker without a receiver does."""
     client = request.client_instance_id
     if client in RESERVED_IDS:
         return PushTelemetryResponse(error_code=ErrorCode.INVALID_REQUEST)
     try:
-        context.broker.telemetry.push(
+        context.broker.client_telemetry.push(
             client,
-            selectors(client, context),
+            match_parameters(client, context),
             context.now,
             subscription_id=request.subscription_id,
             terminating=request.terminating,

@@ -1,4 +1,4 @@
-"""SaslAuthenticate: refused, since no listener asks for it; a client that does it is misconfigured."""
+"""SaslAuthenticate: refused, as all listeners are PLAINTEXT; the client is misconfigured."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from kohort.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, 
 
 
 def handle(request: SaslAuthenticateRequest, context: Context) -> SaslAuthenticateResponse:
-    """Answer ILLEGAL_SASL_STATE, as Kafka does on a PLAINTEXT listener."""
+    """Returns ILLEGAL_SASL_STATE, as Kafka does on a PLAINTEXT listener."""
     return SaslAuthenticateResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)

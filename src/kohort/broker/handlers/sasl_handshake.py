@@ -1,4 +1,4 @@
-"""SaslHandshake: refused, since no listener asks for it; a client that does it is misconfigured."""
+"""SaslHandshake: refused, as all listeners are PLAINTEXT; the client is misconfigured."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from kohort.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHa
 
 
 def handle(request: SaslHandshakeRequest, context: Context) -> SaslHandshakeResponse:
-    """Answer ILLEGAL_SASL_STATE, as Kafka does on a PLAINTEXT listener."""
+    """Returns ILLEGAL_SASL_STATE, as Kafka does on a PLAINTEXT listener."""
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)

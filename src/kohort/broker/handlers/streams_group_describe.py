@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 
@@ -11,7 +11,7 @@ _Group = StreamsGroupDescribeResponse.Group
 
 
 def handle(request: StreamsGroupDescribeRequest, context: Context) -> StreamsGroupDescribeResponse:
-    """Answer for each group by itself; for each once, or the answer could be many times as large as the request."""
+    """Describes each group once: repeated groups could make the response many times as large as the request."""
     groups = dict.fromkeys(request.group_ids)
     return StreamsGroupDescribeResponse(groups=[_describe(group_id, request, context) for group_id in groups])
 
@@ -42,11 +42,11 @@ def _topics_allowed(group: _Group, context: Context) -> bool:
         return True
     names = {
         name
-        for part in group.topology.subtopologies or ()
+        for subtopology in group.topology.subtopologies or ()
         for name in (
-            *part.source_topics,
-            *part.repartition_sink_topics,
-            *(topic.name for topic in (*part.repartition_source_topics, *part.state_changelog_topics)),
+            *subtopology.source_topics,
+            *subtopology.repartition_sink_topics,
+            *(topic.name for topic in (*subtopology.repartition_source_topics, *subtopology.state_changelog_topics)),
         )
     }
     return all(context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names)

@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeat: a member of a streams group joins, stays or leaves, and hears what it is to run (KIP-1071)."""
+"""StreamsGroupHeartbeat: a member of a streams group joins, stays or leaves, and gets its tasks (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import copy
 import logging
 from collections.abc import Iterator
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.reply import Reply, changed, hear
-from kohort.broker.security import Operation, ResourceType
+from kohort.broker.reply import Reply, map_reply, when_replied
 from kohort.coordinator.streams.environment import Cluster
-from kohort.coordinator.streams.internal_topics import MISSING_INTERNAL_TOPICS
 from kohort.coordinator.streams.requests import check_topology
 from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
@@ -19,6 +18,7 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
+from kohort.streams.statuses import StatusCode
 
 log = logging.getLogger("kohort.broker.streams")
 
@@ -26,7 +26,7 @@ Response = StreamsGroupHeartbeatResponse
 
 
 def handle(request: StreamsGroupHeartbeatRequest, context: Context) -> Response | Reply[Response]:
-    """Ask the group's coordinator, and create the internal topics that it finds missing."""
+    """Passes the heartbeat to the coordinator, and creates missing internal topics."""
     groups = context.broker.groups
     if not groups.streams_offered:
         return _refuse(ErrorCode.UNSUPPORTED_VERSION)
@@ -38,69 +38,69 @@ def handle(request: StreamsGroupHeartbeatRequest, context: Context) -> Response 
         except KafkaError as error:
             return HeartbeatResult.refused(error).response
         if not groups.placer.ready:
-            # The first of all members waits a moment; it would have to come again for its tasks otherwise.
+            # The first member waits for the process that places tasks, or would get its tasks a heartbeat later.
             reply: Reply[Response] = Reply()
-            groups.placer.get_ready(lambda: _ask_later(request, context, reply))
+            groups.placer.start(lambda: _submit_later(request, context, reply))
             return reply
-    return _ask(request, context)
+    return _submit(request, context)
 
 
-def _ask_later(request: StreamsGroupHeartbeatRequest, context: Context, reply: Reply[Response]) -> None:
+def _submit_later(request: StreamsGroupHeartbeatRequest, context: Context, reply: Reply[Response]) -> None:
     try:
-        hear(_ask(request, context), reply)
+        when_replied(_submit(request, context), reply)
     except Exception:
         log.exception("a join failed group=%s", shown(request.group_id))
         reply(_refuse(ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
-def _ask(request: StreamsGroupHeartbeatRequest, context: Context) -> Response | Reply[Response]:
+def _submit(request: StreamsGroupHeartbeatRequest, context: Context) -> Response | Reply[Response]:
     done = context.broker.groups.submit(
         request.group_id,
         lambda shard, now, reply: shard.streams.heartbeat(request, context.client, now, reply),
         lambda code: HeartbeatResult(_refuse(code)),
     )
-    return changed(done, lambda result: _answer(result, context))
+    return map_reply(done, lambda result: _response(result, context))
 
 
-def _answer(result: HeartbeatResult, context: Context) -> Response:
-    """The group's answer, with what went wrong in creating its topics; the group hears of those that it has now."""
+def _response(result: HeartbeatResult, context: Context) -> Response:
+    """Creates missing internal topics, and adds problems to the response's status."""
     response = result.response
     if not result.missing_topics:
         return response
     problem = context.broker.groups.internal_topics.create(result.missing_topics, context)
     if not problem:
         return response
-    response = copy.copy(response)  # the group may have it in store for others
+    response = copy.copy(response)  # the group may keep the response for other members
     others: list[Status] = []
     detail = problem
     for status in response.status or ():
-        if status.status_code == MISSING_INTERNAL_TOPICS:
+        if status.status_code == StatusCode.MISSING_INTERNAL_TOPICS:
             detail = f"{status.status_detail} {problem}"
         else:
             others.append(status)
-    response.status = [*others, Status(status_code=MISSING_INTERNAL_TOPICS, status_detail=detail)]
+    response.status = [*others, Status(status_code=StatusCode.MISSING_INTERNAL_TOPICS, status_detail=detail)]
     return response
 
 
 def _check_topics_allowed(topology: StreamsGroupHeartbeatRequest.Topology, context: Context) -> None:
-    """Raise unless the client may see all topics that its topology names, and those that its patterns match now."""
+    """Raises TOPIC_AUTHORIZATION_FAILED unless the client may describe all topics of its topology, matched ones too."""
     if context.broker.authorizer is None:
         return
-    check_topology(topology)  # which sees to it that the patterns are few, and quick
-    names = dict.fromkeys(_names(topology, context.broker.groups.cluster))
+    check_topology(topology)  # it limits the number of patterns and their cost
+    names = dict.fromkeys(_topic_names(topology, context.broker.groups.cluster))
     if not all(context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names):
         raise KafkaError(
             ErrorCode.TOPIC_AUTHORIZATION_FAILED, "The topology uses topics that the client may not describe."
         )
 
 
-def _names(topology: StreamsGroupHeartbeatRequest.Topology, cluster: Cluster) -> Iterator[str]:
-    for part in topology.subtopologies:
-        yield from part.source_topics
-        yield from part.repartition_sink_topics
-        for topic in (*part.repartition_source_topics, *part.state_changelog_topics):
+def _topic_names(topology: StreamsGroupHeartbeatRequest.Topology, cluster: Cluster) -> Iterator[str]:
+    for subtopology in topology.subtopologies:
+        yield from subtopology.source_topics
+        yield from subtopology.repartition_sink_topics
+        for topic in (*subtopology.repartition_source_topics, *subtopology.state_changelog_topics):
             yield topic.name
-        for pattern in part.source_topic_regex:
+        for pattern in subtopology.source_topic_regex:
             yield from cluster.matching(pattern)
 
 

@@ -1,16 +1,16 @@
-"""SyncGroup: the leader brings the assignments, the others fetch theirs."""
+"""SyncGroup: the leader sends the assignments, and each member gets its own."""
 
 from __future__ import annotations
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply
-from kohort.broker.security import Operation, ResourceType
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
 def handle(request: SyncGroupRequest, context: Context) -> SyncGroupResponse | Reply[SyncGroupResponse]:
-    """Ask the group's coordinator. A group that is still being loaded has no assignment to give: join again."""
+    """While the coordinator is loading, the member is told to join again."""
     if not context.allowed(Operation.READ, ResourceType.GROUP, request.group_id):
         return _refuse(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if context.version >= 5 and not (request.protocol_type and request.protocol_name):

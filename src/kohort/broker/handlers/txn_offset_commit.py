@@ -1,13 +1,13 @@
-"""TxnOffsetCommit: offsets that count when the producer's transaction is committed."""
+"""TxnOffsetCommit: commits offsets in a producer's transaction."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.offset_topics import sort_partitions
-from kohort.broker.reply import Reply, changed, hear
-from kohort.broker.security import Operation, ResourceType
+from kohort.broker.offset_requests import sort_partitions
+from kohort.broker.reply import Reply, map_reply, when_replied
 from kohort.coordinator.offsets import txn_commit_refused
 from kohort.coordinator.transactions import ProducerIdAndEpoch, verification_error
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -15,20 +15,20 @@ from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, T
 
 _Topic = TxnOffsetCommitResponse.Topic
 
-KNOWS_LOADING: Final = 2
-"""First version whose clients can bear COORDINATOR_LOAD_IN_PROGRESS."""
+LOAD_IN_PROGRESS: Final = 2
+"""First version whose clients handle COORDINATOR_LOAD_IN_PROGRESS."""
 ABORTABLE: Final = 4
-"""First version that knows TRANSACTION_ABORTABLE."""
+"""First version with TRANSACTION_ABORTABLE."""
 IMPLICIT_ADD: Final = 5
-"""First version in which committing makes the offsets take part in the transaction (KIP-890)."""
+"""First version in which the commit adds the offsets to the transaction (KIP-890)."""
 
 
 def handle(
     request: TxnOffsetCommitRequest, context: Context
 ) -> TxnOffsetCommitResponse | Reply[TxnOffsetCommitResponse]:
-    """Have the transaction's coordinator verify the producer, and then the group's coordinator store the offsets."""
+    """Verifies the producer with the transaction coordinator, then commits with the group coordinator."""
     done = _commit(request, context)
-    return done if context.version >= KNOWS_LOADING else changed(done, _without_loading)
+    return done if context.version >= LOAD_IN_PROGRESS else map_reply(done, _without_loading)
 
 
 def _commit(
@@ -59,7 +59,7 @@ def _commit(
             lambda shard, now, then: shard.offsets.txn_commit(accepted, context.client, now, then),
             lambda refusal: txn_commit_refused(accepted, refusal),
         )
-        hear(done, answer)
+        when_replied(done, answer)
 
     if not accepted.topics:
         return TxnOffsetCommitResponse(topics=refused)
@@ -74,7 +74,7 @@ def _commit(
 
 
 def _without_loading(response: TxnOffsetCommitResponse) -> TxnOffsetCommitResponse:
-    """The response for clients that break on COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""
+    """The response for clients that fail on COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""
     for topic in response.topics:
         for partition in topic.partitions:
             if partition.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
@@ -83,7 +83,7 @@ def _without_loading(response: TxnOffsetCommitResponse) -> TxnOffsetCommitRespon
 
 
 def _sort(request: TxnOffsetCommitRequest, context: Context) -> tuple[TxnOffsetCommitRequest, list[_Topic]]:
-    """The request with the partitions that exist and may be read, and answers for the others."""
+    """Returns the request with the partitions that exist and may be read, and the errors of the others."""
     accepted: list[TxnOffsetCommitRequest.Topic] = []
     refused: list[_Topic] = []
     for topic in request.topics:

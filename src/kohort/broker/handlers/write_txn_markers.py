@@ -1,15 +1,15 @@
-"""WriteTxnMarkers: ends transactions in partitions on another coordinator's, or an administrator's, word."""
+"""WriteTxnMarkers: ends transactions in partitions, for another coordinator or an administrator."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
-from kohort.broker.admin.access import cluster_allowed
+from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.admin.partitions import hosted_partition
+from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply
-from kohort.broker.security import Operation
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
@@ -21,19 +21,19 @@ Written = Outcome.Topic.Partition
 def handle(
     request: WriteTxnMarkersRequest, context: Context
 ) -> WriteTxnMarkersResponse | Reply[WriteTxnMarkersResponse]:
-    """Append the markers, and answer when they are safe.
+    """Appends the markers, and responds once they are safe.
 
-    Who may ALTER the cluster may do it too, to abort hanging transactions (KIP-664).
+    ALTER on the cluster is enough, so that administrators can abort hanging transactions (KIP-664).
     """
     allowed = cluster_allowed(context, Operation.ALTER) or cluster_allowed(context, Operation.CLUSTER_ACTION)
     response = WriteTxnMarkersResponse(markers=[])
     reply: Reply[WriteTxnMarkersResponse] = Reply()
-    left = 1
+    pending = 1
 
     def done() -> None:
-        nonlocal left
-        left -= 1
-        if not left:
+        nonlocal pending
+        pending -= 1
+        if not pending:
             reply(response)
 
     def failed(written: Written, error: KafkaError) -> None:
@@ -47,7 +47,7 @@ def handle(
             partitions = [Written(partition_index=index) for index in topic.partition_indexes]
             outcome.topics.append(Outcome.Topic(name=topic.name, partitions=partitions))
             for written in partitions:
-                left += 1
+                pending += 1
                 refuse = partial(failed, written)
                 if not allowed:
                     refuse(KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
@@ -69,7 +69,7 @@ def _append(
     failed: Callable[[KafkaError], None],
 ) -> None:
     if marker.producer_id < 0 or marker.producer_epoch < 0:
-        raise KafkaError(ErrorCode.INVALID_REQUEST)  # no producer has them; a log must not hold a marker of nobody's
+        raise KafkaError(ErrorCode.INVALID_REQUEST)  # no producer has these; the log must not hold such a marker
     context.broker.end_transaction(
         hosted_partition(context, topic, index),
         marker.producer_id,

@@ -1,4 +1,4 @@
-"""What the broker tells of itself in numbers: counted cheaply, shown to Prometheus."""
+"""The broker's metrics, served to Prometheus."""
 
 from kohort.broker.metrics.counters import Metrics
 from kohort.broker.metrics.endpoint import MetricsEndpoint

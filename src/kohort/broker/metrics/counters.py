@@ -1,7 +1,7 @@
-"""What the broker counts of itself.
+"""The broker's counters.
 
-Counting happens within requests, so it is a few additions to plain numbers; what Prometheus wants of them is made when
-it asks (`exposition`), and what can be asked of the broker at that time isn't counted at all.
+Requests pay for counting, so it is a few additions. The metrics are made of the counters, and of the broker's state,
+when Prometheus scrapes (`exposition`).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["ApiCounts", "Metrics"]
 
 API_KEYS: Final = 128
-"""API keys that there is room for; Kafka's go up to 92."""
+"""Room for API keys; Kafka's go up to 92."""
 
 _MICROSECONDS: Final = 1_000_000
 
 
 class ApiCounts:
-    """What is counted of one API.
+    """Counters of one API.
 
     Attributes:
-        seconds: time from the arrival of requests to their answers, waiting included, summed.
+        seconds: sum of the times from requests to responses, waiting included.
         received, sent: bytes of requests and responses.
         buckets: requests by the bit length of their time in µs: bucket n holds those below 2ⁿ µs, and not below half
             of that.
@@ -45,11 +45,11 @@ class Metrics:
     """The counters of a broker.
 
     Attributes:
-        broker: whose they are.
+        broker: the broker.
         apis: counts by API key.
-        connections: connections open now.
+        connections: open connections.
         accepted: connections accepted since the start.
-        produce_failures, fetch_failures: partitions of requests that were answered with an error, by error.
+        produce_failures, fetch_failures: partitions answered with an error, by error.
     """
 
     def __init__(self, broker: Broker) -> None:
@@ -61,7 +61,7 @@ class Metrics:
         self.fetch_failures: Counter[ErrorCode] = Counter()
 
     def observe(self, key: int, seconds: float, received: int, sent: int) -> None:
-        """Count a request: the key of its API, the time it took, and bytes of request and response."""
+        """Counts a request: its API key, time, and the bytes of request and response."""
         counts = self.apis[key]
         counts.seconds += seconds
         counts.received += received
@@ -69,9 +69,7 @@ class Metrics:
         counts.buckets[int(seconds * _MICROSECONDS).bit_length()] += 1
 
     def produce_failed(self, code: ErrorCode) -> None:
-        """Count a partition that records couldn't be written to."""
         self.produce_failures[code] += 1
 
     def fetch_failed(self, code: ErrorCode) -> None:
-        """Count a partition that couldn't be read from."""
         self.fetch_failures[code] += 1

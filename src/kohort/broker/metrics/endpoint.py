@@ -1,4 +1,4 @@
-"""A small HTTP server for Prometheus and for those who watch whether the broker lives."""
+"""A small HTTP server with metrics for Prometheus, and a health check."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["MetricsEndpoint"]
 log = logging.getLogger("kohort.broker.metrics")
 
 MAX_HEADER: Final = 16 * 1024
-"""Bytes that a request may have."""
+"""Bytes of the longest request."""
 
-PATIENCE: Final = 10
-"""Seconds that a client may take for its request, and for reading the response."""
+TIMEOUT_SECONDS: Final = 10
+"""Time for a client to send its request and read the response."""
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class MetricsEndpoint:
-    """Answers GET /metrics and GET /healthz, in the broker's own event loop."""
+    """Serves GET /metrics and GET /healthz, in the broker's event loop."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -34,18 +34,17 @@ class MetricsEndpoint:
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
-        """Listen; port 0 takes a free one, and `port` says which.
+        """Listens; for port 0, `port` is the free one that was taken.
 
         Raises:
             OSError: the address is in use, or can't be used.
         """
         self._server = await asyncio.start_server(self._serve, host, port, limit=MAX_HEADER)
         self.port = self._server.sockets[0].getsockname()[1]
-        # Prometheus' library takes its time to load; nobody should wait for it before somebody asks.
+        # Prometheus' library is slow to load, so it is loaded in a thread.
         self._exposition = asyncio.ensure_future(asyncio.to_thread(_load, self._metrics))
 
     async def stop(self) -> None:
-        """Listen no more."""
         if self._server is not None:
             self._server.close()
         if self._exposition is not None:
@@ -53,9 +52,9 @@ class MetricsEndpoint:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await asyncio.wait_for(self._converse(reader, writer), PATIENCE)
+            await asyncio.wait_for(self._converse(reader, writer), TIMEOUT_SECONDS)
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, TimeoutError, ConnectionError):
-            pass  # not a client that could be helped
+            pass  # the client went away, or isn't one
         finally:
             writer.close()
 
@@ -67,7 +66,7 @@ class MetricsEndpoint:
         await writer.drain()
 
     async def _answer(self, request: list[bytes]) -> tuple[str, str, bytes]:
-        """Status, content type and body for the words of a request's first line."""
+        """Returns status, content type and body for the words of a request line."""
         if len(request) != 3 or not request[2].startswith(b"HTTP/1."):
             return "400 Bad Request", _TEXT, b"not HTTP/1\n"
         if request[0] not in (b"GET", b"HEAD"):

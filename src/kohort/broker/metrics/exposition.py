@@ -1,4 +1,4 @@
-"""The broker's metrics as Prometheus has them."""
+"""The broker's metrics in Prometheus' format."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BOUNDS: Final = range(6, 26, 2)
 
 
 class Exposition:
-    """Writes what Prometheus reads."""
+    """Renders all metrics."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._registry = CollectorRegistry()
@@ -38,22 +38,20 @@ class Exposition:
             collector(registry=self._registry)
 
     def text(self) -> bytes:
-        """All metrics in Prometheus' text format, as they are now."""
         return generate_latest(self._registry)
 
 
 class BrokerCollector(Collector):
-    """Asks a broker for its metrics."""
+    """Collects a broker's metrics."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
     def describe(self) -> Iterable[Metric]:
-        """No metrics: Prometheus needn't collect any to register this."""
+        """None, so that registering doesn't collect."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics, as they are now."""
         metrics, broker = self._metrics, self._metrics.broker
         build = GaugeMetricFamily("kohort_build", "The version that runs.", labels=["version"])
         build.add_metric([__version__], 1)
@@ -149,7 +147,7 @@ def _streams(broker: Broker) -> Iterator[Metric]:
         for assignor, count in counts.items():
             family.add_metric([assignor], count)
         yield family
-    yield GaugeMetricFamily("kohort_placements_under_way", "Groups whose tasks are being placed.", placer.under_way)
+    yield GaugeMetricFamily("kohort_placements_under_way", "Groups whose tasks are being placed.", placer.pending)
 
 
 def _logs(broker: Broker) -> Iterator[Metric]:

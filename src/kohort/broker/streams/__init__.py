@@ -1,1 +1,1 @@
-"""What streams groups want of the broker around them: topics, configurations, and somebody to place their tasks."""
+"""What the broker provides to streams groups: topics, group configurations, and placement of tasks."""

@@ -12,11 +12,11 @@ from kohort.coordinator.streams.patterns import matching
 __all__ = ["BrokerCluster"]
 
 _PATTERNS: Final = 1000
-"""Patterns whose topics are remembered."""
+"""Patterns in the cache."""
 
 
 class BrokerCluster:
-    """Answers from the broker's topics; it is `kohort.coordinator.streams.environment.Cluster`."""
+    """`kohort.coordinator.streams.environment.Cluster`, of the broker's topics."""
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
@@ -25,30 +25,27 @@ class BrokerCluster:
         topics.on_deleted.append(self._changed)
 
     def partitions(self, topic: str) -> int | None:
-        """How many partitions a topic has; None if there is no such topic."""
+        """A topic's number of partitions; None if it doesn't exist."""
         found = self._topics.get(topic)
         return None if found is None else len(found.partitions)
 
     def topic_id(self, topic: str) -> UUID | None:
-        """A topic's id; None if there is no such topic."""
+        """A topic's id; None if it doesn't exist."""
         found = self._topics.get(topic)
         return None if found is None else found.id
 
     def matching(self, pattern: str) -> Sequence[str]:
-        """Names of the topics that a regular expression matches whole, sorted; none for one that doesn't compile.
-
-        The broker's own topics aren't among them.
-        """
-        known = self._matching.get(pattern)
-        if known is None:
+        """The sorted names that a regular expression fully matches; none if it doesn't compile. No internal topics."""
+        names = self._matching.get(pattern)
+        if names is None:
             try:
-                known = tuple(matching(pattern, (topic.name for topic in self._topics if not topic.internal)))
+                names = tuple(matching(pattern, (topic.name for topic in self._topics if not topic.internal)))
             except ValueError:
-                known = ()
+                names = ()
             if len(self._matching) >= _PATTERNS:
                 self._matching.clear()
-            self._matching[pattern] = known
-        return known
+            self._matching[pattern] = names
+        return names
 
     def _changed(self, topic: Topic) -> None:
         self._matching.clear()

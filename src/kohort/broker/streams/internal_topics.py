@@ -1,4 +1,4 @@
-"""Creates the topics that streams applications keep to themselves: repartition topics and changelogs."""
+"""Creates the internal topics of streams groups: repartition topics and changelogs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kohort.broker.admin.access import cluster_allowed
-from kohort.broker.admin.assignments import check_replication
+from kohort.broker.admin.authorization import cluster_allowed
+from kohort.broker.admin.replica_assignment import check_replication
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.config import check_topic_configs
-from kohort.broker.security import Operation, ResourceType
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE
-from kohort.coordinator.streams.topology import InternalTopic
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
+from kohort.streams.topology import InternalTopic
 
 if TYPE_CHECKING:
     from kohort.broker.broker import Broker
@@ -23,25 +23,25 @@ __all__ = ["InternalTopics"]
 
 log = logging.getLogger("kohort.broker.streams")
 
-AT_ONCE: Final = 100
-"""Partitions created before other requests get their turn: each takes about a ms."""
+PARTITIONS_PER_TURN: Final = 100
+"""Partitions created before other requests get their turn; each takes about 1 ms."""
 
-_NAMED: Final = 10
-"""Topics that a text names at most."""
+_MAX_LISTED: Final = 10
+"""The most topics that a message names."""
 
 
 class InternalTopics:
-    """Creates what groups lack: at once if that is little, otherwise bit by bit."""
+    """Creates missing internal topics: at once, or over several turns of the loop if there are many partitions."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._waiting: dict[str, InternalTopic] = {}
-        self._partitions = 0  # of those that wait
+        self._partitions = 0  # of the waiting topics
         self._handle: asyncio.Handle | None = None
-        self._told: list[str] = []
+        self._last_problems: list[str] = []
 
     def create(self, missing: Sequence[InternalTopic], context: Context) -> str:
-        """Create what a group lacks, as far as the client may; returns what is in the way, for people."""
+        """Creates missing topics, if the client is allowed to; returns the problems as a message, or ""."""
         if not cluster_allowed(context, Operation.CREATE):
             forbidden = [
                 topic.name for topic in missing if not context.allowed(Operation.CREATE, ResourceType.TOPIC, topic.name)
@@ -51,7 +51,7 @@ class InternalTopics:
         problems: dict[str, str] = {}
         for topic in missing:
             if topic.name in self._waiting or self._broker.topics.get(topic.name) is not None:
-                continue  # the group is about to hear of it
+                continue  # the group is notified once it is created
             try:
                 self._check(topic)
             except KafkaError as error:
@@ -60,17 +60,16 @@ class InternalTopics:
                 self._waiting[topic.name] = topic
                 self._partitions += topic.partitions
         if self._handle is None:
-            problems |= self._go_on()
+            problems |= self._create_waiting()
         if not problems:
             return ""
         texts = [f"{name} ({problem})" for name, problem in problems.items()]
-        if texts != self._told:  # else every member's heartbeat would tell it again
-            self._told = texts
+        if texts != self._last_problems:  # else every heartbeat would log it again
+            self._last_problems = texts
             log.warning("internal topics could not be created because=%s", shown(texts, 1000))
         return f"Could not create {_listed(texts)}."
 
     def stop(self) -> None:
-        """Create no more."""
         self._waiting.clear()
         if self._handle is not None:
             self._handle.cancel()
@@ -78,18 +77,17 @@ class InternalTopics:
     def _check(self, topic: InternalTopic) -> None:
         self._broker.topics.check_new(topic.name, topic.partitions)
         check_topic_configs(dict(topic.configs))
-        factor = topic.replication_factor
-        check_replication(self._broker.config.int("default.replication.factor") if factor is None else factor)
+        check_replication(topic.replication_factor or self._broker.config.int("default.replication.factor"))
         if self._partitions + topic.partitions > MAX_PARTITIONS_AT_ONCE:
             raise KafkaError(
                 ErrorCode.POLICY_VIOLATION, f"{self._partitions} other partitions have to be created before"
             )
 
-    def _go_on(self) -> dict[str, str]:
-        """Create some of the topics that wait; returns problems by name."""
+    def _create_waiting(self) -> dict[str, str]:
+        """Creates some of the waiting topics; returns problems by name."""
         self._handle = None
         problems: dict[str, str] = {}
-        room = AT_ONCE
+        room = PARTITIONS_PER_TURN
         while self._waiting and room > 0:
             name = next(iter(self._waiting))
             topic = self._waiting.pop(name)
@@ -105,11 +103,11 @@ class InternalTopics:
             else:
                 log.info("internal topic created topic=%s partitions=%d configs=%s", name, topic.partitions, configs)
         if self._waiting:
-            self._handle = asyncio.get_running_loop().call_soon(self._go_on)
+            self._handle = asyncio.get_running_loop().call_soon(self._create_waiting)
         return problems
 
 
 def _listed(names: Iterable[str]) -> str:
     names = list(names)
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - _MAX_LISTED
+    return ", ".join(names[:_MAX_LISTED]) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""Places the tasks of streams groups, so that heartbeats go on meanwhile."""
+"""Places the tasks of streams groups in another process, while heartbeats go on."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ __all__ = ["Placer"]
 log = logging.getLogger("kohort.broker.streams")
 
 SMALL: Final = 1000
-"""Tasks, members and copies of a group that is probably placed within a few ms."""
+"""Size of a group (tasks, members and standbys) whose placement takes a few ms."""
 
-PATIENCE_SECONDS: Final = 0.01
-"""How long a small group's tasks are waited for. Members that come for them would have to come again otherwise."""
+WAIT_SECONDS: Final = 0.01
+"""How long to wait for a small group's placement; without waiting, its members get their tasks a heartbeat later."""
 
-TURN_SECONDS: Final = 0.05
-"""How long is waited at most in one turn of the loop, where many groups' tasks are placed at once."""
+WAIT_SECONDS_PER_TURN: Final = 0.05
+"""The most waiting in one turn of the loop, where many groups are placed at once."""
 
-REST_SECONDS: Final = 300.0
-"""How long a process is kept that nobody needs."""
+IDLE_SECONDS: Final = 300.0
+"""How long an idle process is kept."""
 
 
 class Placer:
-    """Takes jobs, and gives a placement at once or later.
+    """Takes placement jobs, and returns a placement at once or later.
 
-    All are solved in a process of their own. A small group's placement is there so soon that it is waited for.
+    A separate process solves all jobs. Small groups take so little time that their placement is waited for.
 
     Args:
-        placed: called later with a job, and the placement or None if none came of it.
+        placed: called later with a job, and its placement or None if it failed.
         solver: the process.
 
     Attributes:
-        solved, failed: jobs done and jobs that nothing came of, by assignor.
-        seconds: the time that jobs took, waiting included, by assignor.
-        under_way: jobs whose placement comes later.
+        solved, failed: number of jobs by assignor.
+        seconds: total time of jobs, waiting included, by assignor.
+        pending: jobs whose placement comes later.
         ready: whether the process runs, so that small groups are placed at once.
     """
 
@@ -53,57 +53,57 @@ class Placer:
         self._placed = placed
         self._solver = solver or Solver()
         self._thread = ThreadPoolExecutor(1, "kohort-placement")
-        self._eager: list[Callable[[], None]] = []
-        self._resting: asyncio.TimerHandle | None = None
+        self._on_ready: list[Callable[[], None]] = []
+        self._idle_timer: asyncio.TimerHandle | None = None
         self._stopped = False
         self._waited = 0.0  # s, in this turn of the loop
         self.solved: Counter[str] = Counter()
         self.failed: Counter[str] = Counter()
         self.seconds: defaultdict[str, float] = defaultdict(float)
-        self.under_way = 0
+        self.pending = 0
         self.ready = False
 
     def __call__(self, job: PlacementJob) -> Placement | None:
-        """Place a group's tasks: at once, or None and later; never when the broker stops first."""
+        """Returns a group's placement, or None if `placed` is called with it later (never once the broker stops)."""
         if self._stopped:
             return None
-        self._tire()
+        self._restart_idle_timer()
         began = time.perf_counter()
         solving = self._thread.submit(self._solver.solve, job.assignor, job.group)
-        if self.ready and not self.under_way and self._waited < TURN_SECONDS and _size(job.group) <= SMALL:
-            done = wait((solving,), PATIENCE_SECONDS).done
-            self._waited_since(began)
+        if self.ready and not self.pending and self._waited < WAIT_SECONDS_PER_TURN and _size(job.group) <= SMALL:
+            done = wait((solving,), WAIT_SECONDS).done
+            self._add_waiting(began)
             if done and solving.exception() is None:
                 self._count(job, began)
                 return solving.result()
-        self.under_way += 1
+        self.pending += 1
         asyncio.wrap_future(solving).add_done_callback(functools.partial(self._done, job, began))
         return None
 
-    def get_ready(self, then: Callable[[], None]) -> None:
-        """Start the process, which takes a while, and then call `then`; unless the broker stops first."""
+    def start(self, then: Callable[[], None]) -> None:
+        """Starts the process, which takes a while, and then calls `then`, unless the broker stops first."""
         if self.ready:
             then()
             return
-        self._eager.append(then)
-        if len(self._eager) == 1 and not self._stopped:
+        self._on_ready.append(then)
+        if len(self._on_ready) == 1 and not self._stopped:
             starting = asyncio.wrap_future(self._thread.submit(self._solver.start))
             starting.add_done_callback(self._started)
 
     def stop(self) -> None:
-        """Give up what is under way."""
+        """Stops the process; pending jobs are dropped."""
         self._stopped = True
-        if self._resting is not None:
-            self._resting.cancel()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         self._solver.stop()
         self._thread.shutdown(cancel_futures=True)
 
-    def _waited_since(self, began: float) -> None:
+    def _add_waiting(self, began: float) -> None:
         if not self._waited:
-            asyncio.get_running_loop().call_soon(self._turn)
+            asyncio.get_running_loop().call_soon(self._begin_turn)
         self._waited += time.perf_counter() - began
 
-    def _turn(self) -> None:
+    def _begin_turn(self) -> None:
         self._waited = 0.0
 
     def _started(self, starting: asyncio.Future[None]) -> None:
@@ -113,17 +113,17 @@ class Placer:
         if error is not None:
             log.error("the process that places tasks could not be started error=%s", error)
         self.ready = error is None
-        self._tire()
-        eager, self._eager = self._eager, []
-        for then in eager:
-            then()
+        self._restart_idle_timer()
+        callbacks, self._on_ready = self._on_ready, []
+        for callback in callbacks:
+            callback()
 
     def _done(self, job: PlacementJob, began: float, solving: asyncio.Future[Placement]) -> None:
-        self.under_way -= 1
+        self.pending -= 1
         error = None if solving.cancelled() else solving.exception()
         if self._stopped:
             return
-        self._tire()
+        self._restart_idle_timer()
         if error is not None:
             self.failed[job.assignor] += 1
             log.error(
@@ -137,20 +137,19 @@ class Placer:
         self.solved[job.assignor] += 1
         self.seconds[job.assignor] += time.perf_counter() - began
 
-    def _tire(self) -> None:
-        """Let the process rest some time from now, unless there is more to do."""
-        if self._resting is not None:
-            self._resting.cancel()
-        self._resting = asyncio.get_running_loop().call_later(REST_SECONDS, self._rest)
+    def _restart_idle_timer(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+        self._idle_timer = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._stop_idle)
 
-    def _rest(self) -> None:
-        self._resting = None
-        if not self.under_way and not self._eager:
+    def _stop_idle(self) -> None:
+        self._idle_timer = None
+        if not self.pending and not self._on_ready:
             self.ready = False
-            self._thread.submit(self._solver.rest)
+            self._thread.submit(self._solver.stop_process)
 
 
 def _size(group: Group) -> int:
     tasks = sum(part.partitions for part in group.subtopologies)
-    copies = group.standbys * sum(part.partitions for part in group.subtopologies if part.state_stores)
-    return len(group.members) + tasks + 4 * copies  # copies are what takes longest
+    standbys = group.standbys * sum(part.partitions for part in group.subtopologies if part.state_stores)
+    return len(group.members) + tasks + 4 * standbys  # standbys take longest

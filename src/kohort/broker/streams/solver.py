@@ -1,13 +1,12 @@
-"""A process of its own that places tasks.
+"""The process that places tasks.
 
-A solver doesn't let go of the interpreter while it works, so in a thread it would stop all heartbeats for as long as
-it takes. A process doesn't; it has another core where there is one, it can be killed, and what it needs of memory is
-gone with it.
+A solver holds the GIL while it works, so in a thread it would block all heartbeats. A process can use another core, can
+be killed, and returns its memory when it ends.
 
     python -P -m kohort.broker.streams.solver
 
-is such a process: it reads assignors' names with their groups from its standard input, and writes placements, both as
-pickles with their size in front, until its input ends.
+is this process: until its input ends, it reads pairs of an assignor's name and a group from standard input, and writes
+placements, as pickles with a size prefix.
 """
 
 from __future__ import annotations
@@ -26,32 +25,32 @@ from collections.abc import Sequence
 from typing import IO, Any, Final
 
 from kohort.coordinator.placement import ASSIGNORS
-from kohort.coordinator.placement.model import Group, Member, Placement, Subtopology
+from kohort.coordinator.placement.model import Group, Member, Placement, SubtopologyTasks
 
 __all__ = ["Solver", "SolverError"]
 
-_ANY: Final = Group((Subtopology("0", 3, 1),), (Member("a"), Member("b")), standbys=1)
-# Without -P, whatever lies in the directory that the broker was started in could take a module's place.
+_ANY: Final = Group((SubtopologyTasks("0", 3, 1),), (Member("a"), Member("b")), standbys=1)
+# Without -P, a file in the broker's working directory could shadow a module.
 _COMMAND: Final = (sys.executable, "-P", "-m", "kohort.broker.streams.solver")
 _SIZE: Final = struct.Struct(">Q")
 _NICENESS: Final = 5
-"""Where there is one core for all, heartbeats come first."""
+"""On a single core, heartbeats come first."""
 
 DEADLINE_SECONDS: Final = 30.0
-"""How long a placement may take. The largest groups need a few seconds, and all others wait meanwhile."""
+"""The most time for a placement. The largest groups need a few seconds, and other groups wait for them."""
 
 
 class SolverError(Exception):
-    """No placement came of it: the assignor failed, or the process is gone."""
+    """There is no placement: the assignor failed, or the process has ended."""
 
 
 class Solver:
-    """The process, seen from outside. It is started when it is first needed.
+    """A handle on the process, which is started when it is first needed.
 
-    `start`, `solve` and `rest` block, and belong in one thread; `stop` may be called from another.
+    `start`, `solve` and `stop_process` block, and must be called in one thread; `stop` may be called in another.
 
     Args:
-        command: what to start.
+        command: the process's command line.
     """
 
     def __init__(self, command: Sequence[str] = _COMMAND) -> None:
@@ -62,11 +61,10 @@ class Solver:
 
     @property
     def running(self) -> bool:
-        """Whether there is a process now."""
         return self._process is not None
 
     def start(self) -> None:
-        """Start the process, and have it load what it needs.
+        """Starts the process, which loads its modules.
 
         Raises:
             SolverError: it failed.
@@ -75,7 +73,7 @@ class Solver:
             self.solve(assignor, _ANY)
 
     def solve(self, assignor: str, group: Group) -> Placement:
-        """Have a group's tasks placed.
+        """Places a group's tasks.
 
         Raises:
             SolverError: it failed.
@@ -84,11 +82,11 @@ class Solver:
         try:
             answer = _answer(self._started(), (assignor, group))
         except OSError as error:
-            answer, reason = None, f"the process can't be started, or is gone: {error}"
+            answer, reason = None, f"the process can't be started, or has ended: {error}"
         else:
-            reason = "the process is gone"
+            reason = "the process has ended"
         if answer is None:
-            self.rest()  # it may be dying, and not dead yet; the next is another
+            self.stop_process()  # it may not have ended yet; the next job starts another
             late = time.monotonic() - began >= DEADLINE_SECONDS
             raise SolverError(f"it took longer than {DEADLINE_SECONDS:g} s" if late else reason)
         if isinstance(answer, str):
@@ -96,13 +94,13 @@ class Solver:
         placement: Placement = answer
         return placement
 
-    def rest(self) -> None:
-        """End the process until it is needed again."""
+    def stop_process(self) -> None:
+        """Ends the process; the next job starts another."""
         with self._lock:
             self._end()
 
     def stop(self) -> None:
-        """End the process for good, whatever it is doing."""
+        """Ends the process for good, even while it works."""
         with self._lock:
             self._stopped = True
             self._end()
@@ -114,8 +112,8 @@ class Solver:
             if self._process is not None and self._process.poll() is not None:
                 self._end()
             if self._process is None:
-                # In a session of its own: a Ctrl-C in the terminal is the broker's business. It finds modules where the
-                # broker does, which may be in an application that has put this package on its path by itself.
+                # In a separate session, as Ctrl-C in the terminal is for the broker. It gets the broker's sys.path,
+                # which an application may have changed.
                 self._process = subprocess.Popen(
                     self._command,
                     stdin=subprocess.PIPE,
@@ -132,12 +130,12 @@ class Solver:
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 assert pipe is not None
-                with contextlib.suppress(OSError):  # of what it didn't read any more
+                with contextlib.suppress(OSError):  # it hadn't read everything
                     pipe.close()
 
 
 def _answer(process: subprocess.Popen[bytes], asked: object) -> Any:
-    """What the process answers; None if it ends before, as it does when it takes too long."""
+    """Returns the process's answer; None if it ended, as when it took too long."""
     assert process.stdin is not None
     assert process.stdout is not None
     late = threading.Timer(DEADLINE_SECONDS, process.kill)
@@ -158,7 +156,7 @@ def _write(pipe: IO[bytes], message: object) -> None:
 
 
 def _read(pipe: IO[bytes]) -> Any:
-    """The next message; None at the end."""
+    """Reads the next message; None at the end."""
     head = pipe.read(_SIZE.size)
     if len(head) < _SIZE.size:
         return None
@@ -168,11 +166,11 @@ def _read(pipe: IO[bytes]) -> Any:
 
 
 def main() -> None:
-    """Place what is asked for."""
+    """Places tasks until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(_NICENESS)
-    gc.disable()  # while somebody waits; there is time for it between two groups
-    # What a library prints mustn't end up among the answers.
+    gc.disable()  # while the broker waits; it runs between two groups
+    # What a library prints must not get into the answers.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     with contextlib.suppress(BrokenPipeError), answers:  # the broker was killed

@@ -1,1 +1,1 @@
-"""What the commands that are Kafka clients have in common."""
+"""Shared by the commands that are Kafka clients."""

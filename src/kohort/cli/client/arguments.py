@@ -1,4 +1,4 @@
-"""What people write on the command line: settings, partitions, durations."""
+"""Parsing of arguments: settings, partitions, durations, files of offsets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ISO_DURATION: Final = re.compile(
 
 
 def parse_settings(texts: Iterable[str], option: str) -> dict[str, str]:
-    """Settings out of KEY=VALUE."""
+    """Parses KEY=VALUE."""
     found: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
@@ -30,7 +30,7 @@ def parse_settings(texts: Iterable[str], option: str) -> dict[str, str]:
 
 
 def parse_partitions(texts: Iterable[str], option: str) -> tuple[list[str], list[TopicPartition]]:
-    """Whole topics, and partitions, out of T or T:0,3-5."""
+    """Parses T and T:0,3-5 into topics and partitions."""
     topics: list[str] = []
     partitions: list[TopicPartition] = []
     for text in texts:
@@ -51,7 +51,7 @@ def parse_partitions(texts: Iterable[str], option: str) -> tuple[list[str], list
 
 
 def parse_duration(text: str, option: str) -> int:
-    """Ms out of 90s, 15m, 1h, 7d, or ISO 8601's P1DT2H."""
+    """Parses 90s, 15m, 1h, 7d, or ISO 8601's P1DT2H, into ms."""
     simple = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)\s*(ms|s|m|h|d|w)", text.strip(), re.ASCII)
     if simple is not None:
         return int(float(simple[1]) * _UNITS[simple[2]])
@@ -62,7 +62,7 @@ def parse_duration(text: str, option: str) -> int:
 
 
 def offsets_file(path: str) -> dict[TopicPartition, int]:
-    """Offsets out of lines `topic,partition,offset`, as `--export` and Kafka's tool write them."""
+    """Reads offsets from lines `topic,partition,offset`, as `--export` and Kafka's tool write them."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:

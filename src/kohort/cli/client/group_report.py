@@ -1,4 +1,4 @@
-"""Groups for people and as JSON."""
+"""Groups as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from kohort.client.administration.group_types import (
     GroupListing,
     GroupMember,
     GroupType,
-    Subtopology,
     Tasks,
 )
 from kohort.client.types import TopicPartition
+from kohort.streams.tasks import TaskId
+from kohort.streams.topology import Subtopology
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
@@ -38,12 +39,12 @@ __all__ = [
 
 
 _SHORT: Final = 12
-"""Characters of a member's id that are shown at least."""
+"""The least number of characters shown of a member's id."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupReport:
-    """A group, and how far it is in each partition that it reads or has read."""
+    """A group, and its lag in each partition that it reads or has read."""
 
     group: GroupDescription
     lag: Mapping[TopicPartition, PartitionLag]
@@ -54,17 +55,16 @@ async def read_groups(admin: Admin, names: Sequence[str]) -> list[GroupReport]:
     groups = await admin.groups.describe(*names)
     reports = []
     for name in dict.fromkeys(names):
-        # A streams application reads what is committed: its own lag ends where an open transaction begins, too.
+        # A streams application reads committed records only: its lag ends where an open transaction begins, too.
         isolation = "read_committed" if groups[name].type is GroupType.STREAMS else "read_uncommitted"
         lag = await admin.group_offsets.lag(name, partitions=groups[name].owners(), isolation_level=isolation)
-        # A streams task stands for a partition of each of its topics, which some of these may not have.
-        there = {at: each for at, each in lag.items() if each.committed is not None or each.end is not None}
-        reports.append(GroupReport(groups[name], there))
+        # A streams task has a partition of each of its topics, which some of these may not have.
+        existing = {at: each for at, each in lag.items() if each.committed is not None or each.end is not None}
+        reports.append(GroupReport(groups[name], existing))
     return reports
 
 
 def groups_table(groups: Iterable[GroupListing]) -> RenderableType:
-    """A line a group."""
     return table(
         ("Group", "Type", "State", "Protocol", ">Coordinator"),
         (
@@ -75,12 +75,11 @@ def groups_table(groups: Iterable[GroupListing]) -> RenderableType:
 
 
 def listing_as_json(group: GroupListing) -> dict[str, Any]:
-    """A group in short."""
     return {**group._asdict(), "type": group.type.value}
 
 
 def group_tables(report: GroupReport) -> list[RenderableType]:
-    """What there is to say of a group: what it is, who is in it, where it is."""
+    """A group's header, its members and its offsets."""
     shown: list[RenderableType] = [_header(report.group)]
     if report.group.members:
         shown.append(_members(report.group))
@@ -90,7 +89,7 @@ def group_tables(report: GroupReport) -> list[RenderableType]:
 
 
 def group_as_json(report: GroupReport) -> dict[str, Any]:
-    """The same as JSON; what a type of group doesn't have is null."""
+    """A group as JSON; null for fields that its type doesn't have."""
     group = report.group
     owners = group.owners()
     return {
@@ -107,7 +106,9 @@ def group_as_json(report: GroupReport) -> dict[str, Any]:
         "epoch": group.epoch,
         "assignment_epoch": group.assignment_epoch,
         "topology_epoch": group.topology_epoch,
-        "topology": None if group.topology is None else [_subtopology(each) for each in group.topology],
+        "topology": None
+        if group.topology is None
+        else [_subtopology(name, each) for name, each in group.topology.subtopologies.items()],
         "members": [_member_as_json(member) for member in group.members],
         "offsets": [
             {
@@ -144,7 +145,7 @@ def _header(group: GroupDescription) -> Text:
 
 
 def _members(group: GroupDescription) -> RenderableType:
-    """A line a member; columns that would say nothing are left out."""
+    """A line a member, without columns that would be empty."""
     columns: list[tuple[str, Callable[[GroupMember], object]]] = [("Member", lambda member: member.member_id)]
     optional: list[tuple[str, Callable[[GroupMember], object]]] = [
         ("Static name", lambda member: member.instance_id),
@@ -195,14 +196,14 @@ def _offsets(report: GroupReport) -> RenderableType:
 
 
 def short_names(member_ids: Iterable[str]) -> dict[str, str]:
-    """Ids cut to what tells them apart, since each stands on many lines; the table of members has them whole."""
+    """Ids cut to the length at which they differ, since each is on many lines; the members have them in full."""
     ids = {*member_ids}
     length = next(length for length in count(_SHORT) if len({each[:length] for each in ids}) == len(ids))
     return {each: each if len(each) <= length + 1 else f"{each[:length]}…" for each in ids}
 
 
 def _process(member: GroupMember) -> str | None:
-    """Members of one process share state; where each has its own, the column says nothing new."""
+    """Members of one process share state; None if a member is a process of its own."""
     return (
         None if member.streams is None or member.streams.process_id == member.member_id else member.streams.process_id
     )
@@ -217,7 +218,7 @@ def _tasks_text(tasks: Mapping[str, Sequence[int]]) -> str:
 
 
 def _tasks_to_come(member: GroupMember) -> str | None:
-    """The active tasks and standbys of the target, if they aren't those that it has."""
+    """The active tasks and standbys of the target assignment, if they differ from the current ones."""
     if member.streams is None:
         return None
     now, then = member.streams.tasks, member.streams.target_tasks
@@ -228,7 +229,7 @@ def _tasks_to_come(member: GroupMember) -> str | None:
 
 
 def _restoring(member: GroupMember) -> str | None:
-    """How many changelog records the member's tasks lack in all, as far as it reported."""
+    """The number of changelog records that the member's tasks have yet to restore, as far as it reported."""
     if member.streams is None:
         return None
     ends = member.streams.task_end_offsets
@@ -273,13 +274,13 @@ def _member_as_json(member: GroupMember) -> dict[str, Any]:
     }
 
 
-def _subtopology(each: Subtopology) -> dict[str, Any]:
+def _subtopology(name: str, each: Subtopology) -> dict[str, Any]:
     return {
-        "name": each.name,
+        "name": name,
         "source_topics": list(each.source_topics),
-        "repartition_sink_topics": list(each.repartition_sink_topics),
-        "repartition_source_topics": [topic.name for topic in each.repartition_source_topics],
-        "changelog_topics": [topic.name for topic in each.changelog_topics],
+        "repartition_sink_topics": list(each.repartition_sinks),
+        "repartition_source_topics": [topic.name for topic in each.repartition_sources],
+        "changelog_topics": [topic.name for topic in each.changelogs],
     }
 
 
@@ -297,5 +298,5 @@ def _tasks_as_json(tasks: Tasks) -> dict[str, dict[str, list[int]]]:
     }
 
 
-def _progress(offsets: Mapping[tuple[str, int], int]) -> list[dict[str, Any]]:
+def _progress(offsets: Mapping[TaskId, int]) -> list[dict[str, Any]]:
     return [{"subtopology": name, "partition": number, "offset": to} for (name, number), to in sorted(offsets.items())]

@@ -1,4 +1,4 @@
-"""How every command that is a client is told its cluster, and how it runs and fails."""
+"""Options that all client commands have: the cluster, settings, the timeout."""
 
 from __future__ import annotations
 
@@ -49,24 +49,24 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def check_timeout(seconds: float) -> float:
-    """A callback of `--timeout`; typer's own range would stand in the help, wider than all that matters."""
+    """The callback of `--timeout`; typer's own range would take up space in the help."""
     if not 0.001 <= seconds <= 86_400:
         raise typer.BadParameter(f"{seconds:g} s: from 0.001 s to a day is possible")
     return seconds
 
 
 TimeoutOption = Annotated[
-    float, typer.Option("--timeout", metavar="SECONDS", callback=check_timeout, help="For all that is asked.")
+    float, typer.Option("--timeout", metavar="SECONDS", callback=check_timeout, help="For the whole command.")
 ]
 
 
 def client_config(bootstrap_server: str | None, config: str | None, timeout: float | None = None) -> ClientConfig:
-    """The cluster that the options name, for commands that have no settings of their own.
+    """The cluster that the options name, for commands without settings of their own.
 
-    Settings of producers and consumers in the file are left alone, so that one file does for all commands.
+    Settings of producers and consumers in the file are ignored, so that one file works for all commands.
 
     Args:
-        timeout: seconds that the brokers may stay silent; None tries for ever.
+        timeout: seconds until connecting fails; None tries for ever.
     """
     return client_settings(bootstrap_server, config, timeout)[0]
 
@@ -76,32 +76,32 @@ def client_settings(
 ) -> tuple[ClientConfig, dict[str, str]]:
     """The cluster that the options name, and the file's settings of producers and consumers, by Kafka's keys.
 
-    The option wins over the file, the file over the environment.
+    The option overrides the file, which overrides the environment.
     """
     from kohort.client.config import ClientConfig
     from kohort.client.errors import ConfigError
 
-    if bootstrap_server == "":  # such as of a variable that isn't set: not to be taken for another cluster
+    if bootstrap_server == "":  # for instance an unset variable: it must not mean another cluster
         fail("--bootstrap-server is empty: HOST:PORT is wanted")
-    patience = None if timeout is None else max(1, int(timeout * 1000))
-    unless_given = os.environ.get(ENVIRONMENT) or DEFAULT_SERVERS
+    timeout_ms = None if timeout is None else max(1, int(timeout * 1000))
+    default_servers = os.environ.get(ENVIRONMENT) or DEFAULT_SERVERS
     try:
         if config is None:
-            servers = bootstrap_server or unless_given
-            return _impatient(ClientConfig(bootstrap_servers=servers, bootstrap_timeout_ms=patience)), {}
+            servers = bootstrap_server or default_servers
+            return _with_setup_timeout(ClientConfig(bootstrap_servers=servers, bootstrap_timeout_ms=timeout_ms)), {}
         from kohort.client.properties import read_file
 
-        properties = {"bootstrap.servers": unless_given} | read_file(Path(config))
+        properties = {"bootstrap.servers": default_servers} | read_file(Path(config))
         found, others = ClientConfig.from_properties(
-            properties, config, bootstrap_servers=bootstrap_server, bootstrap_timeout_ms=patience
+            properties, config, bootstrap_servers=bootstrap_server, bootstrap_timeout_ms=timeout_ms
         )
-        return _impatient(found), others
+        return _with_setup_timeout(found), others
     except ConfigError as error:
         fail(str(error))
 
 
-def _impatient(config: ClientConfig) -> ClientConfig:
-    """The same, with a connection given up before the time is over: then it can be said what was wrong with it."""
+def _with_setup_timeout(config: ClientConfig) -> ClientConfig:
+    """Makes a connection time out before the command does, so that its error can be reported."""
     if config.bootstrap_timeout_ms is None:
         return config
     most = max(1, config.bootstrap_timeout_ms * 2 // 3)

@@ -1,4 +1,4 @@
-"""Tables as the client commands print them."""
+"""Tables of the client commands."""
 
 from __future__ import annotations
 
@@ -14,17 +14,11 @@ from kohort.cli.terminal import printable
 __all__ = ["NOTHING", "numbers", "partitions_text", "table"]
 
 NOTHING: Final = "-"
-"""What stands where nothing is known."""
+"""The text of an empty cell."""
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> Table:
-    """A table; columns whose names begin with > are of numbers, and None in a cell is a dash.
-
-    Args:
-        columns: their headers.
-        rows: their cells.
-        title: what stands above.
-    """
+    """A table. Columns whose names begin with > are aligned right, and None in a cell is a dash."""
     made = Table(
         title=None if title is None else Text(printable(title)),
         title_justify="left",
@@ -43,7 +37,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: st
 
 
 def numbers(values: Iterable[int]) -> str:
-    """Whole numbers with runs as such: `0-3, 7`."""
     runs: list[list[int]] = []
     for value in sorted(values):
         if runs and value <= runs[-1][1] + 1:
@@ -54,7 +47,7 @@ def numbers(values: Iterable[int]) -> str:
 
 
 def partitions_text(partitions: Iterable[tuple[str, int]]) -> str:
-    """Partitions by topic: `flights: 0-3; weather: 1`. Tasks by subtopology look alike."""
+    """Partitions by topic: `flights: 0-3; weather: 1`; also tasks by subtopology."""
     found: dict[str, list[int]] = {}
     for name, number in partitions:
         found.setdefault(name, []).append(number)

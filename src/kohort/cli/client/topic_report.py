@@ -1,4 +1,4 @@
-"""Topics for people and as JSON."""
+"""Topics as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ __all__ = [
 
 
 _ENDS_MS: Final = 5000
-"""Ms that partitions may take to say where they end: one whose leader has just died can't, and the rest is shown."""
+"""Timeout of requests for offsets, in ms: a partition whose leader has just died has none, and the rest is shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicReport:
-    """A topic with its own settings and with the ends of its partitions, as far as these could be had."""
+    """A topic with its own settings, and with first and end offsets of its partitions where these are known."""
 
     topic: TopicInfo
     settings: Mapping[str, str | None]
@@ -47,7 +47,7 @@ class TopicReport:
 
 
 async def read_topics(admin: Admin, topics: Mapping[str, TopicInfo]) -> list[TopicReport]:
-    """The reports of topics; a partition without a leader has no ends, and who may not see settings gets none."""
+    """The reports of topics, without offsets of leaderless partitions, and without settings if access is denied."""
     partitions = [
         TopicPartition(name, number)
         for name, topic in topics.items()
@@ -84,7 +84,6 @@ async def _offsets(admin: Admin, partitions: Iterable[TopicPartition], spec: Off
 
 
 def topics_table(topics: Iterable[TopicInfo]) -> RenderableType:
-    """A line a topic."""
     return table(
         ("Topic", ">Partitions", ">Replicas", "Health"),
         (
@@ -100,7 +99,6 @@ def topics_table(topics: Iterable[TopicInfo]) -> RenderableType:
 
 
 def topics_as_json(topics: Iterable[TopicInfo]) -> list[dict[str, Any]]:
-    """The same as JSON."""
     return [
         {
             "name": topic.name,
@@ -116,7 +114,7 @@ def topics_as_json(topics: Iterable[TopicInfo]) -> list[dict[str, Any]]:
 
 
 def topic_tables(report: TopicReport) -> list[RenderableType]:
-    """What there is to say of a topic, with a line for each partition."""
+    """A topic's header, and a line for each partition."""
     topic = report.topic
     settings = ", ".join(f"{key}={value}" for key, value in report.settings.items()) or "defaults alone"
     known = [last - first for first, last in report.ends.values() if first is not None and last is not None]
@@ -138,7 +136,7 @@ def topic_tables(report: TopicReport) -> list[RenderableType]:
 
 
 def topic_as_json(report: TopicReport) -> dict[str, Any]:
-    """The same as JSON; what isn't known is null."""
+    """A topic as JSON; unknown values are null."""
     topic = report.topic
     return {
         "name": topic.name,
@@ -162,7 +160,7 @@ def topic_as_json(report: TopicReport) -> dict[str, Any]:
 
 
 def created_as_json(topic: CreatedTopic) -> dict[str, Any]:
-    """A topic that was created; what wasn't told is null."""
+    """A topic that was created; unknown values are null."""
     return {
         "name": topic.name,
         "topic_id": None if topic.topic_id is None else str(topic.topic_id),
@@ -174,5 +172,5 @@ def created_as_json(topic: CreatedTopic) -> dict[str, Any]:
 def _health(topic: TopicInfo) -> str:
     leaderless = sum(partition.leader is None for partition in topic.partitions.values())
     behind = sum(len(partition.in_sync) < len(partition.replicas) for partition in topic.partitions.values())
-    said = [f"{leaderless} without a leader"] if leaderless else []
-    return ", ".join([*said, f"{behind} under-replicated"] if behind else said) or "fine"
+    problems = [f"{leaderless} without a leader"] if leaderless else []
+    return ", ".join([*problems, f"{behind} under-replicated"] if behind else problems) or "fine"

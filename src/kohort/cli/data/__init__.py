@@ -1,1 +1,1 @@
-"""Records in and out of files, as Arrow tables: what `kohort produce` and `kohort consume` are made of."""
+"""Records from files and into files, as Arrow tables: the parts of `kohort produce` and `kohort consume`."""

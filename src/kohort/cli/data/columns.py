@@ -1,4 +1,4 @@
-"""Columns of records: keys, values, and the markers among them that mean null."""
+"""Columns of records: keys and values as bytes, and null markers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def as_bytes(column: pa.Array) -> pa.Array:
 
 
 def content(column: pa.Array) -> memoryview:
-    """All bytes of a column of bytes or strings, one value after another."""
+    """The bytes of a column of bytes or strings, one value after another."""
     if not len(column):
         return memoryview(b"")
     _, ends, data = column.buffers()
@@ -32,17 +32,17 @@ def content(column: pa.Array) -> memoryview:
 
 
 def records(**columns: pa.Array | None) -> pa.RecordBatch:
-    """A batch of the columns that there are."""
+    """A batch of these columns, without those that are None."""
     return pa.RecordBatch.from_pydict({name: column for name, column in columns.items() if column is not None})
 
 
 def with_nulls(batch: pa.RecordBatch, marker: bytes) -> pa.RecordBatch:
-    """The same, with null for keys and values that are `marker`."""
+    """Replaces keys and values that equal `marker` by null."""
     for name in ("key", "value"):
         if name in batch.schema.names:
             column = batch.column(name)
-            nothing = pc.equal(column, pa.scalar(marker, column.type))
-            cleared = pc.if_else(pc.fill_null(nothing, True), pa.scalar(None, column.type), column)
+            is_null = pc.equal(column, pa.scalar(marker, column.type))
+            cleared = pc.if_else(pc.fill_null(is_null, True), pa.scalar(None, column.type), column)
             batch = batch.set_column(batch.schema.names.index(name), name, cleared)
     return batch
 

@@ -1,4 +1,4 @@
-"""What is wrong with data that a command was given."""
+"""Errors in input data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,4 @@ __all__ = ["DataError"]
 
 
 class DataError(Exception):
-    """Input that can't be read as it should: where (file, line) and what is wrong.
-
-    What was read before it has been handed on.
-    """
+    """Input that can't be read; the text says where (file, line) and what is wrong. What comes before it was read."""

@@ -1,4 +1,4 @@
-"""Arrow columns as JSON text, and objects out of them, with no Python object for a row."""
+"""Arrow columns as JSON text, and as members of JSON objects, without Python objects for rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHORT: Final = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"
 
 
 def json_strings(texts: pa.Array) -> pa.Array:
-    """Strings as JSON writes them, in quotes; null as null."""
+    """Strings in JSON, with quotes; null as null."""
     if pc.any(pc.match_substring_regex(texts, _SPECIAL)).as_py():
         texts = pc.replace_substring(texts, "\\", "\\\\")
         texts = pc.replace_substring(texts, '"', '\\"')
@@ -28,9 +28,9 @@ def json_strings(texts: pa.Array) -> pa.Array:
 
 
 def as_json_text(column: pa.Array) -> pa.Array:
-    """The JSON text of each value, whatever its type; what is neither a number nor a flag is a string.
+    """The JSON text of each value of any type; values other than numbers and flags are strings.
 
-    Bytes must be UTF-8. Floating-point numbers that JSON hasn't (NaN, infinities) are null.
+    Bytes must be UTF-8. Floating-point numbers that JSON doesn't have (NaN, infinities) are null.
     """
     kind = column.type
     if pa.types.is_dictionary(kind):
@@ -53,9 +53,9 @@ def as_json_text(column: pa.Array) -> pa.Array:
 
 
 def json_objects(members: Mapping[str, pa.Array]) -> pa.Array:
-    """An object a row, as strings, out of its members' JSON texts by name; a name's null texts leave the member out."""
+    """An object a row, as strings, from its members' JSON texts by name; a null text leaves the member out."""
     parts: list[Any] = ["{"]
-    always = False  # whether a member that is always there stands before
+    always = False  # whether a member that is always there comes before
     for name, texts in members.items():
         opening = f"{msgspec.json.encode(name).decode()}:"
         if not texts.null_count:
@@ -74,7 +74,6 @@ def _joined(parts: list[Any]) -> pa.Array:
 
 
 def _controls(texts: pa.Array) -> list[str]:
-    """The control characters that there are in any of the texts."""
     data = texts.buffers()[2]
     present = np.bincount(np.frombuffer(data, np.uint8), minlength=256)
     return [chr(code) for code in _CONTROLS if present[code]]

@@ -1,4 +1,4 @@
-"""Keeps pandas out of a command that has no use for it."""
+"""Importing pyarrow without pandas, which takes long to import."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 
-__all__ = ["leave_pandas_out"]
+__all__ = ["without_pandas"]
 
 
 class _NoPandas(MetaPathFinder):
@@ -16,11 +16,11 @@ class _NoPandas(MetaPathFinder):
         return None
 
 
-def leave_pandas_out() -> None:
-    """Have pyarrow believe that pandas isn't installed, unless it is imported already.
+def without_pandas() -> None:
+    """Makes pyarrow believe that pandas isn't installed, unless it is imported already.
 
-    pyarrow imports pandas with the first array that it makes, to find out whether it was given one of pandas' own. That
-    takes half a second, most of what a short command takes; nobody in a command's process has anything of pandas.
+    pyarrow imports pandas with the first array that it makes, to check whether it was given one of pandas' own. That
+    takes half a second, most of the time of a short command, and commands don't use pandas.
     """
     if "pandas" in sys.modules:
         return

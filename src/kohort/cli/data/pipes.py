@@ -1,4 +1,4 @@
-"""Files, pipes and terminals that a thread waits for, and that can be told to stop waiting."""
+"""Reading and writing files, pipes and terminals in threads whose waiting can be interrupted."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _ATOMIC: Final = select.PIPE_BUF
 
 
 class Interrupted(Exception):  # noqa: N818 (nothing is wrong)
-    """Whoever waited was told to stop."""
+    """A waiting thread was stopped."""
 
 
 class Interrupter:
-    """Stops threads that wait in `read_some` or `write_all`: a system call that waits hears of nothing else.
+    """Stops threads that wait in `read_some` or `write_all`, through a pipe that they poll, too.
 
-    A context manager: when it is left, nobody may be waiting any more.
+    A context manager: when it is left, no thread may be waiting.
     """
 
     def __init__(self) -> None:
-        self._ear, self._mouth = os.pipe()
+        self._stop_reader, self._stop_writer = os.pipe()
 
     def __enter__(self) -> Self:
         return self
@@ -37,47 +37,48 @@ class Interrupter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        os.close(self._ear)
-        os.close(self._mouth)
+        os.close(self._stop_reader)
+        os.close(self._stop_writer)
 
     def stop(self) -> None:
-        """End all waiting, now and from now on."""
-        os.write(self._mouth, b"!")
+        """Ends all waiting, now and from now on."""
+        os.write(self._stop_writer, b"!")
 
-    async def run(self, work: Callable[[], T], patience: float = 0.0) -> T:
-        """Do `work` in a thread, which has ended when this returns: being cancelled stops what it waits for.
+    async def run(self, work: Callable[[], T], grace: float = 0.0) -> T:
+        """Runs `work` in a thread, which has ended when this returns: cancellation interrupts its waiting.
 
         Args:
-            patience: seconds that it may go on after being cancelled.
+            work: the function.
+            grace: seconds that it may go on after a cancellation.
         """
         working = asyncio.ensure_future(asyncio.to_thread(work))
         try:
             return await asyncio.shield(working)
         except asyncio.CancelledError:
-            if patience:
-                await asyncio.wait([working], timeout=patience)
+            if grace:
+                await asyncio.wait([working], timeout=grace)
             self.stop()
             await asyncio.wait([working])
-            working.exception()  # nobody else will ask
+            working.exception()  # retrieved, so that asyncio doesn't log it
             raise
 
     def wait(self, fd: int, events: int) -> None:
-        """Wait until something can be read or written (`select.POLLIN`, `POLLOUT`).
+        """Waits until a descriptor can be read or written (`select.POLLIN`, `POLLOUT`).
 
         Raises:
             Interrupted: `stop` was called.
         """
         waiting = select.poll()
-        waiting.register(self._ear, select.POLLIN)
+        waiting.register(self._stop_reader, select.POLLIN)
         waiting.register(fd, events)
-        if any(ready == self._ear for ready, _ in waiting.poll()):
+        if any(ready == self._stop_reader for ready, _ in waiting.poll()):
             raise Interrupted
 
 
 def read_some(fd: int, size: int, interrupter: Interrupter) -> bytes:
-    """What there is to read, up to `size` bytes; waits for the first of them. Empty at the end.
+    """Reads up to `size` bytes, and waits for the first of them only. Empty at the end.
 
-    A pipe holds little at a time: what follows without waiting is read as well.
+    A pipe holds little at a time: bytes that follow without waiting are read as well.
     """
     interrupter.wait(fd, select.POLLIN)
     found = os.read(fd, size)
@@ -91,18 +92,18 @@ def read_some(fd: int, size: int, interrupter: Interrupter) -> bytes:
 
 
 def abandoned(fd: int) -> bool:
-    """Whether `fd` is a pipe that nobody will read from any more."""
+    """Whether `fd` is a pipe whose reader has closed it."""
     looking = select.poll()
     looking.register(fd, 0)
     return any(events & select.POLLERR for _, events in looking.poll(0))
 
 
 def write_all(fd: int, data: bytes | memoryview, interrupter: Interrupter) -> None:
-    """Write all of `data`, however long the reader takes.
+    """Writes all of `data`, however long the reader takes.
 
     Raises:
         Interrupted: `stop` was called before all was written.
-        OSError: it can't be written; BrokenPipeError if nobody will read it.
+        OSError: it can't be written; BrokenPipeError if the reader has closed the pipe.
     """
     rest = memoryview(data)
     step = len(rest) if stat.S_ISREG(os.fstat(fd).st_mode) else _ATOMIC

@@ -1,4 +1,4 @@
-"""How far it is: a line that is drawn anew in a terminal, and a sentence in the end."""
+"""Progress of a command: a bar in a terminal, and a summary at the end."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Progress:
     """What has been done since it was made.
 
     Attributes:
-        records, bytes: how many so far.
-        total: how much it will be, where that is known, in the units of `position`.
+        records, bytes: numbers so far.
+        total: the end of `position`; None if unknown.
         position: how much of `total` is done.
     """
 
@@ -32,7 +32,6 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
         return max(1e-3, time.monotonic() - self._started)
 
     def summary(self, done: str) -> str:
@@ -45,7 +44,7 @@ class Progress:
 
     @contextmanager
     def shown(self, wanted: bool) -> Iterator[None]:
-        """Draw it on standard error while the body runs, if somebody sees that and `wanted`."""
+        """Draws a bar on standard error while the body runs, if that is a terminal and `wanted`."""
         if not (wanted and err.is_terminal):
             yield
             return
@@ -54,7 +53,6 @@ class Progress:
             yield
 
     def advance(self, records: int, size: int) -> None:
-        """So much more is done."""
         self.records += records
         self.bytes += size
         self._refresh()

@@ -1,4 +1,4 @@
-"""Which records to read: of which partitions, from where, to where."""
+"""The selection of records to read: partitions, start and end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from kohort.cli.client.failures import no_such
+from kohort.cli.client.errors import not_found
 from kohort.client.time_limit import time_limit
 from kohort.client.types import TopicPartition
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 __all__ = ["Selection"]
 
 _NEW_SECONDS: Final = 2.0
-"""Seconds after which a topic has been heard of everywhere, if it isn't a slip of the pen."""
+"""Seconds after which a new topic is known to all brokers; one that isn't is taken for a typing error."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What somebody wants to read.
+    """The records to read.
 
     Attributes:
-        topics, pattern: topics by name, or all whose name the regular expression matches as a whole.
+        topics, pattern: topics by name, or all whose whole name the regular expression matches.
         partitions: their numbers; None for all.
         start: an offset; a negative number of records before the end; or one of the ends of the log.
         start_time: ms; from the first record that isn't older, instead of `start`.
         end_time: ms; up to the first record that isn't older.
         bounded: whether to stop at the end that the log has now.
-        most: how many records to read, in all.
+        most: number of records to read in all.
     """
 
     topics: tuple[str, ...] = ()
@@ -44,10 +44,10 @@ class Selection:
     most: int | None = None
 
     async def find(self, consumer: Consumer) -> list[TopicPartition]:
-        """The partitions that there are.
+        """The selected partitions.
 
         Raises:
-            ValueError: there is no such topic, or it hasn't all that were asked for.
+            ValueError: there is no such topic or partition.
             KafkaError: it may not be read.
         """
         topics = list(self.topics)
@@ -55,14 +55,14 @@ class Selection:
             topics = [topic for topic in sorted(await consumer.topics()) if re.fullmatch(self.pattern, topic)]
         found = []
         for topic in topics:
-            there = sorted(info.partition for info in await _partitions(consumer, topic))
-            if absent := sorted(set(self.partitions or ()) - set(there)):
-                raise ValueError(f"topic {topic} has the partitions 0 to {len(there) - 1}, and no {absent[0]}")
-            found += [TopicPartition(topic, number) for number in self.partitions or there]
+            existing = sorted(info.partition for info in await _partitions(consumer, topic))
+            if missing := sorted(set(self.partitions or ()) - set(existing)):
+                raise ValueError(f"topic {topic} has the partitions 0 to {len(existing) - 1}, and no {missing[0]}")
+            found += [TopicPartition(topic, number) for number in self.partitions or existing]
         return found
 
     async def starts(self, consumer: Consumer, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where to begin in each partition, as far as the consumer wouldn't begin there by itself."""
+        """The start of each partition, if it isn't where the consumer begins by itself."""
         if self.start_time is not None:
             found = await consumer.offsets_for_times(dict.fromkeys(partitions, self.start_time))
             ends = await consumer.end_offsets(*partitions)
@@ -76,7 +76,7 @@ class Selection:
         return {tp: max(begins[tp], ends[tp] + self.start) for tp in partitions}
 
     async def ends(self, consumer: Consumer, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where to stop in each partition: an offset that isn't read any more."""
+        """The end of each partition: the first offset that isn't read."""
         ends: dict[TopicPartition, int] = dict(await consumer.end_offsets(*partitions))
         if self.end_time is not None:
             found = await consumer.offsets_for_times(dict.fromkeys(partitions, self.end_time))
@@ -85,12 +85,12 @@ class Selection:
 
 
 async def _partitions(consumer: Consumer, topic: str) -> list[PartitionInfo]:
-    """A topic's partitions; that there is none is known before the consumer's patience is over."""
+    """A topic's partitions; an unknown topic is reported before the consumer's timeout."""
     try:
         async with time_limit(_NEW_SECONDS):
             return await consumer.partitions_for(topic)
     except TimeoutError:
-        there = await consumer.topics()
-    if topic not in there:
-        raise ValueError(no_such("topic", topic, there))
+        topics = await consumer.topics()
+    if topic not in topics:
+        raise ValueError(not_found("topic", topic, topics))
     return await consumer.partitions_for(topic)

@@ -1,4 +1,4 @@
-"""Where records come from: a file, or standard input."""
+"""The source of records: a file, or standard input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kohort.cli.terminal import printable
 __all__ = ["Source", "open_source"]
 
 BLOCK: Final = 1 << 20
-"""Bytes that are read at a time, where there are as many."""
+"""Bytes that are read at a time."""
 
 LONGEST_LINE: Final = 128 << 20
 
@@ -25,11 +25,11 @@ class Source:
     """Bytes to read, one block after another.
 
     Attributes:
-        name: what error messages call it.
+        name: for error messages.
         fd: its descriptor.
         size: bytes in all; None for a pipe or a terminal.
         position: bytes that have been read.
-        interactive: whether somebody types them.
+        interactive: whether it is a terminal.
     """
 
     def __init__(self, name: str, fd: int, interrupter: Interrupter) -> None:
@@ -45,7 +45,7 @@ class Source:
 
         Raises:
             DataError: they can't be read.
-            Interrupted: somebody doesn't want to wait any longer.
+            Interrupted: `Interrupter.stop` was called.
         """
         try:
             data = read_some(self.fd, size, self._interrupter)
@@ -55,7 +55,7 @@ class Source:
         return data
 
     def line_blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Whole lines, as many as were read at once: the number of the first, and all without the last one's newline.
+        """Blocks of whole lines: the number of the first line, and the lines without the last newline.
 
         Raises:
             DataError: a line is too long, or can't be read.

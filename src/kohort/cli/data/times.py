@@ -1,4 +1,4 @@
-"""Moments as people write them."""
+"""Parsing of times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_00
 
 
 def parse_time(text: str, now: int) -> int:
-    """Ms since 1970 of "2026-11-21T19:30" (UTC unless it says otherwise), "90m" (before `now`) or "1700000000000" (ms).
+    """Ms since 1970 of "2026-11-21T19:30" (UTC unless given), "90m" (before `now`) or "1700000000000" (ms).
 
     Raises:
         ValueError: none of these.

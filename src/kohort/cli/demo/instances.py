@@ -15,22 +15,22 @@ from kohort.cli.demo.processes import Child
 __all__ = ["Instance", "free_port", "start_batch", "start_instance"]
 
 
-_QUIET: Final = ("spark.ui.enabled=false", "spark.ui.showConsoleProgress=false", "spark.log.level=ERROR")
-"""Spark's settings: nobody looks at its pages and bars, and logs are for what goes wrong."""
+_SPARK_CONF: Final = ("spark.ui.enabled=false", "spark.ui.showConsoleProgress=false", "spark.log.level=ERROR")
+"""Spark's settings: no pages, no progress bars, and only errors in logs."""
 
-_SHORT_LIVED: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A JVM that runs for a minute or two has no use for the compiler that takes its time."""
+_JVM_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a JVM that runs a minute or two, the quick compiler is enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One of them.
+    """An instance of the application.
 
     Attributes:
         name: "instance-1".
         process: the process of its driver.
         endpoint: where it answers queries.
-        journal: the file with all that happens to it.
+        journal: the file with its events.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Instance:
 
 
 def start_instance(number: int, program: Path, servers: str, plan: Plan) -> Instance:
-    """Start an instance with a directory, a journal and a log of its own."""
+    """Starts an instance with a directory, a journal and a log of its own."""
     name = f"instance-{number}"
     home = plan.run / name
     home.mkdir(parents=True)
@@ -54,26 +54,25 @@ def start_instance(number: int, program: Path, servers: str, plan: Plan) -> Inst
 
 
 def start_batch(program: Path, files: Path, plan: Plan) -> tuple[Child, Path]:
-    """Start the batch job; the file that it will have written when it is done."""
+    """Starts the batch job; returns also the file that it writes when it is done."""
     result = plan.run / "batch.jsonl"
-    # It has time: the stream, which is what is shown, is to have the cores.
+    # The stream gets the cores: it is what is shown.
     command = ["nice", "-n", "19", sys.executable, "-m", "kohort.cli.demo.batch", str(program), str(files), str(result)]
     return Child("the batch job", command, plan.run / "batch-log.txt", _environment()), result
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def _environment() -> dict[str, str]:
-    """Spark's workers are to be the Python that runs this, and its drivers to speak to this machine alone."""
-    confs = " ".join(f"--conf {each}" for each in _QUIET)
+    """Makes Spark's workers run this Python, and its drivers bind to this machine only."""
+    confs = " ".join(f"--conf {each}" for each in _SPARK_CONF)
     return {
         "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_SUBMIT_ARGS": f"--driver-memory 1g --driver-java-options '{_SHORT_LIVED}' {confs} pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": f"--driver-memory 1g --driver-java-options '{_JVM_OPTIONS}' {confs} pyspark-shell",
         "PYTHONWARNINGS": "ignore::FutureWarning",
         "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
     }

@@ -1,4 +1,4 @@
-"""Whether there is a Java runtime that Spark can use."""
+"""Checking for a Java runtime that Spark can use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from kohort.cli.demo.failures import DemoError
+from kohort.cli.demo.errors import DemoError
 
 __all__ = ["check_java", "java_version"]
 
@@ -18,7 +18,7 @@ _REMEDY: Final = "Install one (Debian, Ubuntu: apt-get install default-jre-headl
 
 
 def check_java() -> None:
-    """Look for the Java runtime that PySpark would start.
+    """Checks the Java runtime that PySpark would start.
 
     Raises:
         DemoError: there is none, or it is too old.
@@ -28,20 +28,20 @@ def check_java() -> None:
     if java is None:
         raise DemoError(f"Spark needs a Java runtime, version {_OLDEST} or newer, and there is none.\n{_REMEDY}")
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
+        process = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         where = f" (from JAVA_HOME={home})" if home else ""
         raise DemoError(f"can't start {java}{where}: {error}\n{_REMEDY}") from None
-    version = java_version(said.stderr + said.stdout)
+    version = java_version(process.stderr + process.stdout)
     if version is None or version < _OLDEST:
         raise DemoError(
             f"{java} is Java {version or 'of an unknown version'}; Spark needs {_OLDEST} or newer.\n{_REMEDY}"
         )
 
 
-def java_version(said: str) -> int | None:
-    """The major version out of what `java -version` says: 17 for "17.0.15", 8 for "1.8.0_402"."""
-    found = re.search(r'version "(\d+)(?:\.(\d+))?', said)
+def java_version(output: str) -> int | None:
+    """The major version in the output of `java -version`: 17 for "17.0.15", 8 for "1.8.0_402"."""
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', output)
     if found is None:
         return None
     first, second = found.groups()

@@ -1,4 +1,4 @@
-"""One page with what the demo found, which needs nothing beside itself."""
+"""The demo's result as a self-contained page."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def write_page(
     charts: Sequence[tuple[Path, str]],
     program: Path,
 ) -> Path:
-    """Write the page.
+    """Writes the page.
 
     Args:
-        file: where to.
-        verdict: what the comparison said, and whether that is `good`.
-        good: see `verdict`.
+        file: its path.
+        verdict: the result of the comparison.
+        good: whether stream and batch are equal.
         facts: names and values.
-        charts: PNG files, which the page takes in, each with a text for those who can't see it.
+        charts: PNG files, which are embedded, each with an alternative text.
         program: the application's source.
     """
     text = _PAGE.format(

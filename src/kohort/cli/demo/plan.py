@@ -1,4 +1,4 @@
-"""What a run of the demo is made of: how much, how fast, and where everything goes."""
+"""The plan of a run of the demo: how much, how fast, and where files go."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kohort.cli.demo.failures import DemoError
+from kohort.cli.demo.errors import DemoError
 
 __all__ = ["APPLICATION", "PARTITIONS", "SETTINGS", "Plan", "program"]
 
 APPLICATION: Final = "flight-delays"
-"""The application's id, which is its group's name: the program has it."""
+"""The application's id, which is its group's name, as in the program."""
 
 PARTITIONS: Final = 4
-"""Of each topic; as many tasks has each subtopology."""
+"""Partitions of each topic, and so tasks of each subtopology."""
 
 SETTINGS: Final[dict[str, object]] = {
     "group.streams.session.timeout.ms": 6000,
     "group.streams.heartbeat.interval.ms": 1000,
 }
-"""The broker's, so that it misses an instance soon: Kafka waits for 45 s."""
+"""Settings of the broker: a short session timeout, so that an instance is missed soon (Kafka's default is 45 s)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What was asked for.
+    """The options of `kohort demo`.
 
     Attributes:
-        records: how many flights; None for all of them.
-        seconds: how long their replay takes.
-        directory: gets charts and the page; `run` in it is made anew each time.
-        cache: keeps what was downloaded.
-        port: the broker's; 0 for any that is free.
-        cores: of Spark, an instance.
+        records: number of flights; None for all of them.
+        seconds: duration of their replay.
+        directory: for charts and the page; `run` in it is replaced each time.
+        cache: for the download.
+        port: the broker's; 0 for a free one.
+        cores: Spark's cores for each instance.
         keep: whether broker and the surviving instance stay until Ctrl+C.
     """
 
@@ -53,10 +53,10 @@ class Plan:
         return self.directory / "run"
 
     def prepare(self) -> None:
-        """Make the directories, and remove what an earlier run left.
+        """Makes the directories, and removes the files of an earlier run.
 
         Raises:
-            DemoError: that can't be done.
+            DemoError: the directory can't be written.
         """
         try:
             if self.run.exists():
@@ -69,13 +69,12 @@ class Plan:
 
 
 def default_cache() -> Path:
-    """Where downloads are kept, unless said otherwise."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "kohort"
 
 
 def program() -> Path:
-    """The file of the application: docs/examples/flight_delays.py, which an installed package has beside this one.
+    """The file of the application: docs/examples/flight_delays.py; an installed package has it beside this file.
 
     Raises:
         DemoError: it is in neither place.

@@ -1,4 +1,4 @@
-"""Child processes that end with all that they started: an instance has a JVM, which has workers in Python."""
+"""Child processes that are killed with all their descendants: an instance has a JVM, which has workers in Python."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Child:
     """A command in a session of its own, so that Ctrl+C in the terminal doesn't reach it, and all of it can be killed.
 
     Args:
-        name: for people.
+        name: for messages.
         command: program and arguments.
-        log: the file that gets its output.
-        environment: what differs from this process'.
+        log: the file for its output.
+        environment: variables in addition to this process'.
     """
 
     def __init__(
@@ -49,7 +49,6 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
         return self._process.pid
 
     @property
@@ -58,45 +57,44 @@ class Child:
         return self._process.poll()
 
     def kill(self) -> None:
-        """End the process and all that it started, at once: SIGKILL, as when a machine dies. May be called twice."""
+        """Kills the process and all its descendants with SIGKILL, as when a machine dies. May be called twice."""
         if self.code is None:
-            self._process.kill()  # where there is no /proc, too
+            self._process.kill()  # works without /proc, too
         signal_session(self.pid, signal.SIGKILL)
         self._process.wait()
 
-    def stop(self, patience: float) -> int | None:
-        """Ask it to end (SIGTERM); None if it has not within `patience` seconds, and had to be killed."""
+    def stop(self, timeout: float) -> int | None:
+        """Sends SIGTERM, and returns the exit code; None if it didn't end within `timeout` seconds and was killed."""
         if self.code is None:
             self._process.terminate()
         try:
-            return self._process.wait(patience)
+            return self._process.wait(timeout)
         except subprocess.TimeoutExpired:
             return None
         finally:
             self.kill()
 
     def tail(self) -> str:
-        """The end of its log."""
         lines = self.log.read_text(errors="replace").rstrip().splitlines()
         return "\n".join(lines[-_TAIL:])
 
 
 def signal_session(leader: int, number: signal.Signals) -> None:
-    """Send a signal to all processes of a session, to those that are started meanwhile, too.
+    """Sends a signal to all processes of a session, also to those that are started meanwhile.
 
-    A process group won't do: the daemon that Spark's Python workers come from makes a group of its own. Without /proc
-    none is found; what an instance started ends by itself then, when it notices that the instance is gone.
+    A process group isn't enough: the daemon that starts Spark's Python workers makes a group of its own. Without /proc
+    none is found; descendants then end by themselves when they notice that the instance is gone.
     """
-    told: set[int] = set()
-    while new := _session(leader) - told:
+    signalled: set[int] = set()
+    while new := _session(leader) - signalled:
         for pid in new:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
-        told |= new
+        signalled |= new
 
 
 def _session(leader: int) -> set[int]:
-    """The processes of a session, its leader among them, by what Linux tells."""
+    """The processes of a session, with its leader, from Linux's /proc."""
     found = set()
     for directory in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has just ended

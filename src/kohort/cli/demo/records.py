@@ -1,4 +1,4 @@
-"""Tables to records: a JSON object a row, made column by column."""
+"""Tables as records: a JSON object a row, made column by column."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["as_records"]
 
 
 def as_records(table: pa.Table, key: str | tuple[str, ...]) -> pa.Table:
-    """A record for each row, as a producer takes them: columns `key` and `value`, both text.
+    """A record for each row, as `Producer.send_table` takes them: columns `key` and `value`, both text.
 
     Args:
         table: strings, numbers, and timestamps in UTC; nulls become JSON's.

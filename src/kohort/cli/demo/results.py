@@ -1,4 +1,4 @@
-"""The topics that the program writes, as a client reads them that sees what is committed."""
+"""Reading the topics that the program writes, committed records only."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Final
 
 import pyarrow as pa
 
-from kohort.cli.demo.comparing import Groups
-from kohort.cli.demo.failures import DemoError
+from kohort.cli.demo.compare import Groups
+from kohort.cli.demo.errors import DemoError
 from kohort.client import Consumer, TopicPartition
 
 __all__ = ["read_groups"]
 
-_PATIENCE: Final = 30.0
-"""Seconds without any progress."""
+_STUCK: Final = 30.0
+"""Seconds without progress after which reading fails."""
 
 
 async def read_groups(servers: str, topic: str, columns: tuple[str, ...]) -> Groups:
-    """The last value of each key, by the columns that tell groups apart.
+    """The last value of each key, by the key columns of the groups.
 
     Raises:
-        DemoError: the end isn't reached: something keeps a transaction open.
+        DemoError: the end isn't reached, as a transaction stays open.
     """
     latest: dict[bytes, bytes | None] = {}
     async for batch in _batches(servers, topic):
@@ -37,7 +37,7 @@ async def read_groups(servers: str, topic: str, columns: tuple[str, ...]) -> Gro
 
 
 async def _batches(servers: str, topic: str) -> AsyncIterator[pa.RecordBatch]:
-    """All that is committed in a topic by now."""
+    """All records of a topic that are committed by now."""
     clock = asyncio.get_running_loop().time
     async with Consumer(servers, isolation_level="read_committed", auto_offset_reset="earliest") as consumer:
         partitions = [TopicPartition(topic, info.partition) for info in await consumer.partitions_for(topic)]
@@ -50,5 +50,5 @@ async def _batches(servers: str, topic: str) -> AsyncIterator[pa.RecordBatch]:
             if batch is not None:
                 last = clock()
                 yield batch
-            elif clock() - last > _PATIENCE:
+            elif clock() - last > _STUCK:
                 raise DemoError(f"can't read {topic} to its end: is a transaction still open?")

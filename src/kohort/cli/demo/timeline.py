@@ -1,4 +1,4 @@
-"""What the instances' journals tell: who had which task when, how much was done, and how long tasks stood still."""
+"""The timeline in the instances' journals: which instance had which task when, throughput, and pauses of tasks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ STANDBY: Final = "standby"
 WARMUP: Final = "warm-up"
 
 _FLIGHTS: Final = "0"
-"""The subtopology that reads the flights; the others read what it passes on."""
+"""The subtopology that reads the flights; the others read its output."""
 _STEP: Final = 1.0
 """Seconds over which rates are averaged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """An instance had a task in a role from one moment to another (seconds since 1970)."""
+    """The time in which an instance had a task in a role (seconds since 1970)."""
 
     instance: str
     task: str
@@ -37,10 +37,10 @@ class Span:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What the journals of all instances say, from the first flight to the last epoch.
+    """The timeline of all instances, from the first flight to the last epoch.
 
     Attributes:
-        journals: all instances'.
+        journals: of all instances.
         kills: when instances were killed, in seconds since 1970.
     """
 
@@ -49,7 +49,6 @@ class Timeline:
 
     @property
     def instances(self) -> Sequence[str]:
-        """Their names."""
         return sorted(self.journals.instances)
 
     @cached_property
@@ -59,14 +58,14 @@ class Timeline:
 
     @cached_property
     def flights(self) -> int:
-        """How many records of flights were read, in epochs that are committed."""
+        """Number of records of flights that were read in committed epochs."""
         return sum(
             done.records for _, done in self.journals.epochs() if done.part == _FLIGHTS and done.input == "stream"
         )
 
     @cached_property
     def left_out(self) -> Mapping[str, int]:
-        """What the branches of the program left out, each for itself, by reason; among them "late"."""
+        """Number of records that the branches of the program left out, by reason, such as "late"."""
         counts: Counter[str] = Counter()
         for _, done in self.journals.epochs():
             counts.update(done.reasons)
@@ -85,7 +84,7 @@ class Timeline:
 
     @cached_property
     def spans(self) -> Sequence[Span]:
-        """Who had which task when."""
+        """Which instance had which task when."""
         found: list[Span] = []
         for instance in self.instances:
             changes = [now for name, now in self.journals.tasks() if name == instance]
@@ -94,13 +93,12 @@ class Timeline:
 
     @property
     def tasks(self) -> list[str]:
-        """All tasks, in order."""
         return sorted({span.task for span in self.spans}, key=lambda task: [*map(int, task.split("_"))])
 
     def takeovers(self) -> dict[str, float]:
-        """How long after the kill each task of the dead went on elsewhere: seconds until its first epoch was committed.
+        """For each task of a killed instance, the seconds until its first epoch elsewhere was committed.
 
-        Tasks for which nothing came afterwards are left out.
+        Tasks without input after the kill are left out.
         """
         found: dict[str, float] = {}
         for dead, killed in self.kills.items():
@@ -111,9 +109,9 @@ class Timeline:
         return found
 
     def longest_wait(self) -> float | None:
-        """The longest time between two epochs of a task that stayed where it was, while others moved: in seconds.
+        """The longest time in seconds between two epochs of a task that stayed while others moved.
 
-        Counts tasks that read flights, which come all the time. None if there are none.
+        Only of tasks that read flights, which come all the time. None if there are none.
         """
         moved = self.takeovers()
         if not moved:
@@ -126,7 +124,7 @@ class Timeline:
         )
 
     def _held(self, instance: str, moment: float) -> set[str]:
-        """The active tasks that an instance had at a moment."""
+        """The active tasks of an instance at a time."""
         return {
             span.task
             for span in self.spans

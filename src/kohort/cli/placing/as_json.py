@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from kohort.cli.placing.outcome import Comparison, Outcome
-from kohort.cli.placing.partitions import by_subtopology, tasks_by_member
 from kohort.coordinator.placement.metrics import Balance, Metrics, Restore
+from kohort.streams.tasks import Role, TaskId, by_subtopology
 
 __all__ = ["comparison_as_json"]
 
@@ -39,15 +40,19 @@ def _outcome(outcome: Outcome) -> dict[str, Any]:
 
 
 def _members(outcome: Outcome) -> dict[str, Any]:
-    active, standby = tasks_by_member(outcome.placement)
+    placed = outcome.placement.by_member()
     return {
         member.id: {
             "process": member.process,
-            "active": by_subtopology(active.get(member.id, ())),
-            "standby": by_subtopology(standby.get(member.id, ())),
+            "active": _tasks(placed.get(member.id, {}), Role.ACTIVE),
+            "standby": _tasks(placed.get(member.id, {}), Role.STANDBY),
         }
         for member in outcome.group.members
     }
+
+
+def _tasks(tasks: Mapping[TaskId, Role], role: Role) -> dict[str, tuple[int, ...]]:
+    return by_subtopology(task for task, has in tasks.items() if has is role)
 
 
 def _metrics(metrics: Metrics) -> dict[str, Any]:

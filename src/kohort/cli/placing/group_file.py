@@ -24,7 +24,8 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from kohort.cli.placing.document import Value, read_document
-from kohort.coordinator.placement.model import Group, Member, Subtopology, Task
+from kohort.coordinator.placement.model import Group, Member, SubtopologyTasks
+from kohort.streams.tasks import TaskId
 
 __all__ = ["MOST_MEMBERS", "MOST_TASKS", "read_group"]
 
@@ -72,28 +73,28 @@ def read_group(text: str, file: str) -> Group:
 class _Tasks:
     """Reads tasks, and what is known of each; refuses those that there are not."""
 
-    def __init__(self, subtopologies: tuple[Subtopology, ...]) -> None:
+    def __init__(self, subtopologies: tuple[SubtopologyTasks, ...]) -> None:
         self._partitions = {subtopology.id: subtopology.partitions for subtopology in subtopologies}
         self._mentions = 0
 
-    def tasks(self, value: Value) -> Iterator[tuple[Task, Value]]:
+    def tasks(self, value: Value) -> Iterator[tuple[TaskId, Value]]:
         """The tasks of a mapping from subtopologies to partitions, each with where it stands; none of them twice."""
         seen = set()
         for name, partitions in _mapping(value, "partitions by subtopology", self._partitions, "subtopology").items():
             for partition, place in self._numbers_of(name, partitions):
-                task = Task(name, partition)
+                task = TaskId(name, partition)
                 if task in seen:
                     place.refuse(f"partition {partition} stands here twice")
                 seen.add(task)
                 yield task, place
 
-    def numbers(self, value: Value) -> Iterator[tuple[Task, int]]:
+    def numbers(self, value: Value) -> Iterator[tuple[TaskId, int]]:
         """A number of records by task; for a subtopology it may be one number for all of its tasks."""
         for name, found in _mapping(value, "records by subtopology", self._partitions, "subtopology").items():
             if not isinstance(found.data, dict):
                 records, count = _number(found, _MOST), self._partitions[name]
                 self._mention(count, found)
-                yield from ((Task(name, partition), records) for partition in range(count))
+                yield from ((TaskId(name, partition), records) for partition in range(count))
                 continue
             seen = set()
             for key, number in found.data.items():
@@ -102,7 +103,7 @@ class _Tasks:
                     if partition in seen:
                         number.refuse(f"partition {partition} stands here twice")
                     seen.add(partition)
-                    yield Task(name, partition), records
+                    yield TaskId(name, partition), records
 
     def _numbers_of(self, name: str, value: Value) -> Iterator[tuple[int, Value]]:
         if isinstance(value.data, dict):
@@ -135,7 +136,7 @@ class _Tasks:
             place.refuse(f"the file names tasks more than {MOST_MENTIONS:,} times up to here; that is too much")
 
 
-def _subtopologies(value: Value) -> tuple[Subtopology, ...]:
+def _subtopologies(value: Value) -> tuple[SubtopologyTasks, ...]:
     found, tasks = [], 0
     for name, item in _mapping(value, "subtopologies by their id").items():
         parts = _mapping(item, "partitions and state_stores", _OF_A_SUBTOPOLOGY)
@@ -145,12 +146,14 @@ def _subtopologies(value: Value) -> tuple[Subtopology, ...]:
         tasks += partitions
         if tasks > MOST_TASKS:
             parts["partitions"].refuse(f"more than {MOST_TASKS:,} tasks in all; that many can't be placed")
-        found.append(Subtopology(name, partitions, _number(parts["state_stores"]) if "state_stores" in parts else 0))
+        found.append(
+            SubtopologyTasks(name, partitions, _number(parts["state_stores"]) if "state_stores" in parts else 0)
+        )
     return tuple(found)
 
 
 def _members(value: Value, tasks: _Tasks) -> tuple[Member, ...]:
-    owners: dict[Task, str] = {}
+    owners: dict[TaskId, str] = {}
     found = []
     for name, item in _mapping(value, "members by their id").items():
         parts = _mapping(item, "a member", _OF_A_MEMBER)
@@ -169,7 +172,7 @@ def _members(value: Value, tasks: _Tasks) -> tuple[Member, ...]:
     return tuple(found)
 
 
-def _lags(value: Value, members: tuple[Member, ...], tasks: _Tasks) -> dict[tuple[str, Task], int]:
+def _lags(value: Value, members: tuple[Member, ...], tasks: _Tasks) -> dict[tuple[str, TaskId], int]:
     processes = {member.process for member in members}
     found = _mapping(value, "records by process, subtopology and partition", processes, "process")
     return {(process, task): lag for process, item in found.items() for task, lag in tasks.numbers(item)}

@@ -10,8 +10,9 @@ from typing import Any
 
 import yaml
 
-from kohort.cli.placing.partitions import by_subtopology, shown
-from kohort.coordinator.placement.model import Group, Member, Task
+from kohort.cli.client.tables import numbers
+from kohort.coordinator.placement.model import Group, Member
+from kohort.streams.tasks import TaskId, by_subtopology
 
 __all__ = ["group_as_json", "group_as_yaml"]
 
@@ -45,7 +46,7 @@ def _plain(group: Group) -> dict[str, Any]:
     }
     plain["members"] = {member.id: _member(member) for member in group.members}
     if group.lags:
-        lags: defaultdict[str, dict[Task, int]] = defaultdict(dict)
+        lags: defaultdict[str, dict[TaskId, int]] = defaultdict(dict)
         for (process, task), lag in group.lags.items():
             lags[process][task] = lag
         plain["lags"] = {process: _numbers(of) for process, of in lags.items()}
@@ -67,8 +68,8 @@ def _member(member: Member) -> dict[str, Any]:
     return plain
 
 
-def _tasks(tasks: Iterable[Task]) -> dict[str, str]:
-    return {name: shown(partitions) for name, partitions in by_subtopology(tasks).items()}
+def _tasks(tasks: Iterable[TaskId]) -> dict[str, str]:
+    return {name: numbers(partitions) for name, partitions in by_subtopology(tasks).items()}
 
 
 def _numbers(records: Any) -> dict[str, dict[str, int]]:
@@ -76,4 +77,4 @@ def _numbers(records: Any) -> dict[str, dict[str, int]]:
     found: defaultdict[str, defaultdict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for task, number in sorted(records.items()):
         found[task.subtopology][number].append(task.partition)
-    return {name: {shown(of): number for number, of in numbers.items()} for name, numbers in found.items()}
+    return {name: {numbers(of): number for number, of in by_number.items()} for name, by_number in found.items()}

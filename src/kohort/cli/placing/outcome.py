@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from kohort.cli.placing.what_if import Change, settled
 from kohort.coordinator.placement.metrics import Metrics, Restore, RestoreCosts, measure
-from kohort.coordinator.placement.model import Group, Placement, Task
+from kohort.coordinator.placement.model import Group, Placement
+from kohort.streams.tasks import TaskId
 
 __all__ = ["Comparison", "InfeasibleError", "Move", "Outcome", "compare", "has_tasks"]
 
@@ -29,7 +30,7 @@ class Move:
         restore: what the target has to restore first.
     """
 
-    task: Task
+    task: TaskId
     source: str | None
     target: str
     restore: Restore
@@ -97,8 +98,8 @@ def has_tasks(group: Group) -> bool:
 def _now(group: Group) -> Outcome:
     """What members have, of tasks that there are."""
     there = {subtopology.id: subtopology.partitions for subtopology in group.subtopologies}
-    active: dict[Task, str] = {}
-    standby: dict[Task, tuple[str, ...]] = {}
+    active: dict[TaskId, str] = {}
+    standby: dict[TaskId, tuple[str, ...]] = {}
     for member in group.members:
         for task in member.active:
             if task.partition < there.get(task.subtopology, 0):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -12,11 +12,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from kohort.cli.client.tables import partitions_text
 from kohort.cli.placing.outcome import Comparison, Move, Outcome
-from kohort.cli.placing.partitions import shown_tasks, tasks_by_member
 from kohort.cli.terminal import printable
 from kohort.coordinator.placement.metrics import Balance, Metrics, Restore, StateStores
 from kohort.coordinator.placement.model import Member
+from kohort.streams.tasks import Role, TaskId
 
 __all__ = ["metrics_table", "moves_table", "placement_table"]
 
@@ -32,8 +33,8 @@ def placement_table(title: str, outcome: Outcome, now: Outcome | None) -> Table:
     members = {member.id: member for side in (now, outcome) if side is not None for member in side.group.members}
     stay = {member.id for member in outcome.group.members}
     columns = _member_columns(list(members.values()), outcome.group.rack_tags)
-    active, standby = tasks_by_member(outcome.placement)
-    before, _ = tasks_by_member(now.placement) if now is not None else ({}, {})
+    placed = outcome.placement.by_member()
+    before = {} if now is None else now.placement.by_member()
     table = Table(title=Text(title), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
     for header, _cell in columns:
         table.add_column(header, overflow="fold")
@@ -42,18 +43,22 @@ def placement_table(title: str, outcome: Outcome, now: Outcome | None) -> Table:
     if now is not None:
         table.add_column("Gains", overflow="fold", style="green")
         table.add_column("Loses", overflow="fold", style="red")
-    if standby:
+    if outcome.placement.standby:
         table.add_column("Standby", overflow="fold", style="dim")
     for member in sorted(members.values(), key=lambda member: (_natural(member.process), _natural(member.id))):
-        has, had = set(active.get(member.id, ())), set(before.get(member.id, ()))
+        has, had = (_in_role(side.get(member.id, {}), Role.ACTIVE) for side in (placed, before))
         cells = [cell(member) for _, cell in columns]
-        cells += [str(len(has)), shown_tasks(has)] if member.id in stay else ["", "gone"]
+        cells += [str(len(has)), partitions_text(has)] if member.id in stay else ["", "gone"]
         if now is not None:
-            cells += [shown_tasks(has - had), shown_tasks(had - has)]
-        if standby:
-            cells.append(shown_tasks(standby.get(member.id, ())))
+            cells += [partitions_text(has - had), partitions_text(had - has)]
+        if outcome.placement.standby:
+            cells.append(partitions_text(_in_role(placed.get(member.id, {}), Role.STANDBY)))
         table.add_row(*(Text(printable(cell)) for cell in cells))
     return table
+
+
+def _in_role(tasks: Mapping[TaskId, Role], role: Role) -> set[TaskId]:
+    return {task for task, has in tasks.items() if has is role}
 
 
 def metrics_table(comparison: Comparison) -> Table:
@@ -179,7 +184,7 @@ def _moves(moves: Sequence[Move]) -> Iterator[tuple[str, str, str, str]]:
     for move in moves:
         together.setdefault((move.source, move.target, move.task.subtopology), []).append(move)
     for (source, target, _), some in together.items():
-        tasks = shown_tasks(move.task for move in some)
+        tasks = partitions_text(move.task for move in some)
         yield tasks, source or "nobody", target, _restore(sum((move.restore for move in some), Restore()))
 
 

@@ -16,7 +16,8 @@ from itertools import count
 from typing import Final, Protocol
 
 from kohort.cli.placing.group_file import MOST_MEMBERS, MOST_STANDBYS
-from kohort.coordinator.placement.model import Group, Member, Placement, Task
+from kohort.coordinator.placement.model import Group, Member, Placement
+from kohort.streams.tasks import Role, TaskId
 
 __all__ = ["Change", "parse_change", "settled"]
 
@@ -115,15 +116,13 @@ def parse_change(text: str) -> Change:
 
 def settled(group: Group, placement: Placement) -> Group:
     """The group when all is placed and restored: what was placed is what everybody has, and nobody lags."""
-    active: dict[str, set[Task]] = {member.id: set() for member in group.members}
-    standby: dict[str, set[Task]] = {member.id: set() for member in group.members}
-    for task, owner in placement.active.items():
-        active[owner].add(task)
-    for task, owners in placement.standby.items():
-        for owner in owners:
-            standby[owner].add(task)
+    placed = placement.by_member()
+
+    def tasks(member: Member, role: Role) -> frozenset[TaskId]:
+        return frozenset(task for task, has in placed.get(member.id, {}).items() if has is role)
+
     members = [
-        replace(member, active=frozenset(active[member.id]), standby=frozenset(standby[member.id]))
+        replace(member, active=tasks(member, Role.ACTIVE), standby=tasks(member, Role.STANDBY))
         for member in group.members
     ]
     return replace(group, members=tuple(members), lags={})

@@ -1,4 +1,4 @@
-"""`kohort wire`: Kafka's wire protocol, out of the declarations that the codecs are compiled from."""
+"""`kohort wire`: Kafka's wire protocol, from the declarations that the codecs are compiled from."""
 
 from __future__ import annotations
 

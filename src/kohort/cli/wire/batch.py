@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kohort.protocol.records.trace import TracedRecord
 
 _NO_TEXT: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-"""Control characters but tab and the ends of lines: a value that has them is no text."""
+"""Control characters except tab and line ends: a value that has them isn't text."""
 
 
 def batch(
@@ -61,19 +61,19 @@ def batch(
 
 
 def _tail(data: bytes, position: int) -> str | None:
-    """What is there if no batch begins at `position` or it isn't whole, yet nothing is wrong; None if one is.
+    """Describes a tail without a whole batch that isn't an error; None otherwise.
 
-    Brokers cut the last batch of a fetch response off where its size is reached, and fill a new segment with zeros.
+    Brokers cut off the last batch of a fetch response at its size limit, and fill a new segment with zeros.
     """
     from kohort.protocol.records.batch import HEADER_SIZE, LENGTH_AT, LENGTH_END, MAGIC, MAGIC_AT
 
     left = len(data) - position
     zeros = left >= LENGTH_END and not any(data[position : position + HEADER_SIZE])
     if zeros and data.count(0, position) == left:
-        return f"{left} bytes of zeros at byte {position}: room that the segment has left"
+        return f"{left} bytes of zeros at byte {position}: unused space of the segment"
     start = data[position : position + MAGIC_AT + 1]
     if len(start) <= MAGIC_AT:
-        # Too short to tell: a batch is cut off if another is before it.
+        # Too short to decide: a batch counts as cut off if another one is before it.
         return f"the last batch is cut off: {left} bytes at byte {position}" if position else None
     size = LENGTH_END + int.from_bytes(start[LENGTH_AT:LENGTH_END], "big", signed=True)
     if start[MAGIC_AT] != MAGIC or size < HEADER_SIZE or size <= left:
@@ -166,7 +166,7 @@ def _print_header(data: bytes, header: BatchHeader, title: str) -> None:
 
 
 def _refuse(error: CorruptRecordError, data: bytes, annotate: bool) -> NoReturn:
-    """Show where the batch is wrong, and exit."""
+    """Shows where the batch is wrong, and exits."""
     from kohort.cli.hexdump import pointed
     from kohort.protocol.records.batch import HEADER_SIZE, read_header
 
@@ -181,7 +181,7 @@ def _refuse(error: CorruptRecordError, data: bytes, annotate: bool) -> NoReturn:
 
 
 def _fault_at(data: bytes, header: BatchHeader) -> int:
-    """Which byte of a batch is the first of the field at fault, where that is known; else its first."""
+    """The offset in a batch of the field at fault, if it is known; else 0."""
     from kohort.protocol.records.batch import CRC_AT, HEADER_SIZE, LENGTH_AT, MAGIC, MAGIC_AT, checksum
 
     if header.magic != MAGIC:

@@ -39,17 +39,19 @@ def decode(
     size = _frame_size(data)
     try:
         _decode(data[: 4 + size], 4, message, version, header, annotate)
-    finally:  # said last: it may be the reason for what was said before
+    finally:  # last, as it may be the reason for an error before
         _check_frame(size, len(data) - 4)
 
 
 def _named(api: str | None, response: bool | None, version: int | None, header: bool) -> type[Message] | None:
-    """The message that the options name; None if it is left to the header of a request."""
+    """The message that the options name; None if the request's header names it."""
     from kohort.protocol.message import Kind
 
     if api is None:
         if response or not header:
-            fail("say which message it is: --api Heartbeat (a request with --header or --frame says it itself)")
+            fail(
+                "say which message it is: --api Heartbeat (only a request's header, with --header or --frame, names it)"
+            )
         return None
     message = choose_message(api, response)
     choose_version(message, version)
@@ -61,7 +63,7 @@ def _named(api: str | None, response: bool | None, version: int | None, header: 
 def _decode(
     data: bytes, start: int, message: type[Message] | None, version: int | None, header: bool, annotate: bool
 ) -> None:
-    """Print the message at `start`, with its header if there is one."""
+    """Prints the message at `start`, with its header if there is one."""
     from kohort.protocol.json_form import to_json
     from kohort.protocol.message import Kind
 
@@ -78,7 +80,6 @@ def _decode(
 
 
 def _frame_size(data: bytes) -> int:
-    """The size that a frame begins with."""
     if len(data) < 4:
         fail(f"the size of the frame needs 4 bytes, {_there(len(data))}", 1)
     return int.from_bytes(data[:4], "big")
@@ -91,24 +92,24 @@ def _check_frame(size: int, actual: int) -> None:
 
 
 def _from_header(data: bytes, message: type[Message] | None, version: int | None) -> tuple[type[Message], int]:
-    """Message and version of a request as its header says; the options may say the same, or nothing."""
+    """Message and version in the header of a request, which the options must not contradict."""
     from kohort.protocol.messages import API_NAMES
     from kohort.protocol.messages import api as find_api
 
     if len(data) < 4:
         fail(f"the header needs 8 bytes, {_there(len(data))}", 1)
     key, number = int.from_bytes(data[:2], "big", signed=True), int.from_bytes(data[2:4], "big", signed=True)
-    said = API_NAMES.get(key)
-    if said is None:
+    name = API_NAMES.get(key)
+    if name is None:
         fail(f"the header names API {key}, which is none", 1)
     if message is not None and message.__message__.key != key:
-        fail(f"the header says {said} (API {key}), not {message.__message__.api}", 1)
+        fail(f"the header says {name} (API {key}), not {message.__message__.api}", 1)
     if version is not None and version != number:
         fail(f"the header says version {number}, not {version}", 1)
     found = find_api(key).request
     versions = found.__message__.versions
     if number not in versions:
-        fail(f"the header asks for {said} v{number}; known are {versions[0]} to {versions[-1]}", 1)
+        fail(f"the header asks for {name} v{number}; known are {versions[0]} to {versions[-1]}", 1)
     return found, number
 
 
@@ -117,7 +118,7 @@ def _there(count: int) -> str:
 
 
 def _sections(message: type[Message], version: int, header: bool) -> list[tuple[str, type[Message], int, bool]]:
-    """What lies in the bytes, in order: name, message, version, and whether it ends them."""
+    """The sections of the bytes, in order: name, message, version, and whether it is the last."""
     from kohort.protocol.message import Kind
     from kohort.protocol.messages.headers import RequestHeader, ResponseHeader
 
@@ -132,7 +133,7 @@ def _sections(message: type[Message], version: int, header: bool) -> list[tuple[
 def _section(
     data: bytes, pos: int, message: type[Message], version: int, last: bool, annotate: bool
 ) -> tuple[int, Message]:
-    """Decode one section, printing its dump if asked, and return where it ends with what it says."""
+    """Decodes one section, printing its dump if asked, and returns its end and its value."""
     from kohort.cli.hexdump import labelled
     from kohort.protocol.errors import ProtocolError
     from kohort.protocol.trace import trace_until_fault
@@ -154,7 +155,7 @@ def _section(
 
 
 def _refuse(error: ProtocolError, data: bytes, base: int) -> NoReturn:
-    """Show where the bytes are wrong, and exit."""
+    """Shows where the bytes are wrong, and exits."""
     from kohort.cli.hexdump import pointed
 
     if error.offset is not None:

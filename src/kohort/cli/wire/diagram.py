@@ -18,7 +18,6 @@ __all__ = ["label", "print_diagram", "rows", "title"]
 
 
 def print_diagram(description: Description) -> None:
-    """Print the diagram, the schema and the example."""
     out.print(title(description), style="bold", markup=False)
     out.print(description.doc, markup=False)
     out.print(
@@ -50,7 +49,7 @@ def _table(description: Description) -> Table:
 
 
 def title(description: Description) -> str:
-    """A line about the message: "HeartbeatRequest v4 · API 12 · versions 0-4 · flexible"."""
+    """The title of a message: "HeartbeatRequest v4 · API 12 · versions 0-4 · flexible"."""
     first, last = description.versions
     parts = [f"{description.name} v{description.version}"]
     if description.key >= 0:

@@ -1,4 +1,4 @@
-"""What the commands of `kohort wire` have in common: how a message and its version are named."""
+"""Options of `kohort wire` that choose a message and its version."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ __all__ = ["API_HELP", "DirectionOption", "VersionOption", "choose_message", "ch
 API_HELP: Final = "API (Heartbeat, or its key 12) or any other message (ConsumerProtocolAssignment)."
 DirectionOption = Annotated[
     bool | None,
-    typer.Option("--response/--request", help="Which of an API's two messages; the request unless the name says it."),
+    typer.Option(
+        "--response/--request",
+        help="Which of an API's two messages; by default the request, unless the name ends in Response.",
+    ),
 ]
 VersionOption = Annotated[
-    int | None, typer.Option("--version", "-v", help="Version of the message; the newest unless given.")
+    int | None, typer.Option("--version", "-v", help="Version of the message; by default the newest.")
 ]
 
 
 def choose_message(name: str, response: bool | None) -> type[Message]:
-    """The message that the options name, or a clear end.
+    """The message that the options name; ends the command if there is none.
 
-    A name that ends in Request or Response says which of the two it is; `response` may say the same, or nothing.
+    If the name ends in Request or Response, `response` must not contradict it.
     """
     from kohort.protocol.catalogue import find_message
     from kohort.protocol.message import Kind
@@ -36,7 +39,7 @@ def choose_message(name: str, response: bool | None) -> type[Message]:
     try:
         message = find_message(by_key.get(name, name), response=bool(response))
     except KeyError as error:
-        fail(f"{error.args[0]} ('kohort wire list' and 'kohort wire list --data' have them all)")
+        fail(f"{error.args[0]} (see 'kohort wire list' and 'kohort wire list --data')")
     kind = message.__message__.kind
     if response is not None and kind is (Kind.REQUEST if response else Kind.RESPONSE):
         flag = "--response" if response else "--request"
@@ -45,7 +48,7 @@ def choose_message(name: str, response: bool | None) -> type[Message]:
 
 
 def choose_version(message: type[Message], version: int | None) -> int:
-    """The version that the options name, or the newest; or a clear end."""
+    """The version that the options name, or the newest; ends the command if there is no such version."""
     versions = message.__message__.versions
     if version is None:
         return versions[-1]

@@ -31,7 +31,6 @@ pre { background: #f6f7fa; padding: .8rem; overflow-x: auto; white-space: pre-wr
 
 
 def markdown(description: Description) -> str:
-    """The description as Markdown."""
     lines = [f"# {title(description)}", "", description.doc, ""]
     lines += [f"- v{version}: {change}" for version, change in description.history]
     for name, parts in _sections(description):
@@ -47,7 +46,6 @@ def markdown(description: Description) -> str:
 
 
 def html(description: Description) -> str:
-    """The description as a page that stands by itself."""
     e = escaping.escape
     body = [f"<h1>{e(title(description))}</h1>", f"<p>{e(description.doc)}</p>"]
     if description.history:
@@ -76,7 +74,6 @@ def html(description: Description) -> str:
 
 
 def as_json(description: Description) -> str:
-    """The description as JSON."""
     plain: dict[str, Any] = {
         "name": description.name,
         "version": description.version,

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from kohort.protocol.message import Message
 
 _LONG = 20_000
-"""Lines from which on a progress bar is worth its place."""
+"""Number of lines from which a progress bar is shown."""
 
 _KINDS = ("request", "response", "header", "data")
 
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the lines."""
+    """Results of the lines, counted."""
 
     ok: int = 0
     failed: int = 0
@@ -38,7 +38,7 @@ def roundtrip(
         bool, typer.Option("--verbose", help="Print messages of an unknown API or version, too.")
     ] = False,
 ) -> None:
-    """Decode captured messages and encode them again; the bytes must come out as they went in.
+    """Decode captured messages and encode them again; the bytes must be the same.
 
     Each line is a message: {"api": "Heartbeat", "kind": "request", "version": 4, "hex": "…"}. Those that fail are
     printed with reason and offset. Exits with 1 if any failed; messages of an unknown API or version don't count.
@@ -87,7 +87,11 @@ def _check(number: int, line: str, tally: Tally, verbose: bool) -> None:
 
 
 def _fields(entry: Any) -> tuple[str, str, int, bytes]:
-    """The four members of a line; anything missing or of another kind is a `ValueError`."""
+    """The four fields of a line.
+
+    Raises:
+        ValueError: a field is missing or of the wrong type.
+    """
     if not isinstance(entry, dict):
         raise ValueError("a JSON object wanted")
     wanted = {"api": str, "kind": str, "version": int, "hex": str}
@@ -116,7 +120,7 @@ def _message(api: str, kind: str) -> type[Message] | None:
 
 
 def _fault(message: type[Message], version: int, data: bytes) -> str | None:
-    """Why the bytes don't survive, or None if they do."""
+    """How the bytes differ after decoding and encoding; None if they don't."""
     from kohort.protocol.errors import ProtocolError
     from kohort.protocol.trace import trace
 

@@ -9,9 +9,7 @@ from kohort.client.administration.group_types import (
     GroupDescription,
     GroupMember,
     GroupType,
-    InternalTopic,
     StreamsMemberState,
-    Subtopology,
     Tasks,
 )
 from kohort.client.types import Broker, TopicPartition
@@ -22,6 +20,10 @@ from kohort.protocol.messages import share_group_describe as share
 from kohort.protocol.messages import streams_group_describe as streams
 from kohort.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kohort.protocol.messages.describe_groups import DescribeGroupsResponse
+from kohort.streams.task_offsets import offsets_by_task
+from kohort.streams.tasks import by_subtopology, tasks_of
+from kohort.streams.topology import Subtopology, Topology
+from kohort.streams.topology_messages import internal_topics
 
 __all__ = ["classic_group", "consumer_group", "share_group", "streams_group"]
 
@@ -93,8 +95,7 @@ def share_group(group: share.ShareGroupDescribeResponse.Group, coordinator: Brok
 
 def streams_group(group: streams.StreamsGroupDescribeResponse.Group, coordinator: Broker) -> GroupDescription:
     """A streams group (KIP-1071)."""
-    resolved = None if group.topology is None else group.topology.subtopologies
-    topology = None if resolved is None else tuple(_subtopology(each) for each in resolved)
+    topology = None if group.topology is None else _topology(group.topology)
     return GroupDescription(
         group_id=group.group_id,
         type=GroupType.STREAMS,
@@ -104,7 +105,7 @@ def streams_group(group: streams.StreamsGroupDescribeResponse.Group, coordinator
         protocol_type="streams",
         epoch=group.group_epoch,
         assignment_epoch=group.assignment_epoch,
-        members=_sorted(_streams_member(member, topology or ()) for member in group.members),
+        members=_sorted(_streams_member(member, topology) for member in group.members),
         topology_epoch=None if group.topology is None else group.topology.epoch,
         topology=topology,
     )
@@ -191,7 +192,7 @@ def _partitions(assignment: consumer.Assignment | share.Assignment) -> tuple[Top
 
 
 def _streams_member(
-    member: streams.StreamsGroupDescribeResponse.Group.Member, topology: tuple[Subtopology, ...]
+    member: streams.StreamsGroupDescribeResponse.Group.Member, topology: Topology | None
 ) -> GroupMember:
     tasks = _tasks(member.assignment)
     target = _tasks(member.target_assignment)
@@ -204,7 +205,7 @@ def _streams_member(
         rack=member.rack_id,
         epoch=member.member_epoch,
         classic=member.is_classic,
-        topics=tuple(sorted({topic for each in topology for topic in each.inputs})),
+        topics=() if topology is None else tuple(sorted(topology.readers)),
         pattern=None,
         partitions=_inputs(tasks, topology),
         target=_inputs(target, topology),
@@ -215,45 +216,46 @@ def _streams_member(
             topology_epoch=member.topology_epoch,
             tasks=tasks,
             target_tasks=target,
-            task_offsets=_offsets(member.task_offsets),
-            task_end_offsets=_offsets(member.task_end_offsets),
+            task_offsets=offsets_by_task(member.task_offsets),
+            task_end_offsets=offsets_by_task(member.task_end_offsets),
         ),
     )
 
 
 def _tasks(assignment: streams.Assignment) -> Tasks:
-    def of(tasks: Iterable[streams.TaskIds]) -> dict[str, tuple[int, ...]]:
-        return {each.subtopology_id: tuple(sorted(each.partitions)) for each in tasks if each.partitions}
+    active, standby, warmup = (
+        by_subtopology(tasks_of(some))
+        for some in (assignment.active_tasks, assignment.standby_tasks, assignment.warmup_tasks)
+    )
+    return Tasks(active, standby, warmup)
 
-    return Tasks(of(assignment.active_tasks), of(assignment.standby_tasks), of(assignment.warmup_tasks))
 
-
-def _inputs(tasks: Tasks, topology: tuple[Subtopology, ...]) -> tuple[TopicPartition, ...]:
+def _inputs(tasks: Tasks, topology: Topology | None) -> tuple[TopicPartition, ...]:
     """What the active tasks read; a topic may have fewer partitions than its subtopology has tasks."""
-    inputs = {each.name: each.inputs for each in topology}
+    known = {} if topology is None else topology.subtopologies
     return tuple(
         sorted(
             TopicPartition(topic, number)
             for name, numbers in tasks.active.items()
-            for topic in inputs.get(name, ())
+            if name in known
+            for topic in known[name].inputs
             for number in numbers
         )
     )
 
 
-def _offsets(offsets: Iterable[streams.TaskOffset]) -> dict[tuple[str, int], int]:
-    return {(each.subtopology_id, each.partition): each.offset for each in offsets}
-
-
-def _subtopology(each: streams.StreamsGroupDescribeResponse.Group.Topology.Subtopology) -> Subtopology:
-    return Subtopology(
-        name=each.subtopology_id,
-        source_topics=each.source_topics,
-        repartition_sink_topics=each.repartition_sink_topics,
-        repartition_source_topics=tuple(map(_internal, each.repartition_source_topics)),
-        changelog_topics=tuple(map(_internal, each.state_changelog_topics)),
+def _topology(topology: streams.StreamsGroupDescribeResponse.Group.Topology) -> Topology | None:
+    if topology.subtopologies is None:
+        return None
+    return Topology(
+        {
+            each.subtopology_id: Subtopology(
+                source_topics=each.source_topics,
+                repartition_sinks=each.repartition_sink_topics,
+                repartition_sources=internal_topics(each.repartition_source_topics),
+                changelogs=internal_topics(each.state_changelog_topics),
+            )
+            for each in topology.subtopologies
+        },
+        topology.epoch,
     )
-
-
-def _internal(topic: streams.TopicInfo) -> InternalTopic:
-    return InternalTopic(topic.name, topic.partitions, {each.key: each.value for each in topic.topic_configs})

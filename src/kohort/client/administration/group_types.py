@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kohort.client.types import Broker, TopicPartition
+from kohort.streams.tasks import TaskId
+from kohort.streams.topology import Topology
 
 __all__ = [
-    "GroupDescription", "GroupListing", "GroupMember", "GroupType", "InternalTopic", "StreamsMemberState",
-    "Subtopology", "Tasks",
+    "GroupDescription", "GroupListing", "GroupMember", "GroupType", "StreamsMemberState",
+    "Tasks",
 ]  # fmt: skip
 
 
@@ -71,7 +73,7 @@ class StreamsMemberState:
         tags: where it runs, to spread standbys.
         topology_epoch: of the topology that it runs.
         tasks, target_tasks: what it has, and what it is on the way to.
-        task_offsets, task_end_offsets: summed changelog offsets of (subtopology, partition), and their ends.
+        task_offsets, task_end_offsets: summed changelog offsets of tasks, and their ends.
     """
 
     process_id: str
@@ -80,8 +82,8 @@ class StreamsMemberState:
     topology_epoch: int
     tasks: Tasks
     target_tasks: Tasks
-    task_offsets: Mapping[tuple[str, int], int]
-    task_end_offsets: Mapping[tuple[str, int], int]
+    task_offsets: Mapping[TaskId, int]
+    task_end_offsets: Mapping[TaskId, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,30 +116,6 @@ class GroupMember:
     streams: StreamsMemberState | None = None
 
 
-class InternalTopic(NamedTuple):
-    """A topic that a streams group's coordinator made for it; `partitions` is 0 where the number isn't fixed."""
-
-    name: str
-    partitions: int
-    configs: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Subtopology:
-    """A part of a streams group's topology, with the topics it reads and writes."""
-
-    name: str
-    source_topics: tuple[str, ...]
-    repartition_sink_topics: tuple[str, ...]
-    repartition_source_topics: tuple[InternalTopic, ...]
-    changelog_topics: tuple[InternalTopic, ...]
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """All topics whose partitions its tasks read."""
-        return self.source_topics + tuple(topic.name for topic in self.repartition_source_topics)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDescription:
     """A group with its members.
@@ -149,7 +127,8 @@ class GroupDescription:
         protocol_type: "consumer" for consumers of every protocol.
         epoch, assignment_epoch: the group's, and that which the target assignment was made for; None in classic groups.
         members: who is in it, by id in order.
-        topology_epoch, topology: of streams groups; the topology is None while its topics are missing or unfit.
+        topology_epoch, topology: of streams groups; the topology is None while its topics are missing or unfit. Its
+            source patterns are resolved to topics, and internal topics have their numbers of partitions.
     """
 
     group_id: str
@@ -162,7 +141,7 @@ class GroupDescription:
     assignment_epoch: int | None
     members: tuple[GroupMember, ...]
     topology_epoch: int | None = None
-    topology: tuple[Subtopology, ...] | None = None
+    topology: Topology | None = None
 
     def owners(self) -> dict[TopicPartition, list[GroupMember]]:
         """Who reads each partition that the group has given out; several members may in share groups."""

@@ -1,4 +1,4 @@
-"""Commits: those the user asks for, at once or in the background, and the automatic ones."""
+"""Commits: the user's, at once or in the background, and auto commit."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, Final
 
-from kohort.client.consuming.delivery import Delivery
-from kohort.client.consuming.partitions import ConsumedPartitions
+from kohort.client.consuming.consumed_partitions import ConsumedPartitions
+from kohort.client.consuming.fetch_collector import FetchCollector
 from kohort.client.coordinator_connector import CoordinatorConnector
 from kohort.client.errors import ClientError, PartialFailureError
 from kohort.client.time_limit import time_limit
@@ -22,7 +22,7 @@ _AUTO_COMMIT: Final = "kohort-auto-commit"
 log = logging.getLogger("kohort.client.consumer")
 
 CommitCallback = Callable[[Mapping[TopicPartition, OffsetAndMetadata], Exception | None], None]
-"""Called after a commit in the background: with the offsets, and what went wrong if something did."""
+"""Called after a commit in the background, with the offsets, and the error or None."""
 
 
 class Commits:
@@ -30,8 +30,8 @@ class Commits:
 
     Args:
         connector: sends them.
-        partitions, delivery: say what was given and consumed.
-        interval_ms: how often what is consumed is committed by itself; None for never.
+        partitions, collector: know what was given and consumed.
+        interval_ms: `auto_commit_interval_ms`; None without auto commit.
         timeout_ms: how long an automatic commit, or one in the background, may take.
     """
 
@@ -39,23 +39,23 @@ class Commits:
         self,
         connector: CoordinatorConnector,
         partitions: ConsumedPartitions,
-        delivery: Delivery,
+        collector: FetchCollector,
         *,
         interval_ms: int | None,
         timeout_ms: int,
     ) -> None:
         self._connector = connector
         self._partitions = partitions
-        self._delivery = delivery
-        self._automatic = interval_ms is not None
+        self._collector = collector
+        self._auto_commit_enabled = interval_ms is not None
         self._timeout_ms = timeout_ms
         self._lock = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         if interval_ms is not None:
-            self._start(self._commit_again_and_again(interval_ms), _AUTO_COMMIT)
+            self._start(self._auto_commit_loop(interval_ms), _AUTO_COMMIT)
 
     async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, *, timeout_ms: int) -> None:
-        """Commit these offsets, or those after everything that was given.
+        """Commits these offsets, or those after everything that was given.
 
         Raises:
             PartialFailureError: some partitions' offsets couldn't be committed.
@@ -66,7 +66,6 @@ class Commits:
     def commit_soon(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None, callback: CommitCallback | None
     ) -> None:
-        """The same in the background."""
         chosen = self._to_commit(given=True) if offsets is None else offsets
 
         async def work() -> None:
@@ -85,9 +84,9 @@ class Commits:
 
         self._start(work(), "kohort-commit")
 
-    async def consumed(self, partitions: Collection[TopicPartition] | None = None) -> None:
-        """Commit what is consumed, if that happens by itself. What goes wrong is told in the log."""
-        if not self._automatic:
+    async def auto_commit(self, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Commits what is consumed, with auto commit. Errors go to the log."""
+        if not self._auto_commit_enabled:
             return
         try:
             await self._commit(self._to_commit(partitions, given=False), self._timeout_ms)
@@ -95,13 +94,13 @@ class Commits:
             log.warning("automatic commit: %s", error)
 
     async def close(self, timeout_ms: float) -> None:
-        """Commit what is consumed, and end the commits in the background, the last ones when the time is over."""
+        """Commits what is consumed, with auto commit, and waits for commits in the background while there's time."""
         for task in tuple(self._tasks):
             if task.get_name() == _AUTO_COMMIT:
                 task.cancel()
         try:
             async with time_limit(timeout_ms / 1000):
-                await self.consumed()
+                await self.auto_commit()
                 await asyncio.gather(*self._tasks, return_exceptions=True)
         except TimeoutError:
             log.warning("closing: the last offsets couldn't be committed within %d ms", timeout_ms)
@@ -113,7 +112,7 @@ class Commits:
     def _to_commit(
         self, partitions: Collection[TopicPartition] | None = None, *, given: bool
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        self._delivery.sync()
+        self._collector.sync()
         return self._partitions.to_commit(partitions, given=given)
 
     async def _commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout_ms: int) -> None:
@@ -126,10 +125,10 @@ class Commits:
         if errors:
             raise PartialFailureError(done, errors)
 
-    async def _commit_again_and_again(self, interval_ms: int) -> None:
+    async def _auto_commit_loop(self, interval_ms: int) -> None:
         while True:
             await asyncio.sleep(interval_ms / 1000)
-            await self.consumed()
+            await self.auto_commit()
 
     def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)

@@ -13,7 +13,7 @@ from itertools import accumulate, chain, pairwise, repeat, takewhile
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.client.consuming.answers import Piece, corrupt
+from kohort.client.consuming.completed_fetch import Piece, corrupt_batch
 from kohort.client.errors import RecordError
 from kohort.client.types import Record, TopicPartition
 from kohort.protocol.errors import CorruptRecordError
@@ -29,7 +29,7 @@ __all__ = ["WORTH_COLUMNS", "DecodedPiece", "Deserializer"]
 Deserializer = Callable[[bytes], Any]
 
 WORTH_COLUMNS: Final = 256
-"""Records from which on columns are quicker."""
+"""From so many records on, columns are quicker."""
 
 _new_record: Final = partial(tuple.__new__, Record)
 
@@ -38,15 +38,15 @@ class DecodedPiece:
     """A piece's records, and how many of them have been given.
 
     Args:
-        partition: where they come from.
-        piece: what came.
-        offset: records before it aren't wanted.
+        partition: their partition.
+        piece: the fetched batches.
+        offset: records before it are left out.
         columns: the module to decode columns with; without it, records are decoded one after another.
-        key_deserializer, value_deserializer: what to make of bytes; null stays None.
+        key_deserializer, value_deserializer: called with bytes; null stays None.
 
     Attributes:
-        rest: if a later batch than the first can't be decoded with those before it (it's corrupt, or they all expand
-            too far), the records end before it, and here is what begins with it.
+        rest: if a later batch than the first can't be decoded with those before it (it's corrupt, or they expand too
+            far), the records end before it, and this piece begins with it.
 
     Raises:
         RecordError: its first batch is corrupt.
@@ -74,7 +74,7 @@ class DecodedPiece:
                 place = error.position
                 before = list(takewhile(lambda header: header.position != place, headers))  # noqa: B023
                 if not 0 < len(before) < len(headers):
-                    raise corrupt(partition, error, max(offset, error.base_offset or 0), piece.data) from None
+                    raise corrupt_batch(partition, error, max(offset, error.base_offset or 0), piece.data) from None
                 headers = before
         self.rest = piece.part(len(headers)) if len(headers) < len(piece.headers) else None
         self.next_offset = piece.next_offset if self.rest is None else self.rest.offset
@@ -88,14 +88,14 @@ class DecodedPiece:
 
     @property
     def next_to_give(self) -> int:
-        """The offset of the first record that's left, or after the piece."""
+        """The offset of the first record that wasn't given yet, or after the piece."""
         return self._source.offset(self.row) if self.row < self.count else self.next_offset
 
     def take(self, most: int) -> list[Record]:
-        """The next records, at most so many.
+        """Returns the next records, at most so many.
 
         Raises:
-            RecordError: a deserializer refuses the first of them. If it refuses a later one, they end before it.
+            RecordError: a deserializer fails on the first of them. If it fails on a later one, they end before it.
         """
         start = self.row
         end = min(self.count, start + most)

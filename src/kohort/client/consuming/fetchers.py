@@ -1,4 +1,4 @@
-"""The list of fetchers, one a broker: who fetches what, and what becomes of the answers."""
+"""The fetchers, one for each broker: which fetches what, and what happens to their responses."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Final
 
 from kohort.client.cluster import Cluster
 from kohort.client.column_codec import columns_if_loaded
-from kohort.client.consuming.answers import PIECE_BYTES, SMALL_PIECE_BYTES, read_answer
-from kohort.client.consuming.fetch_session import Ask
+from kohort.client.consuming.completed_fetch import PIECE_BYTES, SMALL_PIECE_BYTES, read_fetch
+from kohort.client.consuming.consumed_partitions import EARLIEST, ConsumedPartition, ConsumedPartitions, FetchState
+from kohort.client.consuming.fetch_session import PartitionFetch
 from kohort.client.consuming.fetcher import Fetcher
-from kohort.client.consuming.partitions import EARLIEST, ConsumedPartition, ConsumedPartitions, Phase
 from kohort.client.consuming.settings import FetchSettings
 from kohort.client.errors import kafka_error
 from kohort.client.types import Broker, TopicPartition
@@ -24,7 +24,7 @@ __all__ = ["Fetchers"]
 
 log = logging.getLogger("kohort.client.consumer")
 
-_Read = FetchResponse.TopicResponse.Partition
+_PartitionData = FetchResponse.TopicResponse.Partition
 
 _LEADER_MOVED: Final = frozenset(
     {
@@ -34,18 +34,18 @@ _LEADER_MOVED: Final = frozenset(
         ErrorCode.INCONSISTENT_TOPIC_ID, ErrorCode.UNKNOWN_SERVER_ERROR,
     }
 )  # fmt: skip
-"""Errors after which the cluster's state is asked for anew, and then the partition is tried again."""
+"""Errors after which metadata is refreshed, and the partition retried."""
 
 
 class Fetchers:
-    """Starts a fetcher for each broker that leads some of the partitions, and takes in what they bring.
+    """Starts a fetcher for each broker that leads some of the partitions, and queues what they fetch.
 
     Args:
         cluster: started.
-        partitions: what is consumed; what comes is queued there.
+        partitions: what is consumed; fetched data is queued there.
         settings: how to fetch.
-        arrived: called when there's something to give or to tell.
-        offsets_wanted: called when some partition needs an offset looked up.
+        wake_reader: called when there are records or an error for the user.
+        need_offsets: called when some partition needs an offset looked up.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class Fetchers:
         cluster: Cluster,
         partitions: ConsumedPartitions,
         settings: FetchSettings,
-        arrived: Callable[[], None],
-        offsets_wanted: Callable[[], None],
+        wake_reader: Callable[[], None],
+        need_offsets: Callable[[], None],
     ) -> None:
         self.cluster = cluster
         self.partitions = partitions
         self.settings = settings
-        self._arrived = arrived
-        self._offsets_wanted = offsets_wanted
+        self._wake_reader = wake_reader
+        self._need_offsets = need_offsets
         self._by_broker: dict[int, Fetcher] = {}
         self._stop_listening = cluster.on_change(lambda changes: self.update())
         self._sharing = 1
@@ -73,63 +73,60 @@ class Fetchers:
         return asyncio.get_running_loop().time() * 1000
 
     def room(self) -> int:
-        """Bytes that a fetcher may ask for now: each has the same share of what may be queued."""
+        """Returns the bytes that a fetcher may fetch now: each has the same share of `queued_max_bytes`."""
         partitions = self.partitions
         share = max(1, self.settings.queued_max_bytes // self._sharing)
-        if partitions.queued >= share and partitions.next_with_news() is None:
-            partitions.forget_paused()  # or nothing would ever come again
+        if partitions.queued >= share and partitions.next_ready() is None:
+            partitions.forget_paused()  # or nothing would be fetched any more
         return share - partitions.queued
 
     async def close(self) -> None:
-        """Stop all fetchers."""
         self._closed = True
         self._stop_listening()
         fetchers, self._by_broker = list(self._by_broker.values()), {}
         await asyncio.gather(*(fetcher.close() for fetcher in fetchers))
 
     def suspend(self) -> None:
-        """Let no fetcher ask any more, and drop what comes, until `resume`."""
+        """Stops fetching, and drops responses, until `resume`."""
         self._suspended = True
         for fetcher in self._by_broker.values():
-            fetcher.look_again()
+            fetcher.wake()
 
     def resume(self) -> None:
-        """Let the fetchers ask again."""
         self._suspended = False
         self.update()
 
     @property
     def suspended(self) -> bool:
-        """Whether nothing is to be fetched."""
         return self._suspended or self._closed
 
     def update(self) -> None:
-        """Assignment, positions or leaders have changed: have each partition fetched by the right fetcher."""
+        """Assignment, positions or leaders have changed: gives each partition to the right fetcher."""
         if self.suspended:
             return
         now = self.now
         for partition in self.partitions:
-            self._place(partition, now)
+            self._find_broker(partition, now)
         brokers = self.partitions.brokers()
         self._sharing = max(1, len(brokers))
         for node_id in brokers - self._by_broker.keys():
             self._by_broker[node_id] = Fetcher(node_id, self)
         for fetcher in self._by_broker.values():
-            fetcher.look_again()
+            fetcher.wake()
 
     def room_made(self) -> None:
-        """The user has taken something: those who waited for room may go on."""
+        """The user has taken records: fetchers that waited for room may go on."""
         for fetcher in self._by_broker.values():
-            fetcher.look_again_for_room()
+            fetcher.wake_for_room()
 
-    def _place(self, partition: ConsumedPartition, now: float) -> None:
-        """Find the broker to fetch a partition from, and notice what is new about its leader."""
+    def _find_broker(self, partition: ConsumedPartition, now: float) -> None:
+        """Finds the broker to fetch a partition from; a new leader epoch means that the position is validated."""
         info = self.cluster.info
         at = partition.topic_partition
         leader = info.leader(at)
         if leader is None:
             partition.broker = None
-            if partition.phase is not Phase.FAILED:
+            if partition.state is not FetchState.FAILED:
                 self.cluster.request_refresh()
             return
         if partition.replica is not None and (now > partition.replica_until or partition.replica not in info.brokers):
@@ -137,85 +134,90 @@ class Fetchers:
         partition.broker = leader.node_id if partition.replica is None else partition.replica
         topic_id = info.topics[at.topic].topic_id
         if partition.topic_id not in (NO_UUID, topic_id):
-            log.info("%s: the topic was deleted and made anew", at)
+            log.info("%s: the topic was deleted and created again", at)
             partition.leader_epoch = partition.position_epoch = -1
             partition.topic_id = topic_id
-            self.partitions.reset_by_policy(partition, "the topic was deleted and made anew", to=EARLIEST)
-            self._offsets_wanted()
+            self.partitions.reset_by_policy(partition, "the topic was deleted and created again", to=EARLIEST)
+            self._need_offsets()
             return
         partition.topic_id = topic_id
         epoch = info.leader_epoch(at)
-        if partition.phase is Phase.READY and epoch > partition.leader_epoch:
+        if partition.state is FetchState.FETCHING and epoch > partition.leader_epoch:
             if partition.leader_epoch >= 0 and partition.position_epoch >= 0:
-                partition.phase = Phase.CHECK
-                self._offsets_wanted()
+                partition.state = FetchState.AWAIT_VALIDATION
+                self._need_offsets()
             partition.leader_epoch = epoch
 
-    # What a fetcher asks, and brings.
+    # For the fetchers.
 
-    def wanted(self, node_id: int) -> dict[TopicPartition, Ask]:
-        """What to ask a broker for: nothing while some of its partitions have enough waiting.
+    def to_fetch(self, node_id: int) -> dict[TopicPartition, PartitionFetch]:
+        """Returns what to fetch from a broker: nothing while the queue of one of its partitions is full.
 
-        All of a broker's partitions are asked for together: the broker may hold an answer back for
-        `fetch_max_wait_ms`, and a partition that isn't in the question waits for so long.
+        All of a broker's partitions are fetched together: the broker may hold a response back for
+        `fetch_max_wait_ms`, and a partition that isn't in the request would wait for so long.
         """
         if self.suspended:
             return {}
         now = self.now
-        asks = {}
-        for partition in self.partitions.wanted(node_id):
+        fetches = {}
+        for partition in self.partitions.fetchable_from(node_id):
             if partition.full:
                 return {}
             if partition.retry_at <= now:
-                asks[partition.topic_partition] = Ask(
+                fetches[partition.topic_partition] = PartitionFetch(
                     partition.topic_id, partition.fetched, partition.fetch_size, partition.leader_epoch
                 )
-        return asks
+        return fetches
 
     def retry_at(self, node_id: int) -> float | None:
-        """When a partition of a broker may be tried again, if one waits for that: ms of the loop's clock."""
-        return min((partition.retry_at for partition in self.partitions.wanted(node_id)), default=None)
+        """Returns when a partition of a broker may be retried, if one waits for that: ms of the loop's clock."""
+        return min((partition.retry_at for partition in self.partitions.fetchable_from(node_id)), default=None)
 
-    def unsettled(self) -> bool:
-        """Whether partitions will be ready to be fetched in a moment, so that no fetch should be held back for long."""
+    def expects_more(self) -> bool:
+        """Whether more partitions will be fetchable in a moment, so that no fetch should be held back for long."""
         now = self.now
         return any(
-            partition.phase in (Phase.COMMITTED, Phase.RESET, Phase.CHECK) and partition.retry_at <= now
+            partition.state in (FetchState.AWAIT_COMMITTED, FetchState.AWAIT_RESET, FetchState.AWAIT_VALIDATION)
+            and partition.retry_at <= now
             for partition in self.partitions
         )
 
-    def took(self, node_id: int, at: TopicPartition, ask: Ask, read: _Read) -> None:
-        """Take in what a broker answered for a partition, unless something else is wanted by now."""
+    def handle_partition(
+        self, node_id: int, at: TopicPartition, requested: PartitionFetch, data: _PartitionData
+    ) -> None:
+        """Queues a partition's data from a fetch response, unless the position is another by now."""
         partition = self.partitions.by_name.get(at)
         if self.suspended or partition is None:
             return
-        if partition.phase is not Phase.READY or partition.fetched != ask.offset:
+        if partition.state is not FetchState.FETCHING or partition.fetched != requested.offset:
             return
-        if partition.topic_id != ask.topic_id and NO_UUID not in (partition.topic_id, ask.topic_id):
+        if partition.topic_id != requested.topic_id and NO_UUID not in (partition.topic_id, requested.topic_id):
             return
-        if read.error_code:
-            self._refused(node_id, partition, read)
+        if data.error_code:
+            self._handle_error(node_id, partition, data)
             return
         partition.succeeded()
-        partition.high_watermark = read.high_watermark
-        partition.last_stable_offset = read.last_stable_offset
-        partition.log_start_offset = read.log_start_offset
-        if read.preferred_read_replica >= 0 and read.preferred_read_replica != node_id:
-            self._prefer(partition, read.preferred_read_replica)
+        partition.high_watermark = data.high_watermark
+        partition.last_stable_offset = data.last_stable_offset
+        partition.log_start_offset = data.log_start_offset
+        if data.preferred_read_replica >= 0 and data.preferred_read_replica != node_id:
+            self._use_replica(partition, data.preferred_read_replica)
         elif partition.replica is not None and self.now > partition.replica_until:
             self.update()  # ask the leader again
-        if read.records:
-            data = bytes(read.records)
-            aborted = read.aborted_transactions if self.settings.committed else None
+        if data.records:
+            records = bytes(data.records)
+            aborted = data.aborted_transactions if self.settings.committed else None
             piece_bytes = SMALL_PIECE_BYTES if columns_if_loaded() is None else PIECE_BYTES
-            answer = read_answer(at, data, ask.offset, aborted, check=self.settings.check_crcs, piece_bytes=piece_bytes)
-            self.partitions.put(partition, answer)
-            self._arrived()
+            fetch = read_fetch(
+                at, records, requested.offset, aborted, check=self.settings.check_crcs, piece_bytes=piece_bytes
+            )
+            self.partitions.add_fetched(partition, fetch)
+            self._wake_reader()
 
-    def _prefer(self, partition: ConsumedPartition, replica: int) -> None:
-        """Fetch from the replica that the leader names."""
+    def _use_replica(self, partition: ConsumedPartition, replica: int) -> None:
+        """Fetches from the replica that the leader prefers (KIP-392)."""
         if replica not in self.cluster.info.brokers:
-            # The leader gives nothing while it thinks so; a fetcher that asked it again at once would go in circles.
+            # Until metadata has the replica, the leader returns no records: a retry at once would loop.
             partition.retry_at = self.now + self.cluster.config.retry_backoff_max_ms
             self.cluster.request_refresh()
             return
@@ -223,9 +225,9 @@ class Fetchers:
         partition.replica_until = self.now + self.cluster.config.metadata_max_age_ms
         self.update()
 
-    def _refused(self, node_id: int, partition: ConsumedPartition, read: _Read) -> None:
+    def _handle_error(self, node_id: int, partition: ConsumedPartition, data: _PartitionData) -> None:
         at = partition.topic_partition
-        error = kafka_error(read.error_code, str(at))
+        error = kafka_error(data.error_code, str(at))
         backoff = self.cluster.backoff()
         backoff.attempts = partition.failures
         partition.failures += 1
@@ -238,26 +240,26 @@ class Fetchers:
                 return
             partition.succeeded()
             self.partitions.reset_by_policy(partition, "the broker doesn't have this offset")
-            self._offsets_wanted()
-            self._arrived()
+            self._need_offsets()
+            self._wake_reader()
         elif error.code in _LEADER_MOVED or error.code.retriable:
             partition.replica = None
-            hint = read.current_leader
+            hint = data.current_leader
             if hint is not None and self.cluster.learn_leader(at, hint.leader_id, hint.leader_epoch):
                 partition.retry_at = 0
                 return
             self.cluster.request_refresh()
         else:
             self.partitions.fail(partition, error)
-            self._arrived()
+            self._wake_reader()
 
-    def learn_brokers(self, answer: FetchResponse) -> None:
-        """Take the addresses that come with hints (KIP-951), before the hints."""
-        for each in answer.node_endpoints:
+    def learn_brokers(self, response: FetchResponse) -> None:
+        """Takes the addresses of new leaders (KIP-951), before the leaders themselves."""
+        for each in response.node_endpoints:
             self.cluster.info.learn_broker(Broker(each.node_id, each.host, each.port, each.rack))
 
     def lost(self, node_id: int) -> None:
-        """A broker can't be reached: look for others that have its partitions."""
+        """A broker can't be reached: looks for new leaders of its partitions."""
         for partition in self.partitions:
             if partition.replica == node_id:
                 partition.replica = None
@@ -265,7 +267,7 @@ class Fetchers:
         self.update()
 
     def failed(self, node_id: int, error: Exception) -> None:
-        """A broker can't be asked at all: the user has to know, with one of its partitions."""
-        for partition in self.partitions.wanted(node_id)[:1]:
+        """A broker can't be asked at all: raises the error to the user, with one of its partitions."""
+        for partition in self.partitions.fetchable_from(node_id)[:1]:
             self.partitions.fail(partition, error)
-        self._arrived()
+        self._wake_reader()

@@ -1,4 +1,4 @@
-"""Where to begin: finds the offsets of partitions that have none, and checks those that a new leader may not have."""
+"""Positions: looks up the offsets to begin at, and validates positions after a leader change (KIP-320)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from kohort.client.cluster import Cluster
-from kohort.client.consuming.offsets import EpochEnd, Offsets, worth_retrying
-from kohort.client.consuming.partitions import EARLIEST, LATEST, ConsumedPartition, ConsumedPartitions, Phase
+from kohort.client.consuming.consumed_partitions import (
+    EARLIEST,
+    LATEST,
+    ConsumedPartition,
+    ConsumedPartitions,
+    FetchState,
+)
+from kohort.client.consuming.log_offsets import EpochEnd, LogOffsets, is_retriable
 from kohort.client.errors import ClientError, ConnectionLostError, RequestTimeoutError
 from kohort.client.time_limit import time_limit
 from kohort.client.types import OffsetAndMetadata, TopicPartition
@@ -23,77 +29,78 @@ Committed = Callable[[Collection[TopicPartition]], Awaitable[Mapping[TopicPartit
 
 
 class Positions:
-    """Tasks that bring partitions into phase `READY`; one a phase: the coordinator may be slow where no leader is.
-
-    They are woken by `look_again`, and idle otherwise.
+    """Tasks that bring partitions into the state FETCHING, one for each state before: the coordinator may be slow where
+    no leader is. They are woken by `wake`, and idle otherwise.
 
     Args:
         cluster: started.
         partitions: what is consumed.
         offsets: looks offsets up.
-        committed: gives the group's offsets; None without a group.
-        settled: called when some partition is ready or has failed.
-        failed: takes an error that concerns the group's offsets as a whole.
+        committed: looks up the group's offsets; None without a group.
+        on_change: called when some partition is fetchable or has failed.
+        failed: takes an error of the whole group's offsets.
     """
 
     def __init__(
         self,
         cluster: Cluster,
         partitions: ConsumedPartitions,
-        offsets: Offsets,
+        offsets: LogOffsets,
         committed: Committed | None,
-        settled: Callable[[], None],
+        on_change: Callable[[], None],
         failed: Callable[[Exception], None],
     ) -> None:
         self._cluster = cluster
         self._partitions = partitions
         self._offsets = offsets
         self._committed = committed
-        self._settled = settled
+        self._on_change = on_change
         self._failed = failed
-        steps = {Phase.COMMITTED: self._take_committed, Phase.RESET: self._reset, Phase.CHECK: self._check}
-        self._look = {phase: asyncio.Event() for phase in steps}
+        steps = {
+            FetchState.AWAIT_COMMITTED: self._start_at_committed,
+            FetchState.AWAIT_RESET: self._reset,
+            FetchState.AWAIT_VALIDATION: self._validate,
+        }
+        self._wakeups = {state: asyncio.Event() for state in steps}
         self._tasks = [
-            asyncio.create_task(self._run(phase, step), name=f"kohort-positions-{phase.value}")
-            for phase, step in steps.items()
+            asyncio.create_task(self._run(state, step), name=f"kohort-positions-{state.value}")
+            for state, step in steps.items()
         ]
 
-    def look_again(self) -> None:
-        """Some partition may need an offset."""
-        for look in self._look.values():
-            look.set()
+    def wake(self) -> None:
+        for wakeup in self._wakeups.values():
+            wakeup.set()
 
     async def close(self) -> None:
-        """Stop."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _run(self, phase: Phase, step: Callable[[list[ConsumedPartition]], Awaitable[None]]) -> None:
-        loop, look = asyncio.get_running_loop(), self._look[phase]
+    async def _run(self, state: FetchState, step: Callable[[list[ConsumedPartition]], Awaitable[None]]) -> None:
+        loop, wakeup = asyncio.get_running_loop(), self._wakeups[state]
         while True:
-            look.clear()
-            if ready := self._partitions.in_phase(phase, loop.time() * 1000):
+            wakeup.clear()
+            if ready := self._partitions.in_state(state, loop.time() * 1000):
                 try:
                     await step(ready)
-                except Exception as error:  # whatever it is, the user has to know why nothing comes
-                    log.exception("offsets of partitions in phase %r can't be found", phase.value)
+                except Exception as error:  # the user has to know why no records come
+                    log.exception("offsets of partitions in state %r can't be found", state.value)
                     self._failed(error)
                     self._try_later(ready)
-            if look.is_set():
+            if wakeup.is_set():
                 continue
-            unsettled = [each for each in self._partitions if each.phase is phase]
-            if not unsettled:
-                await look.wait()
+            waiting = [each for each in self._partitions if each.state is state]
+            if not waiting:
+                await wakeup.wait()
                 continue
-            # What still has something queued is looked at again when that was given (`look_again`), or soon.
-            soonest = min(each.retry_at for each in unsettled)
+            # A partition with queued records is looked at again when these were given (`wake`), or soon.
+            soonest = min(each.retry_at for each in waiting)
             pause = max(soonest - loop.time() * 1000, self._cluster.config.retry_backoff_ms) / 1000
             with contextlib.suppress(TimeoutError):
                 async with time_limit(pause):
-                    await look.wait()
+                    await wakeup.wait()
 
-    async def _take_committed(self, wanted: list[ConsumedPartition]) -> None:
+    async def _start_at_committed(self, wanted: list[ConsumedPartition]) -> None:
         names = [each.topic_partition for each in wanted]
         offsets: Mapping[TopicPartition, OffsetAndMetadata | None] = {}
         if self._committed is not None:
@@ -104,12 +111,12 @@ class Positions:
                 self._try_later(wanted)
                 return
             except (KafkaError, ClientError) as error:
-                if not worth_retrying(error):
+                if not is_retriable(error):
                     self._failed(error)
                 self._try_later(wanted)
                 return
         for partition in wanted:
-            if not self._still(partition, Phase.COMMITTED):
+            if not self._unchanged(partition, FetchState.AWAIT_COMMITTED):
                 continue
             committed = offsets.get(partition.topic_partition)
             if committed is not None and committed.offset >= 0:
@@ -117,61 +124,61 @@ class Positions:
                 partition.committed = committed.offset
             else:
                 self._partitions.reset_by_policy(partition, "the group has committed no offset")
-        self._settled()
-        self.look_again()
+        self._on_change()
+        self.wake()
 
     async def _reset(self, wanted: list[ConsumedPartition]) -> None:
         times = {each.topic_partition: each.reset_to for each in wanted}
         found, failed = await self._offsets.find_once(times)
         for partition in wanted:
             at = partition.topic_partition
-            if not self._still(partition, Phase.RESET) or partition.reset_to != times[at]:
+            if not self._unchanged(partition, FetchState.AWAIT_RESET) or partition.reset_to != times[at]:
                 continue
             if at in failed:
-                self._note(partition, failed[at])
+                self._handle_error(partition, failed[at])
             elif (place := found[at]) is None:
-                self._nothing_there(partition)
+                self._no_such_record(partition)
             else:
                 self._partitions.seek(partition, place.offset)
-        self._settled()
+        self._on_change()
 
-    def _nothing_there(self, partition: ConsumedPartition) -> None:
+    def _no_such_record(self, partition: ConsumedPartition) -> None:
         if partition.reset_to in (EARLIEST, LATEST):
             self._try_later([partition])
         else:
-            self._partitions.reset(partition, LATEST)  # no record is so young: begin with the next that comes
-            self.look_again()
+            self._partitions.reset(partition, LATEST)  # no record is that late: begin with the next one
+            self.wake()
 
-    async def _check(self, wanted: list[ConsumedPartition]) -> None:
-        """Ask the new leaders whether their logs still have what was read (KIP-320)."""
+    async def _validate(self, wanted: list[ConsumedPartition]) -> None:
+        """Asks the new leaders whether their logs still have what was read (OffsetForLeaderEpoch, KIP-320)."""
         epochs = {each.topic_partition: each.position_epoch for each in wanted if each.position_epoch >= 0}
         ends, failed = await self._offsets.epoch_ends(epochs)
         for partition in wanted:
             at = partition.topic_partition
-            if not self._still(partition, Phase.CHECK):
+            if not self._unchanged(partition, FetchState.AWAIT_VALIDATION):
                 continue
             if at in failed:
-                self._note(partition, failed[at])
-            elif at in ends and not self._kept(partition, ends[at]):
+                self._handle_error(partition, failed[at])
+            elif at in ends and not self._has_position(partition, ends[at]):
                 log.warning("%s: the log was truncated before offset %d", at, partition.position)
                 self._partitions.truncated(partition, ends[at].end_offset)
-                self.look_again()
+                self.wake()
             else:
-                partition.phase = Phase.READY
+                partition.state = FetchState.FETCHING
                 partition.leader_epoch = self._cluster.info.leader_epoch(at)
                 partition.succeeded()
-        self._settled()
+        self._on_change()
 
     @staticmethod
-    def _kept(partition: ConsumedPartition, end: EpochEnd) -> bool:
+    def _has_position(partition: ConsumedPartition, end: EpochEnd) -> bool:
         return end.leader_epoch >= 0 and end.end_offset >= partition.position
 
-    def _still(self, partition: ConsumedPartition, phase: Phase) -> bool:
-        """Whether nothing came between, such as a seek."""
-        return partition.phase is phase and self._partitions.by_name.get(partition.topic_partition) is partition
+    def _unchanged(self, partition: ConsumedPartition, state: FetchState) -> bool:
+        """Whether the state is unchanged, as without a seek meanwhile."""
+        return partition.state is state and self._partitions.by_name.get(partition.topic_partition) is partition
 
-    def _note(self, partition: ConsumedPartition, error: KafkaError | ClientError) -> None:
-        if not worth_retrying(error):
+    def _handle_error(self, partition: ConsumedPartition, error: KafkaError | ClientError) -> None:
+        if not is_retriable(error):
             self._partitions.fail(partition, error)
         self._try_later([partition])
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from kohort.client.consuming.partitions import EARLIEST, LATEST
+from kohort.client.consuming.consumed_partitions import EARLIEST, LATEST
 from kohort.client.errors import ConfigError
 
 __all__ = ["ConsumerSettings", "FetchSettings", "ResetPolicy"]
@@ -19,7 +19,7 @@ class ResetPolicy:
     """Where to begin when there's no offset (`auto_offset_reset`).
 
     Attributes:
-        to: `EARLIEST` or `LATEST`; None to tell the user.
+        to: `EARLIEST` or `LATEST`; None to raise `NoOffsetError`.
         back_ms: with a duration (KIP-1106): so long before now.
     """
 
@@ -28,7 +28,7 @@ class ResetPolicy:
 
     @classmethod
     def parse(cls, text: str) -> ResetPolicy:
-        """Of "earliest", "latest", "none" or "by_duration:" with an ISO 8601 duration, as PT1H or P1DT12H."""
+        """Parses "earliest", "latest", "none" or "by_duration:" with an ISO 8601 duration, as PT1H or P1DT12H."""
         match text.split(":", 1):
             case ["earliest"]:
                 return cls(EARLIEST)
@@ -44,7 +44,7 @@ class ResetPolicy:
         )
 
     def resolve(self, now_ms: int) -> int | None:
-        """What to look for, where `now_ms` is ms since 1970."""
+        """Returns the time (ms since 1970), `EARLIEST` or `LATEST` to look up, where `now_ms` is ms since 1970."""
         return self.to if self.back_ms is None else max(0, now_ms - self.back_ms)
 
 
@@ -78,7 +78,7 @@ class FetchSettings:
 
     @property
     def committed(self) -> bool:
-        """Whether only records of committed transactions are read, and those of none."""
+        """Whether records of open and aborted transactions are left out."""
         return self.isolation_level == "read_committed"
 
 
@@ -86,7 +86,7 @@ class FetchSettings:
 class ConsumerSettings:
     """A consumer's settings beside those of its membership; times in ms. See `Consumer`.
 
-    `auto_commit_interval_ms` is None if nothing is committed by itself.
+    `auto_commit_interval_ms` is None without auto commit.
     """
 
     fetch: FetchSettings

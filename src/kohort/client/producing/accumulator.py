@@ -1,4 +1,4 @@
-"""All batches that a producer has: how much they take, and which are due on a broker."""
+"""All batches of a producer: their memory, and which are due for a broker."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import NamedTuple
 from kohort.client.producing.batch import ProducerBatch
 from kohort.client.producing.partition_queue import PartitionQueue
 from kohort.client.producing.settings import ProducerSettings
-from kohort.client.producing.transactions import ProducerState
+from kohort.client.producing.transaction_manager import TransactionManager
 from kohort.client.types import TopicPartition
 
 __all__ = ["Accumulator", "Due"]
 
 
 class Due(NamedTuple):
-    """What goes to a broker now, and when to ask again (ms; None: when something changes)."""
+    """The batches to send to a broker now, and when more are due (ms; None: when something changes)."""
 
     batches: list[ProducerBatch]
     next_at: float | None
@@ -28,7 +28,7 @@ class Accumulator:
     Attributes:
         queues: by partition.
         buffered: bytes of all batches that aren't done.
-        hurried: how many flush or wait for memory; while anybody does, batches go without lingering.
+        flushes: calls that flush or wait for memory; while there are any, batches don't linger.
     """
 
     def __init__(self, settings: ProducerSettings) -> None:
@@ -37,10 +37,10 @@ class Accumulator:
         self._active: dict[int | None, dict[TopicPartition, PartitionQueue]] = {}
         self.queues: dict[TopicPartition, PartitionQueue] = {}
         self.buffered = 0
-        self.hurried = 0
+        self.flushes = 0
 
     def queue(self, target: TopicPartition) -> PartitionQueue:
-        """The queue of a partition, which is made when it is first asked for."""
+        """Returns the queue of a partition, and makes it at the first call."""
         queue = self.queues.get(target)
         if queue is None:
             queue = self.queues[target] = PartitionQueue(
@@ -62,11 +62,11 @@ class Accumulator:
         self._active.setdefault(queue.node, {})[queue.target] = queue
 
     def has_active(self, node: int) -> bool:
-        """Whether there is anything for a broker."""
+        """Whether there is anything to send to a broker."""
         return any(queue.has_more for queue in self._active.get(node, {}).values())
 
     def open_batch(self, queue: PartitionQueue, now: float) -> ProducerBatch:
-        """A new batch that takes the partition's records; the one before takes no more."""
+        """Returns a new open batch for the partition's records; the one before is sealed."""
         queue.seal()
         batch = queue.open = self._batch(queue.target, now)
         self.buffered += batch.size
@@ -74,7 +74,7 @@ class Accumulator:
         return batch
 
     def add_encoded(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """Queue a batch that is encoded already, after all that is there."""
+        """Queues an encoded batch, after the others."""
         queue.seal()
         queue.waiting.append(batch)
         self.buffered += batch.size
@@ -91,7 +91,7 @@ class Accumulator:
         return ProducerBatch(target, (self._orders,), now)
 
     def release(self, batch: ProducerBatch) -> None:
-        """A batch is done: it takes no memory any more."""
+        """Frees the memory of a batch that is done."""
         self.buffered -= batch.size
         batch.size = 0
 
@@ -99,17 +99,17 @@ class Accumulator:
         self,
         node: int | None,
         now: float,
-        state: ProducerState,
+        manager: TransactionManager,
         may_send: Callable[[PartitionQueue], bool] = lambda queue: True,
     ) -> Due:
-        """What goes to a broker in one request: a batch a partition at most, and no more than `max_request_size`.
+        """Returns the batches for one request to a broker: one for each partition, `max_request_size` in all.
 
-        The batches are in flight from then on. Partitions take turns in coming first.
+        The batches are in flight from then on. Partitions take turns.
 
         Args:
             node: the broker's id.
             now: ms.
-            state: knows the producer's id and epoch, for sequences.
+            manager: has the producer's id and epoch, for sequences.
             may_send: whether a partition's batches may be sent; called when there are some. It may raise the epoch, and
                 give batches up.
         """
@@ -139,7 +139,7 @@ class Accumulator:
             if batches and head.size > room:
                 next_at = now
                 continue
-            batch = queue.take(now, state.identity)
+            batch = queue.take(now, manager.identity)
             if batch is not None:
                 batches.append(batch)
                 room -= head.size
@@ -148,10 +148,10 @@ class Accumulator:
         return Due(batches, next_at)
 
     def _due_at(self, queue: PartitionQueue, now: float) -> float | None:
-        """When the queue's first batch may go (ms); None: not before an answer."""
+        """Returns when the queue's first batch may be sent (ms); None: not before a response."""
         if queue.blocked(now):
             return queue.retry_at if queue.retry_at > now else None
-        if queue.retries or queue.waiting or self.hurried or queue.open is None:
+        if queue.retries or queue.waiting or self.flushes or queue.open is None:
             return now
         return queue.open.created + self._settings.linger_ms
 
@@ -163,13 +163,13 @@ class Accumulator:
                     yield batch
 
     def undelivered(self) -> Counter[str]:
-        """How many records aren't delivered, by topic."""
+        """Returns how many records aren't delivered, by topic."""
         records: Counter[str] = Counter()
         for batch in self.pending():
             records[batch.target.topic] += batch.count
         return records
 
     def expire(self, now: float) -> list[ProducerBatch]:
-        """Take out all that is older than the delivery timeout."""
+        """Takes out and returns the batches older than the delivery timeout."""
         deadline = now - self._settings.delivery_timeout_ms
         return [batch for queue in self.queues.values() if not queue.idle for batch in queue.expire(deadline)]

@@ -1,4 +1,4 @@
-"""The records that go to a partition together."""
+"""A batch of records for one partition."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kohort.protocol.records.batch import HEADER_SIZE
 __all__ = ["NO_HEADERS", "RECORD_OVERHEAD", "Identity", "Order", "PlainHeaders", "ProducerBatch"]
 
 Order = tuple[int, ...]
-"""Batches of a partition go in this order. The parts of a split batch have one number more."""
+"""Batches of a partition are sent in this order. The parts of a split batch have one number more."""
 
 PlainHeaders = Sequence[tuple[str, bytes | None]]
 NO_HEADERS: Final[PlainHeaders] = ()
 
 RECORD_OVERHEAD: Final = 12
-"""Bytes that a record takes beside key, value and headers, about: lengths, deltas, attributes."""
+"""Approximate bytes that a record takes beside key, value and headers: lengths, deltas, attributes."""
 
 
 class Identity(NamedTuple):
@@ -30,29 +30,50 @@ class Identity(NamedTuple):
 
 
 class ProducerBatch:
-    """Records of one partition, first as lists, later encoded, at last written or failed.
+    """Records of one partition, first as lists, later encoded, in the end written or failed.
 
     Attributes:
-        target: where it goes.
+        target: its partition.
         order: its place in the partition.
         created: ms; the delivery timeout counts from here.
-        size: bytes, about, that it will take; what it holds of the producer's memory.
+        size: approximate encoded bytes; its part of `buffer_memory`.
         count: records.
         keys, values, timestamps, headers: the records, until `encoded`; headers are None while no record has any.
         encoded: the batch as it is sent.
-        identity, sequence: of an idempotent producer, once it was drained.
+        identity, sequence: of an idempotent producer, from the first attempt on.
         attempts: how often it was sent.
-        doubtful: whether an attempt may have put it into the log, or may still do so.
+        doubtful: whether an attempt may have written it, or may still do so.
         base_offset, append_time: where it was written, when by the broker's clock (-1: the records' own times count).
         error: why it wasn't.
-        seen: the records, by place, whose errors somebody has looked at.
-        trouble: the last error that it was sent again after.
+        seen: indexes of the records whose errors the user has looked at.
+        last_error: the error of the last attempt.
     """
 
     __slots__ = (
-        "_starts", "append_time", "attempts", "base_offset", "count", "created", "done", "doubtful", "encoded", "error",
-        "headers", "identity", "keyed", "keys", "order", "parts", "seen", "sequence", "size", "target", "timestamps",
-        "trouble", "values", "watchers",
+        "_starts",
+        "append_time",
+        "attempts",
+        "base_offset",
+        "count",
+        "created",
+        "done",
+        "doubtful",
+        "encoded",
+        "error",
+        "headers",
+        "identity",
+        "keyed",
+        "keys",
+        "last_error",
+        "order",
+        "parts",
+        "seen",
+        "sequence",
+        "size",
+        "target",
+        "timestamps",
+        "values",
+        "watchers",
     )  # fmt: skip
 
     def __init__(self, target: TopicPartition, order: Order, created: float) -> None:
@@ -76,25 +97,25 @@ class ProducerBatch:
         self.append_time = -1
         self.error: Exception | None = None
         self.seen: set[int] = set()
-        self.trouble: Exception | None = None
+        self.last_error: Exception | None = None
         self.watchers: list[tuple[int, Callable[[], object]]] = []
         self.parts: list[ProducerBatch] = []
         self._starts: list[int] = []
 
     def add_headers(self, headers: PlainHeaders) -> None:
-        """The headers of the record that is about to be counted in."""
+        """Adds the headers of the next record, before it is counted."""
         if self.headers is None:
             self.headers = [NO_HEADERS] * self.count
         self.headers.append(headers)
 
     def written(self, base_offset: int, append_time: int) -> None:
-        """It is in the log. What was done before stays."""
+        """Completes the batch as written, unless it is done."""
         if not self.done:
             self.base_offset, self.append_time = base_offset, append_time
             self._finish()
 
     def fail(self, error: Exception) -> None:
-        """It isn't, or nobody knows. What was done before stays."""
+        """Completes the batch with an error, unless it is done."""
         if not self.done:
             self.error = error
             self._finish()
@@ -108,7 +129,7 @@ class ProducerBatch:
             watcher()
 
     def split_into(self, parts: list[ProducerBatch]) -> None:
-        """Its records go on in `parts`, in their order; whoever watches a record watches it there."""
+        """Moves its records to `parts`, in their order, with their watchers."""
         self.parts = parts
         start = 0
         for part in parts:
@@ -120,7 +141,7 @@ class ProducerBatch:
             self.watch(index, watcher)
 
     def holder_of(self, index: int) -> tuple[ProducerBatch, int]:
-        """The batch that the record is in by now, and its place there."""
+        """Returns the batch that the record is in by now, and its index there."""
         batch = self
         while batch.parts:
             place = bisect_right(batch._starts, index) - 1
@@ -129,7 +150,7 @@ class ProducerBatch:
         return batch, index
 
     def watch(self, index: int, watcher: Callable[[], object]) -> None:
-        """Call `watcher` once the record is done; at once if it is."""
+        """Calls `watcher` once the record is done; at once if it is."""
         batch, index = self.holder_of(index)
         if batch.done:
             watcher()
@@ -137,13 +158,12 @@ class ProducerBatch:
             batch.watchers.append((index, watcher))
 
     def unwatch(self, index: int, watcher: Callable[[], object]) -> None:
-        """Forget a watcher that may be there."""
         batch, index = self.holder_of(index)
         if (index, watcher) in batch.watchers:
             batch.watchers.remove((index, watcher))
 
     def metadata(self, index: int) -> RecordMetadata:
-        """Where a record of a batch that was written is."""
+        """Returns where a record of a written batch is."""
         offset = self.base_offset + index if self.base_offset >= 0 else -1
         own = self.timestamps[index] if self.timestamps else -1
         return RecordMetadata(*self.target, offset, self.append_time if self.append_time >= 0 else own)

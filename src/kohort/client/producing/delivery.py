@@ -1,4 +1,4 @@
-"""What becomes of what was sent: for a record, and for a table."""
+"""Deliveries: the outcome of a sent record, and of a sent table."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kohort.client.errors import NotDeliveredError
 from kohort.client.producing.batch import ProducerBatch
 from kohort.client.types import RecordMetadata
 
-__all__ = ["Delivery", "TableDelivery", "TablePart", "settled"]
+__all__ = ["Delivery", "TableDelivery", "TablePart", "all_done"]
 
 
 class Delivery:
-    """A record's way into the log: await it for its `RecordMetadata`, or for the error that stopped it.
+    """A sent record: await it for its `RecordMetadata`, or for the error that stopped it.
 
-    It is two references into the batch that the record is in; nothing else is made for a record, and one that nobody
-    awaits costs nothing more. Awaiting it can be cancelled, and begun again, without doing anything to the record.
+    It refers to the record's place in its batch; nothing else is made for a record. Awaiting it can be cancelled and
+    started again without any effect on the record.
     """
 
     __slots__ = ("_batch", "_index")
@@ -28,14 +28,14 @@ class Delivery:
         self._index = index
 
     def done(self) -> bool:
-        """Whether it is known what became of the record."""
+        """Whether the record was delivered, or has failed."""
         return self._batch.holder_of(self._index)[0].done
 
     def exception(self) -> Exception | None:
-        """Why it wasn't delivered, None if it was.
+        """Returns why it wasn't delivered, None if it was.
 
         Raises:
-            asyncio.InvalidStateError: that isn't known yet.
+            asyncio.InvalidStateError: it isn't done yet.
         """
         batch, index = self._batch.holder_of(self._index)
         if not batch.done:
@@ -45,19 +45,19 @@ class Delivery:
         return batch.error
 
     def result(self) -> RecordMetadata:
-        """Where it was written.
+        """Returns where it was written.
 
         Raises:
-            asyncio.InvalidStateError: that isn't known yet.
+            asyncio.InvalidStateError: it isn't done yet.
             KafkaError, ClientError: it wasn't delivered.
         """
         if (error := self.exception()) is not None:
-            raise _fresh(error)
+            raise _without_traceback(error)
         batch, index = self._batch.holder_of(self._index)
         return batch.metadata(index)
 
     def add_done_callback(self, callback: Callable[[Delivery], object]) -> None:
-        """Have `callback(delivery)` called in the event loop once it is known; soon, if it is already."""
+        """Calls `callback(delivery)` in the event loop once it is done; soon, if it is already."""
         loop = asyncio.get_running_loop()
         self._batch.watch(self._index, lambda: loop.call_soon(callback, self))
 
@@ -66,15 +66,14 @@ class Delivery:
 
     async def _outcome(self) -> RecordMetadata:
         while not self.done():
-            await _watched(self._batch, self._index)
+            await _part_done(self._batch, self._index)
         return self.result()
 
 
 class TablePart(NamedTuple):
     """Where rows of a table were written in a partition.
 
-    Other producers' records may lie between them, if they took more than one batch. The offset is -1 if nobody was
-    asked to acknowledge them.
+    Other producers' records may lie between them, if they took more than one batch. The offset is -1 with acks=0.
     """
 
     first_offset: int
@@ -82,7 +81,7 @@ class TablePart(NamedTuple):
 
 
 class TableDelivery:
-    """The way of a table's rows into the log: await it for a `TablePart` by partition."""
+    """A sent table: await it for a `TablePart` by partition."""
 
     __slots__ = ("_batches",)
 
@@ -90,14 +89,14 @@ class TableDelivery:
         self._batches = batches
 
     def done(self) -> bool:
-        """Whether it is known what became of every row."""
+        """Whether every row was delivered, or has failed."""
         return all(part.done for batch in self._batches for part in _parts(batch))
 
     def result(self) -> dict[int, TablePart]:
-        """Where the rows were written, by partition.
+        """Returns where the rows were written, by partition.
 
         Raises:
-            asyncio.InvalidStateError: that isn't known yet.
+            asyncio.InvalidStateError: they aren't done yet.
             NotDeliveredError: rows weren't; the first error is its `__cause__`.
         """
         if not self.done():
@@ -121,23 +120,23 @@ class TableDelivery:
         return self._outcome().__await__()
 
     async def _outcome(self) -> dict[int, TablePart]:
-        await settled(self._batches)
+        await all_done(self._batches)
         return self.result()
 
 
-async def settled(batches: Sequence[ProducerBatch]) -> None:
-    """Wait until it is known what became of all records of some batches."""
+async def all_done(batches: Sequence[ProducerBatch]) -> None:
+    """Waits until all records of the batches were delivered, or have failed."""
     for batch in batches:
         while (waiting := next((part for part in _parts(batch) if not part.done), None)) is not None:
-            await _watched(waiting, 0)
+            await _part_done(waiting, 0)
 
 
 def _parts(batch: ProducerBatch) -> list[ProducerBatch]:
-    """The batches that hold the records of `batch` by now."""
+    """Returns the batches that hold the records of `batch`, which may have been split."""
     return [leaf for part in batch.parts for leaf in _parts(part)] if batch.parts else [batch]
 
 
-async def _watched(batch: ProducerBatch, index: int) -> None:
+async def _part_done(batch: ProducerBatch, index: int) -> None:
     waiter = asyncio.get_running_loop().create_future()
 
     def wake() -> None:
@@ -151,7 +150,7 @@ async def _watched(batch: ProducerBatch, index: int) -> None:
         batch.unwatch(index, wake)
 
 
-def _fresh(error: Exception) -> Exception:
-    """The error of a batch, for one of its records: tracebacks must not pile up on the one that they share."""
+def _without_traceback(error: Exception) -> Exception:
+    """Returns a batch's error for one of its records, without earlier tracebacks: they would pile up on it."""
     error.__traceback__ = None
     return error

@@ -14,7 +14,7 @@ from kohort.protocol.records.rows import decode_rows, encode_rows
 __all__ = ["encode", "split_records", "stamp"]
 
 FEW: Final = 256
-"""Up to so many records plain Python is the quicker: about 1 µs a record, where the kernels take 250 µs a batch before
+"""Up to so many records plain Python is quicker: about 1 µs a record, where the kernels take 250 µs a batch before
 they begin (measured)."""
 
 _NO_LIMIT: Final = 2**31 - 1 - HEADER_SIZE
@@ -28,10 +28,10 @@ _TRANSACTIONAL: Final = 0x10
 
 
 def encode(batch: ProducerBatch, settings: ProducerSettings) -> None:
-    """Make a batch's records bytes, without a producer id yet; its lists are given up, but for the timestamps."""
+    """Encodes a batch, without a producer id yet, and frees its lists, except for the timestamps."""
     columns = None
     if batch.count > FEW and (columns := columns_if_loaded()) is None:
-        load_columns()  # for the next ones
+        load_columns()  # for the next batches
     if columns is None:
         batch.encoded = memoryview(
             encode_rows(
@@ -67,7 +67,7 @@ def _header_column(batch: ProducerBatch) -> Any:
 
 
 def stamp(batch: ProducerBatch, *, transactional: bool) -> None:
-    """Write producer id, epoch, sequence and the mark of a transaction into an encoded batch, and its checksum."""
+    """Writes producer id, epoch, sequence and the transactional flag into an encoded batch, and its checksum."""
     data = batch.encoded
     if data is None or batch.identity is None:
         return
@@ -79,7 +79,7 @@ def stamp(batch: ProducerBatch, *, transactional: bool) -> None:
 
 
 def split_records(batch: ProducerBatch, settings: ProducerSettings) -> list[tuple[memoryview, int]]:
-    """An encoded batch of more than one record in two: the bytes and the number of records of each."""
+    """Splits an encoded batch of several records in two; returns bytes and number of records of each."""
     assert batch.encoded is not None
     rows = decode_rows(batch.encoded, read_header(batch.encoded))
     middle = len(rows.keys) // 2

@@ -1,4 +1,4 @@
-"""Where records come in: topics and their partitions, memory, and what must be delivered before something goes on."""
+"""Takes records in: topics and their partitions, memory, and waiting for deliveries."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from kohort.client.backoff import Backoff
 from kohort.client.cluster import Cluster
 from kohort.client.errors import ClosedError, NotDeliveredError, RequestTimeoutError
 from kohort.client.producing.accumulator import Accumulator
-from kohort.client.producing.answers import AnswerJudge
 from kohort.client.producing.batch import PlainHeaders, ProducerBatch
-from kohort.client.producing.delivery import settled
+from kohort.client.producing.batch_completer import BatchCompleter
+from kohort.client.producing.delivery import all_done
 from kohort.client.producing.partition_queue import PartitionQueue
 from kohort.client.producing.partitioners import TopicRoutes
 from kohort.client.producing.sender import Sender
 from kohort.client.producing.settings import ProducerSettings
 from kohort.client.producing.transaction_client import TransactionClient
-from kohort.client.producing.transactions import ProducerState
+from kohort.client.producing.transaction_manager import TransactionManager
 from kohort.client.server_cluster_info import Changes
 from kohort.client.time_limit import time_limit_at
 from kohort.client.types import TopicInfo, TopicPartition
@@ -30,23 +30,23 @@ __all__ = ["Intake"]
 
 
 class Intake:
-    """What stands between the public face of a producer and its sender.
+    """The producer between `Producer` and its sender.
 
     Attributes:
-        accumulator, judge, transactions: the producer's parts.
+        accumulator, completer, transactions: the producer's parts.
         routes: by topic.
     """
 
-    def __init__(self, cluster: Cluster, settings: ProducerSettings, state: ProducerState) -> None:
+    def __init__(self, cluster: Cluster, settings: ProducerSettings, manager: TransactionManager) -> None:
         self._cluster = cluster
         self._settings = settings
-        self._state = state
+        self._manager = manager
         self._random = Random()
         self._waiting: set[asyncio.Future[None]] = set()
         self._sender: Sender | None = None
         self.accumulator = Accumulator(settings)
-        self.judge = AnswerJudge(self.accumulator, state, settings, self._pause)
-        self.transactions = TransactionClient(cluster, settings, state)
+        self.completer = BatchCompleter(self.accumulator, manager, settings, self._pause)
+        self.transactions = TransactionClient(cluster, settings, manager)
         self.routes: dict[str, TopicRoutes] = {}
 
     def _pause(self, attempts: int) -> float:
@@ -56,23 +56,23 @@ class Intake:
         return backoff.next()
 
     def start(self) -> None:
-        """Begin to send; the cluster is started."""
+        """Starts the sender; the cluster is started."""
         self._sender = Sender(
             self._cluster,
             self.accumulator,
-            self._state,
+            self._manager,
             self._settings,
-            self.judge,
+            self.completer,
             self.transactions,
-            self._progressed,
+            self._on_progress,
         )
-        # After the sender, which knows the leaders then.
+        # After the sender's own callback, which sets the leaders.
         self._cluster.on_change(self._cluster_changed)
 
     async def close(self) -> None:
-        """Give up what there is, and end the sender."""
-        self.judge.drop_all(ClosedError("the producer was closed before the record was delivered"))
-        self._progressed()
+        """Gives up all batches, and ends the sender."""
+        self.completer.drop_all(ClosedError("the producer was closed before the record was delivered"))
+        self._on_progress()
         if self._sender is not None:
             await self._sender.close()
 
@@ -81,21 +81,21 @@ class Intake:
         """The sender.
 
         Raises:
-            RuntimeError: there is none yet.
+            RuntimeError: the producer isn't started.
         """
         if self._sender is None:
-            assert self._state.refusal is not None
-            raise self._state.refusal
+            assert self._manager.send_error is not None
+            raise self._manager.send_error
         return self._sender
 
     # Topics
 
-    async def learn(self, topic: str) -> TopicRoutes:
-        """The partitions of a topic that isn't known yet.
+    async def find_topic(self, topic: str) -> TopicRoutes:
+        """Looks up the partitions of a topic.
 
         Raises:
-            KafkaError: it isn't there within `max_block_ms`, or can't be written.
-            ConnectionLostError: no broker says.
+            KafkaError: it doesn't exist within `max_block_ms`, or can't be written.
+            ConnectionLostError: no broker responds.
         """
         sender = self.sender
         ms = self._settings.max_block_ms
@@ -120,11 +120,11 @@ class Intake:
     def _queues(self, info: TopicInfo) -> list[PartitionQueue]:
         return [self.accumulator.queue(TopicPartition(info.name, number)) for number in sorted(info.partitions)]
 
-    async def learn_partition(self, routes: TopicRoutes, partition: int) -> None:
-        """Look whether a partition is there by now that wasn't.
+    async def find_partition(self, routes: TopicRoutes, partition: int) -> None:
+        """Refreshes metadata to find a partition.
 
         Raises:
-            ValueError: it isn't.
+            ValueError: it doesn't exist.
         """
         if partition >= 0:
             self._cluster.follow((routes.topic,))
@@ -148,18 +148,17 @@ class Intake:
     # Memory
 
     def open_batch(self, queue: PartitionQueue) -> ProducerBatch:
-        """A new batch for a partition."""
         sender = self.sender
-        self._state.add(queue.target)
+        self._manager.add(queue.target)
         batch = self.accumulator.open_batch(queue, sender.now())
         sender.wake(queue)
         return batch
 
     async def make_room(self, queue: PartitionQueue, size: int, deadline: float | None) -> float:
-        """Have a full batch sent; wait while memory is full. Returns until when (s), for the next call of this.
+        """Seals a full batch; waits while memory is full. Returns the deadline (s), for the next call.
 
         Raises:
-            RequestTimeoutError: it is too late.
+            RequestTimeoutError: the deadline has passed.
         """
         sender = self.sender
         loop = asyncio.get_running_loop()
@@ -169,7 +168,7 @@ class Intake:
             queue.seal()
             sender.wake(queue)
         if self.accumulator.buffered + size + HEADER_SIZE <= self._settings.buffer_memory:
-            await asyncio.sleep(0)  # others want to do something, too, such as send what was sealed
+            await asyncio.sleep(0)  # lets other tasks run, such as the one that sends the sealed batch
             return deadline
         if loop.time() >= deadline:
             raise RequestTimeoutError(
@@ -178,25 +177,25 @@ class Intake:
             )
         waiter = loop.create_future()
         self._waiting.add(waiter)
-        self.accumulator.hurried += 1
+        self.accumulator.flushes += 1
         sender.wake_all()
         try:
             async with time_limit_at(deadline):
                 await waiter
         except TimeoutError:
-            pass  # the next call says so, unless there is room now
+            pass  # the next call raises, unless there is room now
         finally:
-            self.accumulator.hurried -= 1
+            self.accumulator.flushes -= 1
             self._waiting.discard(waiter)
         return deadline
 
-    def _progressed(self) -> None:
+    def _on_progress(self) -> None:
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_result(None)
 
     def check_size(self, key: bytes | None, value: bytes | None, headers: PlainHeaders) -> None:
-        """Refuse a record that no request has room for.
+        """Refuses a record that is too large for a request.
 
         Raises:
             KafkaError: MESSAGE_TOO_LARGE.
@@ -212,23 +211,23 @@ class Intake:
     # Delivering
 
     async def deliver_all(self) -> None:
-        """Wait until it is known what became of everything that there is now. It may be cancelled."""
+        """Waits until all current records were delivered, or have failed. It may be cancelled."""
         if self._sender is None:
             return
         batches: Sequence[ProducerBatch] = list(self.accumulator.pending())
-        self.accumulator.hurried += 1
+        self.accumulator.flushes += 1
         self._sender.wake_all()
         try:
-            await settled(batches)
+            await all_done(batches)
         finally:
-            self.accumulator.hurried -= 1
+            self.accumulator.flushes -= 1
 
     def raise_losses(self, why: str | None = None) -> None:
-        """Raise for what failed since the last time, and nobody looked at.
+        """Raises the failures since the last call that the user hasn't looked at.
 
         Raises:
-            NotDeliveredError: there is some.
+            NotDeliveredError: there are some.
         """
-        lost, cause = self.judge.take_losses()
+        lost, cause = self.completer.take_losses()
         if lost:
             raise NotDeliveredError(lost, why or cause) from cause

@@ -1,4 +1,4 @@
-"""The batches of one partition: which goes next, and in which order and with which sequences after errors.
+"""The batches of one partition: which is sent next, and the order and sequences after errors.
 
     open -> waiting -> in flight -> written
                           |  ^
@@ -7,21 +7,22 @@
 
 Rules, from which order and exactly-once follow:
 
-1. A sequence is given when a batch is first sent, and the range of records that it stands for never changes, but for
-   rule 7. A lost connection leaves a batch's fate unknown; sending it again with the same sequence finds out, since
-   the broker knows the last five.
-2. After an error nothing of the partition is sent until all that is in flight is answered; then what failed goes
+1. A batch gets its sequence when it is first sent, and the records under a sequence never change, except by rule 7.
+   After a lost connection the batch may be in the log or not; it is sent again with the same sequence, and the broker,
+   which knows the last five batches, tells.
+2. After an error nothing of the partition is sent until all that is in flight has responses; then what failed is sent
    again, in order, before anything new.
-3. No more than `most_in_flight` batches have been sent and not been answered for good.
-4. A producer id's first batch goes alone until it is written, also after a while of silence: a broker lets a producer
-   that it doesn't know, or doesn't know any more, begin with any sequence, so it would take the second batch where it
-   refused the first.
-5. A batch that is given up, and can't be in the log, breaks the sequence: what follows can't be there either.
-6. One that is given up and may be in the log (`doubtful`) breaks nothing yet: what was sent after it goes again as it
-   is. If that is written, so was the other; if it meets a gap, that breaks the sequence. But then what is doubtful
-   is given up, too: the broker may still read what was sent over a connection that is lost.
-7. Broken sequences are mended when all before the break is done: the producer's epoch rises, and what follows begins
-   at 0 under it (KIP-360). What may be in the log under its old sequence is thus never sent under a new one.
+3. No more than `most_in_flight` batches are sent and not completed.
+4. A producer id's first batch is sent alone until it is written, also after a while without any: a broker lets a
+   producer that it doesn't know (any more) begin with any sequence, so it would take the second batch where it refused
+   the first.
+5. A batch that is given up, and can't be in the log, breaks the sequence: the following ones can't be there either.
+6. One that is given up and may be in the log (`doubtful`) breaks nothing yet: batches sent after it are sent again as
+   they are. If they are written, so was the other; if the broker reports a gap, that breaks the sequence. But then
+   doubtful batches are given up, too: the broker may still read them from a connection that is lost.
+7. Broken sequences are renewed when all batches before the break are done: the producer's epoch is bumped, and the
+   following batches begin at sequence 0 (KIP-360). So a batch that may be in the log under its old sequence is never
+   sent under a new one.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from kohort.protocol.records.batch import next_sequence
 
 __all__ = ["PartitionQueue"]
 
-_SILENCE_MS: Final = 60_000.0
-"""After it, we introduce ourselves again; brokers forget who says nothing for `producer.id.expiration.ms` (a day)."""
+_PRODUCER_IDLE_MS: Final = 60_000.0
+"""After it, rule 4 holds again; brokers forget producers after `producer.id.expiration.ms` (a day)."""
 
 
 class PartitionQueue:
@@ -52,23 +53,23 @@ class PartitionQueue:
     Attributes:
         open: the batch that takes records, if there is one.
         waiting: batches that were never sent.
-        retries: batches that were, and must be again.
-        in_flight: batches whose answer is awaited.
+        retries: batches to send again.
+        in_flight: batches without a response yet.
         node: id of the leader; None while there is none.
         retry_at: ms; nothing is sent before.
     """
 
     __slots__ = (
+        "_break_is_certain",
         "_broken_from",
-        "_certain",
+        "_doubtful_until",
         "_idempotent",
         "_identity",
-        "_introduced",
+        "_known_producer_id",
         "_most",
         "_next",
         "_recovering",
         "_sent_at",
-        "_unresolved",
         "in_flight",
         "node",
         "open",
@@ -90,12 +91,12 @@ class PartitionQueue:
         self.retry_at = 0.0
         self._identity: Identity | None = None
         self._next = 0
-        self._introduced: int | None = None  # the producer id that the leader has seen
+        self._known_producer_id: int | None = None  # the producer id that the leader has seen
         self._sent_at = 0.0
         self._recovering = False
-        self._unresolved: Order | None = None
+        self._doubtful_until: Order | None = None
         self._broken_from: Order | None = None
-        self._certain = True  # that what follows the break isn't in the log
+        self._break_is_certain = True  # that what follows the break isn't in the log
 
     @property
     def identity(self) -> Identity | None:
@@ -109,7 +110,7 @@ class PartitionQueue:
 
     @property
     def has_more(self) -> bool:
-        """Whether there is anything to send, be it not yet."""
+        """Whether there is anything to send, now or later."""
         return self.open is not None or bool(self.waiting) or bool(self.retries)
 
     def batches(self) -> Iterator[ProducerBatch]:
@@ -125,20 +126,20 @@ class PartitionQueue:
             self.open = None
 
     def wants_new_epoch(self) -> bool:
-        """Whether rule 7 asks for a new epoch before anything more can be sent."""
+        """Whether rule 7 needs a new epoch before anything more can be sent."""
         if self.in_flight or not self._idempotent:
             return False
         if self._broken_from is None:
-            # What was given up was last: nothing will tell whether it is in the log, and so which sequence is next.
-            return self._unresolved is not None and not self.retries
+            # The last batch was given up: nothing will tell whether it is in the log, and which sequence is next.
+            return self._doubtful_until is not None and not self.retries
         return not self.retries or self.retries[0].order >= self._broken_from
 
-    def renew(self, identity: Identity) -> list[ProducerBatch]:
-        """Begin again at sequence 0 under a new epoch or id, with what must be sent again.
+    def begin_epoch(self, identity: Identity) -> list[ProducerBatch]:
+        """Begins at sequence 0 under a new epoch or id, with the batches to send again.
 
-        What might be written twice is given up and returned (rule 6).
+        Batches that might be written twice are given up and returned (rule 6).
         """
-        risky = [] if self._certain else [batch for batch in self.retries if batch.doubtful]
+        risky = [] if self._break_is_certain else [batch for batch in self.retries if batch.doubtful]
         self.retries = [batch for batch in self.retries if batch not in risky]
         self._begin(identity)
         for batch in self.retries:
@@ -146,7 +147,7 @@ class PartitionQueue:
         return risky
 
     def take(self, now: float, identity: Identity | None) -> ProducerBatch | None:
-        """The next batch to send, which is in flight from now on; None if there is none, or it must wait."""
+        """Returns the next batch to send, in flight from now on; None if there is none, or it must wait."""
         if self.blocked(now) or self.wants_new_epoch():
             return None
         self._recovering = False
@@ -164,46 +165,46 @@ class PartitionQueue:
                     self._begin(identity)
                 self._number(self.waiting[0])
             batch = self.waiting.popleft()
-        if not self.in_flight and now - self._sent_at > _SILENCE_MS:
-            self._introduced = None
+        if not self.in_flight and now - self._sent_at > _PRODUCER_IDLE_MS:
+            self._known_producer_id = None
         self._sent_at = now
         batch.attempts += 1
         self.in_flight.append(batch)
         return batch
 
     def blocked(self, now: float) -> bool:
-        """Whether nothing may be sent before an answer comes, or before `retry_at`."""
+        """Whether nothing may be sent before a response comes, or before `retry_at`."""
         if now < self.retry_at:
             return True
-        alone = self._recovering or (self._idempotent and not self._is_introduced())
+        alone = self._recovering or (self._idempotent and not self._leader_knows_producer())
         return len(self.in_flight) >= (1 if alone else self._most)
 
-    def _is_introduced(self) -> bool:
-        return self._identity is not None and self._identity.producer_id == self._introduced
+    def _leader_knows_producer(self) -> bool:
+        return self._identity is not None and self._identity.producer_id == self._known_producer_id
 
     def _begin(self, identity: Identity) -> None:
         self._identity = identity
         self._next = 0
-        self._unresolved = None
+        self._doubtful_until = None
         self._broken_from = None
-        self._certain = True
+        self._break_is_certain = True
 
     def _number(self, batch: ProducerBatch) -> None:
         batch.identity, batch.sequence = self._identity, self._next
         self._next = next_sequence(self._next, batch.count)
 
     def written(self, batch: ProducerBatch) -> None:
-        """It is in the log, and so is everything before it."""
+        """The batch is in the log, and so are all before it."""
         self.in_flight.remove(batch)
         if batch.identity is not None:
-            self._introduced = batch.identity.producer_id
-        if self._unresolved is not None and batch.order > self._unresolved:
-            self._unresolved = None
+            self._known_producer_id = batch.identity.producer_id
+        if self._doubtful_until is not None and batch.order > self._doubtful_until:
+            self._doubtful_until = None
 
-    def again(self, batch: ProducerBatch, retry_at: float, *, gap: bool = False) -> None:
-        """Send it again at `retry_at`; `gap`: the broker misses something before it.
+    def send_again(self, batch: ProducerBatch, retry_at: float, *, gap: bool = False) -> None:
+        """Queues a batch to be sent again at `retry_at`; `gap`: the broker misses a batch before it.
 
-        A batch that its producer gave up meanwhile isn't sent again.
+        A batch that was given up meanwhile isn't sent again.
         """
         self.in_flight.remove(batch)
         self.retry_at = max(self.retry_at, retry_at)
@@ -216,31 +217,33 @@ class PartitionQueue:
             self._insert(batch)
 
     def is_first(self, batch: ProducerBatch) -> bool:
-        """Whether nothing that was sent before it is unanswered."""
+        """Whether all batches sent before it are completed."""
         return all(other.order > batch.order for other in chain(self.in_flight, self.retries))
 
     def refused(self, batch: ProducerBatch) -> None:
-        """The broker won't have it."""
+        """The broker refuses the batch."""
         self.in_flight.remove(batch)
         self._give_up(batch)
 
     def _give_up(self, batch: ProducerBatch) -> None:
-        """It was sent, and won't be again."""
+        """The batch was sent, and won't be sent again."""
         if batch.doubtful:
-            self._unresolved = batch.order if self._unresolved is None else max(self._unresolved, batch.order)
+            self._doubtful_until = (
+                batch.order if self._doubtful_until is None else max(self._doubtful_until, batch.order)
+            )
         elif self._idempotent:
             self._break(batch.order, certain=True)
 
     def _break(self, order: Order, *, certain: bool) -> None:
         if self._broken_from is None or order < self._broken_from:
-            self._broken_from, self._certain = order, certain
+            self._broken_from, self._break_is_certain = order, certain
 
     def _insert(self, batch: ProducerBatch) -> None:
         self.retries.append(batch)
         self.retries.sort(key=_order)
 
     def replace(self, batch: ProducerBatch, parts: list[ProducerBatch]) -> None:
-        """A refused batch goes again in parts, which share its sequences and its place."""
+        """Queues the parts of a split batch, which share its sequences and its place."""
         self.in_flight.remove(batch)
         sequence = batch.sequence
         for part in parts:
@@ -251,9 +254,9 @@ class PartitionQueue:
         self._recovering = True
 
     def expire(self, deadline: float) -> list[ProducerBatch]:
-        """Give up what was created at `deadline` (ms) or before, and return it.
+        """Gives up and returns the batches created at `deadline` (ms) or before.
 
-        What is in flight stays there until it is answered: its answer tells which sequence is next.
+        Those in flight stay there until their response: it tells which sequence is next.
         """
         expired = [batch for batch in self.in_flight if batch.created <= deadline and not batch.done]
         for batch in [batch for batch in self.retries if batch.created <= deadline]:
@@ -268,7 +271,7 @@ class PartitionQueue:
         return expired
 
     def drop(self) -> list[ProducerBatch]:
-        """Give up all that isn't in flight, and return it."""
+        """Gives up and returns the batches that aren't in flight."""
         dropped = [*self.retries, *self.waiting]
         if self.open is not None:
             dropped.append(self.open)

@@ -31,7 +31,7 @@ _WORDS: Final[list[Callable[[bytes], tuple[int, ...]]]] = [
 
 
 def murmur2(key: bytes) -> int:
-    """The hash of a key without its sign, as Kafka's clients take it.
+    """Returns the hash of a key without its sign, as Kafka's clients do.
 
     In plain Python for small keys: that is quicker than a call of the compiled `protocol.records.partitioner`.
     """
@@ -52,17 +52,17 @@ def murmur2(key: bytes) -> int:
 
 
 class TopicRoutes:
-    """A topic's partitions, and which one a record goes to. Pure, but for `random`.
+    """A topic's partitions, and which one a record goes to. Pure, except for `random`.
 
-    Keyless records stick to one partition until about a batch's bytes are there, then go on to another (KIP-794), and
-    stay away from partitions without a leader.
+    Keyless records stick to one partition for about a batch's bytes, then to another (KIP-794), and avoid partitions
+    without a leader.
 
     Args:
         topic: its name.
         queues: its partitions, by number.
         partitioner: "murmur2", "murmur2_random", "consistent_random" (CRC-32, as librdkafka), or the user's.
         stickiness: bytes.
-        random: where chances come from.
+        random: for choices.
     """
 
     __slots__ = (
@@ -98,24 +98,24 @@ class TopicRoutes:
         self._left = 0
 
     def refresh(self) -> None:
-        """Partitions were added, or leaders came or went."""
+        """Partitions were added, or leaders have changed."""
         self.available = [queue for queue in self.queues if queue.node is not None] or list(self.queues)
         if self._sticky is not None and self._sticky not in self.available:
             self._sticky = None
 
     @property
     def compiled(self) -> bool:
-        """Whether the compiled `partitions_of` says the same for keys."""
+        """Whether the compiled `partitions_of` gives the same result for keys."""
         return self._partitioner in ("murmur2", "murmur2_random")
 
     def number(self, key: bytes) -> int:
-        """The number of the partition that a key goes to."""
+        """Returns the number of the partition that a key goes to."""
         if callable(self._partitioner):
             return self._partitioner(self.topic, key, len(self.queues))
         return self.hash(key) % len(self.queues)
 
     def route(self, key: bytes | None, size: int) -> PartitionQueue:
-        """Where a record of `size` bytes goes that names no partition."""
+        """Returns the queue for a record of `size` bytes without an explicit partition."""
         if self._sticks and key is None:
             sticky = self._sticky
             if sticky is None or self._left <= 0:
@@ -129,14 +129,14 @@ class TopicRoutes:
         return self._random.choice(self.available)
 
     def stick(self, size: int) -> PartitionQueue:
-        """Another partition for keyless records, `size` bytes of which go there right now."""
+        """Returns the next sticky partition for keyless records, `size` bytes of which go there now."""
         choices = [queue for queue in self.available if queue is not self._sticky] or self.available
         self._sticky = self._random.choice(choices)
         self._left = self._stickiness - size
         return self._sticky
 
     def hash(self, key: bytes) -> int:
-        """The hash of a key; those of small keys are kept for when they come again."""
+        """Returns the hash of a key, cached for small keys."""
         hashed = self._hashes.get(key)
         if hashed is None:
             hashed = crc32(key) if self._partitioner == "consistent_random" else murmur2(key)

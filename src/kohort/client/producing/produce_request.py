@@ -1,4 +1,4 @@
-"""Batches into a produce request, and its answer back to the batches."""
+"""The produce request for batches, and the parts of its response for each batch."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from kohort.client.producing.batch import ProducerBatch
 from kohort.client.types import Broker, TopicInfo
 from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
 
-__all__ = ["PartitionAnswer", "answers_for", "endpoints", "produce_request"]
+__all__ = ["PartitionResponse", "endpoints", "produce_request", "responses_by_batch"]
 
-PartitionAnswer = ProduceResponse.TopicResponse.PartitionResponse
+PartitionResponse = ProduceResponse.TopicResponse.PartitionResponse
 
 _NO_ID = UUID(int=0)
 
@@ -24,7 +24,7 @@ def produce_request(
     timeout_ms: int,
     transactional_id: str | None,
 ) -> tuple[ProduceRequest, bool]:
-    """A request with these batches, one a partition, and whether all its topics have ids, as version 13 needs."""
+    """Returns a request with these batches, one a partition, and whether all topics have ids, as version 13 needs."""
     by_topic: dict[str, list[ProduceRequest.TopicData.PartitionData]] = {}
     for batch in batches:
         data = ProduceRequest.TopicData.PartitionData(index=batch.target.partition, records=batch.encoded)
@@ -42,20 +42,20 @@ def produce_request(
     return request, with_ids
 
 
-def answers_for(
-    batches: Sequence[ProducerBatch], request: ProduceRequest, answer: ProduceResponse
-) -> Iterator[tuple[ProducerBatch, PartitionAnswer | None]]:
-    """What the answer says of each batch; None: nothing."""
+def responses_by_batch(
+    batches: Sequence[ProducerBatch], request: ProduceRequest, response: ProduceResponse
+) -> Iterator[tuple[ProducerBatch, PartitionResponse | None]]:
+    """Yields each batch with its part of the response, None if there is none."""
     names = {topic.topic_id: topic.name for topic in request.topic_data}
     found = {
         (topic.name or names.get(topic.topic_id, ""), each.index): each
-        for topic in answer.responses
+        for topic in response.responses
         for each in topic.partition_responses
     }
     for batch in batches:
         yield batch, found.get(batch.target)
 
 
-def endpoints(answer: ProduceResponse) -> dict[int, Broker]:
-    """The addresses of leaders that the answer gives (KIP-951)."""
-    return {each.node_id: Broker(each.node_id, each.host, each.port, each.rack) for each in answer.node_endpoints}
+def endpoints(response: ProduceResponse) -> dict[int, Broker]:
+    """Returns the addresses of new leaders in the response (KIP-951)."""
+    return {each.node_id: Broker(each.node_id, each.host, each.port, each.rack) for each in response.node_endpoints}

@@ -15,7 +15,7 @@ Partitioner = Callable[[str, bytes | None, int], int]
 """A user's partitioner: (topic, key, number of partitions) to a partition."""
 
 _MOST_IN_FLIGHT: Final = 5
-"""A broker remembers the last five batches of a producer in a partition, so no more may be unanswered."""
+"""A broker remembers the last five batches of a producer in a partition, so no more may be in flight."""
 
 _ACKS: Final[dict[object, int]] = {"all": -1, "-1": -1, -1: -1, "0": 0, 0: 0, "1": 1, 1: 1}
 _LEVELS: Final = {"gzip": range(1, 10), "zstd": range(1, 23)}
@@ -27,12 +27,12 @@ class ProducerSettings:
     """Kafka's settings of a producer, with underscores; times are ms, sizes bytes. `Producer` explains them.
 
     Attributes:
-        required_acks: `acks` as a request has it.
+        required_acks: `acks` as in a request.
         compression: the codec.
         largest_batch: bytes that a batch of several records may have.
 
     Raises:
-        ConfigError: a value that can't be, or two that don't go together.
+        ConfigError: an invalid value, or two that don't go together.
     """
 
     acks: Literal["all", 0, 1] | str | int = "all"

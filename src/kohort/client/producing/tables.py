@@ -24,11 +24,11 @@ __all__ = ["EncodedRows", "check_table", "encode_table", "is_small", "pieces_of"
 
 _COLUMNS: Final = ("key", "value", "timestamp", "headers", "partition")
 _PIECE: Final = 512 * 1024
-"""Bytes for each partition that are encoded in one go: larger requests take brokers longer (measured), and while they
-are made, nothing is sent."""
+"""Bytes for each partition that are encoded at once: larger requests take brokers longer (measured), and nothing is
+sent while they are made."""
 
 _MOST_PARTITIONS: Final = 8
-"""More partitions than that don't make a piece larger: meanwhile the event loop stands still, for some 10 ms."""
+"""More partitions than that don't make a piece larger: encoding it blocks the event loop, for some 10 ms."""
 
 _MOST_ROWS: Final = 65_536
 
@@ -46,16 +46,16 @@ class EncodedRows(NamedTuple):
 
 
 def spread_of(table: pa.Table, routes: TopicRoutes, partition: int | None) -> int:
-    """To how many partitions rows go at a time."""
+    """Returns over how many partitions rows are spread at a time."""
     together = partition is not None or not {"key", "partition"}.intersection(table.schema.names)
     return 1 if together else len(routes.queues)
 
 
 def check_table(table: pa.Table | pa.RecordBatch) -> pa.Table:
-    """The table with the columns that count, checked.
+    """Returns the table, with its columns checked.
 
     Raises:
-        ValueError: a column that a record doesn't have; names those there are.
+        ValueError: a column that a record doesn't have.
     """
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
@@ -66,7 +66,7 @@ def check_table(table: pa.Table | pa.RecordBatch) -> pa.Table:
 
 
 def is_small(table: pa.Table, settings: ProducerSettings) -> bool:
-    """Whether `encode_table` can do without the column codec, and soon."""
+    """Whether `encode_table` is quick without the column codec."""
     return (
         table.num_rows <= _FEW
         and table.nbytes <= settings.max_request_size // 2
@@ -75,7 +75,7 @@ def is_small(table: pa.Table, settings: ProducerSettings) -> bool:
 
 
 def pieces_of(table: pa.Table, partitions: int) -> Iterator[pa.RecordBatch]:
-    """Slices of a few MiB at most, in order, for rows that go to so many partitions."""
+    """Yields slices of a few MiB at most, in order, for rows that go to so many partitions."""
     size = _PIECE * min(partitions, _MOST_PARTITIONS)
     rows = max(1, min(_MOST_ROWS, table.num_rows * size // max(1, table.nbytes)))
     for batch in table.to_batches(max_chunksize=rows):
@@ -86,7 +86,7 @@ def pieces_of(table: pa.Table, partitions: int) -> Iterator[pa.RecordBatch]:
 def encode_table(
     piece: pa.RecordBatch, routes: TopicRoutes, partition: int | None, settings: ProducerSettings, now_ms: int
 ) -> list[EncodedRows]:
-    """A piece's rows as batches.
+    """Returns a piece's rows as batches.
 
     Rows of a partition keep their order. Where neither `partition`, nor the column "partition", nor a key says where
     a row goes, batches of such rows take turns. The column codec must be loaded, unless the table `is_small`.
@@ -94,12 +94,12 @@ def encode_table(
     Args:
         piece: rows.
         routes: the topic's partitions.
-        partition: where all of it goes.
+        partition: for all rows; None: by column, key, or any.
         settings: of the producer.
         now_ms: ms since 1970, for rows without a timestamp.
 
     Raises:
-        ValueError: a column of the wrong type, a partition that there isn't, a row larger than `max_request_size`.
+        ValueError: a column of the wrong type, a partition that doesn't exist, a row larger than `max_request_size`.
     """
     columns = columns_if_loaded()
 
@@ -164,7 +164,7 @@ def _partition_column(column: pa.Array) -> NDArray[np.int32]:
 
 
 def _route_keys(targets: NDArray[np.int32], piece: pa.RecordBatch, routes: TopicRoutes) -> None:
-    """Fill in where rows with keys go that go nowhere else."""
+    """Fills in the partitions of rows with keys that have none yet."""
     if "key" not in piece.schema.names or pa.types.is_null(piece.column("key").type):
         return
     keys = piece.column("key")
@@ -187,7 +187,7 @@ def _bytes(column: pa.Array, name: str) -> list[bytes | None]:
 
 
 def _by_target(piece: pa.RecordBatch, targets: NDArray[np.int32]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of each target, in their order."""
+    """Yields the rows of each target, in their order."""
     first = int(targets[0])
     if (targets == first).all():
         yield first, piece

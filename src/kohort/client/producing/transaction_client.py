@@ -1,4 +1,4 @@
-"""Asks coordinators for producer ids, and for what transactions need, until they answer or the time is over."""
+"""Requests to transaction coordinators, with retries: producer ids, partitions, offsets and ends of transactions."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from kohort.client.errors import (
     raise_for,
 )
 from kohort.client.producing.batch import Identity
-from kohort.client.producing.coordinator_errors import Asked, Reaction, reaction_to
+from kohort.client.producing.coordinator_errors import Operation, Reaction, reaction_to
 from kohort.client.producing.settings import ProducerSettings
-from kohort.client.producing.transactions import ProducerState
+from kohort.client.producing.transaction_manager import TransactionManager
 from kohort.client.server_cluster_info import CoordinatorKind
 from kohort.client.time_limit import time_limit
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
@@ -43,18 +43,18 @@ __all__ = ["TransactionClient"]
 
 R = TypeVar("R", bound=Response)
 
-_SOON_S: Final = 0.02
-"""The transaction before is being finished; that takes no longer than writing its markers."""
+_CONCURRENT_TRANSACTIONS_PAUSE_S: Final = 0.02
+"""The previous transaction is being finished; that takes no longer than writing its markers."""
 
 _NO_TIMEOUT: Final = 2**31 - 1
-_IMPLICIT_SINCE: Final = 2
+_TRANSACTION_V2: Final = 2
 _NO_IDENTITY: Final = Identity(-1, -1)
 
 
-class _Question(NamedTuple):
-    """What to ask whom; `most` is the newest version that will do."""
+class _CoordinatorRequest(NamedTuple):
+    """A request and its coordinator; `most` is the newest version that can be used."""
 
-    asked: Asked
+    operation: Operation
     request: Request
     kind: CoordinatorKind
     key: str
@@ -62,34 +62,34 @@ class _Question(NamedTuple):
 
 
 class TransactionClient:
-    """The asyncio shell around `ProducerState`: each method asks, tells the state, and raises what came out.
+    """The asyncio shell around `TransactionManager`: each method sends requests, updates the manager, raises errors.
 
-    Every method may be cancelled or run out of time (`max_block_ms`), and be called again: coordinators recognise what
-    they were asked before.
+    Every method may be cancelled or run out of time (`max_block_ms`), and be called again: coordinators recognise
+    repeated requests.
     """
 
-    def __init__(self, cluster: Cluster, settings: ProducerSettings, state: ProducerState) -> None:
+    def __init__(self, cluster: Cluster, settings: ProducerSettings, manager: TransactionManager) -> None:
         self._cluster = cluster
         self._settings = settings
-        self._state = state
+        self._manager = manager
 
     async def initialize(self) -> None:
-        """Get an id. With a transactional id, that ends what its last user left open, and fences it.
+        """Gets a producer id. With a transactional id, that fences the last producer and aborts its transaction.
 
         Raises:
             FencedError: another producer did so meanwhile.
-            KafkaError: a broker won't have it, by what it says.
-            RequestTimeoutError: no answer in time.
+            KafkaError: a broker refuses.
+            RequestTimeoutError: no response in time.
         """
         settings = self._settings
         if not settings.enable_idempotence:
-            self._state.initialized(None)
+            self._manager.initialized(None)
         elif settings.transactional_id is None:
             request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TIMEOUT)
-            self._state.initialized(await self._identity(request))
+            self._manager.initialized(await self._identity(request))
         else:
             identity = await self._identity(self._init_request(_NO_IDENTITY))
-            self._state.initialized(identity, implicit=await self._implicit())
+            self._manager.initialized(identity, transaction_v2=await self._has_transaction_v2())
 
     def _init_request(self, held: Identity) -> InitProducerIdRequest:
         return InitProducerIdRequest(
@@ -101,11 +101,13 @@ class TransactionClient:
 
     async def _identity(self, request: InitProducerIdRequest) -> Identity:
         # Version 6 is for two-phase commit alone.
-        question = _Question(Asked.INIT, request, CoordinatorKind.TRANSACTION, request.transactional_id or "", 5)
-        answer = await self._ask(question, InitProducerIdResponse, _own_code)
+        call = _CoordinatorRequest(
+            Operation.INIT, request, CoordinatorKind.TRANSACTION, request.transactional_id or "", 5
+        )
+        answer = await self._ask(call, InitProducerIdResponse, _own_code)
         return Identity(answer.producer_id, answer.producer_epoch)
 
-    async def _implicit(self) -> bool:
+    async def _has_transaction_v2(self) -> bool:
         async def features() -> ApiVersionsResponse:
             connection = await self._cluster.any_connection()
             request = ApiVersionsRequest(client_software_name="kohort", client_software_version=__version__)
@@ -113,29 +115,29 @@ class TransactionClient:
             raise_for(answer.error_code)
             return answer
 
-        answer = await self._until("ApiVersions", features)
+        answer = await self._retry_until_done("ApiVersions", features)
         return any(
-            feature.name == "transaction.version" and feature.max_version_level >= _IMPLICIT_SINCE
+            feature.name == "transaction.version" and feature.max_version_level >= _TRANSACTION_V2
             for feature in answer.finalized_features
         )
 
     async def add_partitions(self) -> None:
-        """Add those that wait for it to the transaction. Raises as `end`."""
-        state = self._state
-        partitions = frozenset(state.pending)
-        if not partitions or state.identity is None or state.failed:
+        """Adds the pending partitions to the transaction. Raises as `end`."""
+        manager = self._manager
+        partitions = frozenset(manager.pending)
+        if not partitions or manager.identity is None or manager.failed:
             return
         request = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=state.transactional_id or "",
-            v3_and_below_producer_id=state.identity.producer_id,
-            v3_and_below_producer_epoch=state.identity.epoch,
+            v3_and_below_transactional_id=manager.transactional_id or "",
+            v3_and_below_producer_id=manager.identity.producer_id,
+            v3_and_below_producer_epoch=manager.identity.epoch,
             v3_and_below_topics=[
                 AddPartitionsToTxnTopic(name=topic, partitions=tuple(each.partition for each in group))
                 for topic, group in itertools.groupby(sorted(partitions), lambda each: each.topic)
             ],
         )
         await self._ask(
-            self._transactional(Asked.ADD_PARTITIONS, request, most=3),
+            self._transactional(Operation.ADD_PARTITIONS, request, most=3),
             AddPartitionsToTxnResponse,
             lambda answer: [
                 (each.partition_error_code, f"{topic.name}-{each.partition_index}")
@@ -143,27 +145,27 @@ class TransactionClient:
                 for each in topic.results_by_partition
             ],
         )
-        state.added(partitions)
+        manager.added(partitions)
 
     async def send_offsets(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata) -> None:
-        """Commit a group's offsets in the transaction.
+        """Commits a group's offsets in the transaction.
 
         Raises:
-            CommitFailedError: the group has moved on; abort the transaction.
+            CommitFailedError: the group has rebalanced; abort the transaction.
             others: as `end`.
         """
-        state = self._state
-        assert state.identity is not None
-        if not state.implicit:
+        manager = self._manager
+        assert manager.identity is not None
+        if not manager.transaction_v2:
             add = AddOffsetsToTxnRequest(
-                transactional_id=state.transactional_id or "",
-                producer_id=state.identity.producer_id,
-                producer_epoch=state.identity.epoch,
+                transactional_id=manager.transactional_id or "",
+                producer_id=manager.identity.producer_id,
+                producer_epoch=manager.identity.epoch,
                 group_id=group.group_id,
             )
-            await self._ask(self._transactional(Asked.ADD_OFFSETS, add), AddOffsetsToTxnResponse, _own_code)
-        # From here on there may be something in the transaction, whatever the answer is.
-        state.started = True
+            await self._ask(self._transactional(Operation.ADD_OFFSETS, add), AddOffsetsToTxnResponse, _own_code)
+        # From here on the transaction may have offsets, whatever the response is.
+        manager.started = True
         topics: dict[str, list[TxnOffsetCommitRequest.Topic.Partition]] = defaultdict(list)
         for (topic, partition), committed in offsets.items():
             topics[topic].append(
@@ -175,18 +177,18 @@ class TransactionClient:
                 )
             )
         request = TxnOffsetCommitRequest(
-            transactional_id=state.transactional_id or "",
+            transactional_id=manager.transactional_id or "",
             group_id=group.group_id,
-            producer_id=state.identity.producer_id,
-            producer_epoch=state.identity.epoch,
+            producer_id=manager.identity.producer_id,
+            producer_epoch=manager.identity.epoch,
             generation_id=group.generation,
             member_id=group.member_id,
             group_instance_id=group.group_instance_id,
             topics=[TxnOffsetCommitRequest.Topic(name=name, partitions=each) for name, each in topics.items()],
         )
-        most = None if state.implicit else 4
+        most = None if manager.transaction_v2 else 4
         await self._ask(
-            _Question(Asked.COMMIT_OFFSETS, request, CoordinatorKind.GROUP, group.group_id, most),
+            _CoordinatorRequest(Operation.COMMIT_OFFSETS, request, CoordinatorKind.GROUP, group.group_id, most),
             TxnOffsetCommitResponse,
             lambda answer: [
                 (each.error_code, f"{topic.name}-{each.partition_index}")
@@ -196,80 +198,88 @@ class TransactionClient:
         )
 
     async def end(self, *, commit: bool) -> None:
-        """Have the transaction committed or aborted; then the next one can begin.
+        """Commits or aborts the transaction; then the next one can begin.
 
         Raises:
             TransactionAbortableError: it must be aborted.
             FencedError: another producer has the transactional id.
-            KafkaError: what is fatal by what a broker says.
-            RequestTimeoutError: no answer in time: call it again.
+            KafkaError: a fatal error.
+            RequestTimeoutError: no response in time: call it again.
         """
-        state = self._state
-        assert state.identity is not None
-        if not state.started:
-            # There is nothing that a coordinator would have to end.
-            await self._renew_epoch()
-            state.ended()
+        manager = self._manager
+        assert manager.identity is not None
+        if not manager.started:
+            # The coordinator has nothing to end.
+            await self._bump_epoch()
+            manager.ended()
             return
         request = EndTxnRequest(
-            transactional_id=state.transactional_id or "",
-            producer_id=state.identity.producer_id,
-            producer_epoch=state.identity.epoch,
+            transactional_id=manager.transactional_id or "",
+            producer_id=manager.identity.producer_id,
+            producer_epoch=manager.identity.epoch,
             committed=commit,
         )
-        question = self._transactional(Asked.COMMIT if commit else Asked.ABORT, request, None if state.implicit else 4)
-        answer = await self._ask(question, EndTxnResponse, _own_code)
+        call = self._transactional(
+            Operation.COMMIT if commit else Operation.ABORT, request, None if manager.transaction_v2 else 4
+        )
+        answer = await self._ask(call, EndTxnResponse, _own_code)
         if answer.producer_id >= 0:
-            state.ended(Identity(answer.producer_id, answer.producer_epoch))
+            manager.ended(Identity(answer.producer_id, answer.producer_epoch))
             return
-        state.started = False
-        await self._renew_epoch()
-        state.ended()
+        manager.started = False
+        await self._bump_epoch()
+        manager.ended()
 
-    async def _renew_epoch(self) -> None:
-        """Where ends of transactions don't raise the epoch, raise it after an error: sequences are in doubt."""
-        state = self._state
-        if state.stale_epoch and not state.implicit and state.identity is not None:
-            state.identity = await self._identity(self._init_request(state.identity))
-            state.stale_epoch = False
+    async def _bump_epoch(self) -> None:
+        """Bumps the epoch after an error, which left sequences in doubt, where ends of transactions don't."""
+        manager = self._manager
+        if manager.epoch_bump_needed and not manager.transaction_v2 and manager.identity is not None:
+            manager.identity = await self._identity(self._init_request(manager.identity))
+            manager.epoch_bump_needed = False
 
-    def _transactional(self, asked: Asked, request: Request, most: int | None = None) -> _Question:
-        return _Question(asked, request, CoordinatorKind.TRANSACTION, self._state.transactional_id or "", most)
+    def _transactional(self, operation: Operation, request: Request, most: int | None = None) -> _CoordinatorRequest:
+        return _CoordinatorRequest(
+            operation, request, CoordinatorKind.TRANSACTION, self._manager.transactional_id or "", most
+        )
 
-    async def _ask(self, question: _Question, response: type[R], codes: Callable[[R], Iterable[tuple[int, str]]]) -> R:
-        """Ask until nothing but success or a lasting error is answered; `codes` are those in an answer, and of what."""
+    async def _ask(
+        self, call: _CoordinatorRequest, response: type[R], codes: Callable[[R], Iterable[tuple[int, str]]]
+    ) -> R:
+        """Sends a request until it succeeds or fails for good; `codes` returns a response's error codes, with names."""
 
         async def once() -> R:
             try:
-                connection = await self._connection(question)
-                version = connection.version(type(question.request), question.most)
-                answer = await connection.ask(question.request, response, version=version)
+                connection = await self._connection(call)
+                version = connection.version(type(call.request), call.most)
+                answer = await connection.ask(call.request, response, version=version)
             except (ConnectionLostError, RequestTimeoutError):
-                self._forget(question)
+                self._forget(call)
                 raise
-            self._judge(question, codes(answer))
+            self._raise_first(call, codes(answer))
             return answer
 
-        return await self._until(question.asked.value, once, question)
+        return await self._retry_until_done(call.operation.value, once, call)
 
-    async def _connection(self, question: _Question) -> Connection:
-        if question.key:
-            return await self._cluster.coordinator_connection(question.kind, question.key)
+    async def _connection(self, call: _CoordinatorRequest) -> Connection:
+        if call.key:
+            return await self._cluster.coordinator_connection(call.kind, call.key)
         return await self._cluster.any_connection()
 
-    def _forget(self, question: _Question) -> None:
-        if question.key:
-            self._cluster.forget_coordinator(question.kind, question.key)
+    def _forget(self, call: _CoordinatorRequest) -> None:
+        if call.key:
+            self._cluster.forget_coordinator(call.kind, call.key)
 
-    def _judge(self, question: _Question, codes: Iterable[tuple[int, str]]) -> None:
-        """Raise the first error, but a lasting one before one to ask again after."""
+    def _raise_first(self, call: _CoordinatorRequest, codes: Iterable[tuple[int, str]]) -> None:
+        """Raises the first error that isn't retriable, else the first."""
         failures = [(kafka_error(code, what), code) for code, what in codes if code]
         failures.sort(key=lambda each: each[0].code.retriable)
         if failures:
             raise failures[0][0]
 
-    async def _until(self, what: str, once: Callable[[], Awaitable[R]], question: _Question | None = None) -> R:
-        """Do it again after what may pass, within `max_block_ms`; tell the state of what doesn't."""
+    async def _retry_until_done(
+        self, what: str, once: Callable[[], Awaitable[R]], call: _CoordinatorRequest | None = None
+    ) -> R:
+        """Retries after retriable errors, within `max_block_ms`; others go to the manager."""
         backoff = self._cluster.backoff()
         failure: Exception | None = None
         try:
@@ -282,42 +292,42 @@ class TransactionClient:
                         failure = error
                     except KafkaError as error:
                         failure = error
-                        if question is not None:
-                            self._react(question, error)
+                        if call is not None:
+                            self._react(call, error)
                         if error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
-                            pause = _SOON_S
+                            pause = _CONCURRENT_TRANSACTIONS_PAUSE_S
                     await asyncio.sleep(pause)
         except TimeoutError:
             detail = f"; the last error: {failure}" if failure else ""
             ms = self._settings.max_block_ms
             raise RequestTimeoutError(f"{what}: no success within max_block_ms={ms}{detail}") from failure
 
-    def _react(self, question: _Question, error: KafkaError) -> None:
-        """Raise what shouldn't be tried again."""
-        state = self._state
-        match reaction_to(question.asked, error.code):
+    def _react(self, call: _CoordinatorRequest, error: KafkaError) -> None:
+        """Raises errors that aren't retried."""
+        manager = self._manager
+        match reaction_to(call.operation, error.code):
             case Reaction.RETRY:
                 return
-            case Reaction.FIND:
-                self._forget(question)
+            case Reaction.FIND_COORDINATOR:
+                self._forget(call)
                 return
-            case Reaction.ABORTABLE if question.asked is not Asked.INIT:
-                state.abortable(error)
+            case Reaction.ABORTABLE if call.operation is not Operation.INIT:
+                manager.abortable(error)
                 raise TransactionAbortableError(
-                    f"{question.asked.value}: the transaction failed and must be aborted: {error}"
+                    f"{call.operation.value}: the transaction failed and must be aborted: {error}"
                 ) from error
-            case Reaction.MOVED_ON:
-                state.abortable(error)
+            case Reaction.REBALANCED:
+                manager.abortable(error)
                 raise CommitFailedError(
-                    f"{question.key}: the group has moved on, so the transaction must be aborted: {error}"
+                    f"{call.key}: the group has moved on, so the transaction must be aborted: {error}"
                 ) from error
             case Reaction.FENCED:
-                state.fenced(error)
+                manager.fenced(error)
             case _:
-                state.fatal(error)
-        assert state.error is not None
-        raise state.error
+                manager.fatal(error)
+        assert manager.error is not None
+        raise manager.error
 
 
 def _own_code(answer: Response) -> Collection[tuple[int, str]]:
-    return [(answer.error_code, "")]  # type: ignore[attr-defined]  # those that are asked with it have one
+    return [(answer.error_code, "")]  # type: ignore[attr-defined]  # these responses have one

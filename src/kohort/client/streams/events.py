@@ -2,50 +2,18 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from kohort.client.types import TopicPartition
+from kohort.streams.endpoint import Endpoint
+from kohort.streams.statuses import Status
 from kohort.streams.tasks import Role, TaskId
 
 __all__ = [
-    "Assigned", "Endpoint", "EndpointPartitions", "EndpointsChanged", "Event", "Lost", "Revoked", "RolesChanged",
-    "ShutdownRequested", "Status", "StatusCode", "StatusesChanged",
+    "Assigned", "EndpointPartitions", "EndpointsChanged", "Event", "Lost", "Revoked", "RolesChanged",
+    "ShutdownRequested", "StatusesChanged",
 ]  # fmt: skip
-
-
-class StatusCode(enum.IntEnum):
-    """What a group may have to say to a member beside its tasks (KIP-1071)."""
-
-    STALE_TOPOLOGY = 0
-    """The group has a newer topology than the member: it gets no tasks until it comes back with that one."""
-    MISSING_SOURCE_TOPICS = 1
-    """Source topics don't exist: there are no tasks until they do."""
-    INCORRECTLY_PARTITIONED_TOPICS = 2
-    """Topics have other numbers of partitions than the topology needs: there are no tasks until that is mended."""
-    MISSING_INTERNAL_TOPICS = 3
-    """Internal topics are being created, or can't be: there are no tasks until they exist."""
-    SHUTDOWN_APPLICATION = 4
-    """A member asked that the whole application shut down."""
-    ASSIGNMENT_DELAYED = 5
-    """Tasks are still to be placed."""
-    MISSING_CLIENT_TAGS = 6
-    """The member lacks client tags that the group spreads standbys over."""
-
-
-class Status(NamedTuple):
-    """A status, and what the broker says about it. A code that isn't known yet is its bare number."""
-
-    code: StatusCode | int
-    detail: str
-
-
-class Endpoint(NamedTuple):
-    """Where an instance of the application answers queries."""
-
-    host: str
-    port: int
 
 
 class EndpointPartitions(NamedTuple):

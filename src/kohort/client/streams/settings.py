@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kohort.client.errors import ConfigError
-from kohort.client.streams.events import Endpoint
-from kohort.client.streams.topology import Topology
+from kohort.streams.endpoint import Endpoint
+from kohort.streams.topology import Topology, TopologyError, check
 
 __all__ = ["MemberSettings"]
 
@@ -50,6 +50,10 @@ class MemberSettings:
             given = getattr(self, name)
             if given is not None and not given.strip():
                 raise ConfigError(f"{name} must be None or not empty")
+        try:
+            check(self.topology)
+        except TopologyError as error:
+            raise ConfigError(str(error)) from None
         if self.rebalance_timeout_ms <= 0:
             raise ConfigError(f"rebalance_timeout_ms is {self.rebalance_timeout_ms}; it must be more than 0")
         if self.user_endpoint is not None and (

@@ -1,7 +1,7 @@
-"""The life of a member of a streams group, on one screen.
+"""The states of a member of a streams group, and the transitions between them, on one screen.
 
-`Membership` makes an input of everything that happens, and looks up here what state comes of it. What it has to do on
-the way is said once for each state that is entered (`ENTERING`), whichever way it is entered.
+`StreamsMembershipManager` turns everything that happens into an input, and looks up the next state here. What it does
+on entering a state is the same whichever way it is entered (`ENTERING`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["ENTERING", "HEARTBEATING", "TRANSITIONS", "Input", "State", "table"]
 
 
 class State(enum.Enum):
-    """Where a member is."""
+    """State of a member."""
 
     UNJOINED = "not begun"
     JOINING = "joining"
@@ -28,17 +28,17 @@ class State(enum.Enum):
 
 
 class Input(enum.Enum):
-    """What happens to it."""
+    """What happens to a member."""
 
     BEGIN = "the user starts it"
-    ASSIGNED = "an answer; the application lacks tasks, or has some that it shouldn't"
-    CONFIRMED = "an answer; the application has just its tasks"
-    SETTLED = "the application has taken and closed what it was told to"
-    FENCED = "the group doesn't know it any more, or it doesn't know what it has from the group"
-    REFUSED = "an error that trying again won't mend"
-    STOP = "the user, or the group, wants it to give up its tasks and leave"
+    ASSIGNED = "a response; the application's tasks differ from the assigned ones"
+    CONFIRMED = "a response; the application has the assigned tasks"
+    RECONCILED = "the application has taken and closed all that it had to"
+    FENCED = "the group fenced it, or it can't know its tasks because a response got lost"
+    REFUSED = "an error that retrying won't mend"
+    STOP = "the user or the group wants it to close its tasks and leave"
     QUIT = "the user closes it"
-    GONE = "leaving was answered, or nobody answers it"
+    GONE = "the group knows that it left, or can't be told"
 
 
 S, I = State, Input  # noqa: E741
@@ -50,32 +50,32 @@ TRANSITIONS: Final[Mapping[State, Mapping[Input, State]]] = {
         I.FENCED: S.FENCED, I.REFUSED: S.FAILED, I.STOP: S.DEPARTING, I.QUIT: S.DEPARTING,
     },
     S.RECONCILING: {
-        I.SETTLED: S.STABLE, I.CONFIRMED: S.STABLE,
+        I.RECONCILED: S.STABLE, I.CONFIRMED: S.STABLE,
         I.FENCED: S.FENCED, I.REFUSED: S.FAILED, I.STOP: S.LEAVING, I.QUIT: S.DEPARTING,
     },
     S.STABLE: {
         I.ASSIGNED: S.RECONCILING,
         I.FENCED: S.FENCED, I.REFUSED: S.FAILED, I.STOP: S.LEAVING, I.QUIT: S.DEPARTING,
     },
-    S.FENCED: {I.SETTLED: S.JOINING, I.REFUSED: S.FAILED, I.STOP: S.LEFT, I.QUIT: S.LEFT},
-    S.LEAVING: {I.SETTLED: S.DEPARTING, I.FENCED: S.LEFT, I.REFUSED: S.FAILED, I.QUIT: S.DEPARTING},
+    S.FENCED: {I.RECONCILED: S.JOINING, I.REFUSED: S.FAILED, I.STOP: S.LEFT, I.QUIT: S.LEFT},
+    S.LEAVING: {I.RECONCILED: S.DEPARTING, I.FENCED: S.LEFT, I.REFUSED: S.FAILED, I.QUIT: S.DEPARTING},
     S.DEPARTING: {I.GONE: S.LEFT, I.FENCED: S.LEFT, I.REFUSED: S.LEFT},
     S.LEFT: {},
     S.FAILED: {},
 }  # fmt: skip
-"""What isn't here changes nothing. Answers that are lost, or say "try again", are no input: the member says everything
-again after a while, in whatever state it is."""
+"""What isn't here changes nothing. Lost responses and retriable errors are no input: the member sends everything again
+after a pause, in whatever state it is."""
 
 ENTERING: Final[Mapping[State, str]] = {
     S.UNJOINED: "",
-    S.JOINING: "heartbeat at once, with epoch 0 and all that it is made of",
-    S.RECONCILING: "tell the application what to give up and what to take; say what it has as that changes",
-    S.STABLE: "heartbeat once in the interval",
-    S.FENCED: "tell the application that all its tasks are lost; no heartbeats until it has closed them",
-    S.LEAVING: "tell the application to give up all its tasks; heartbeats go on meanwhile",
-    S.DEPARTING: "heartbeat at once, with epoch -1, or -2 for a while (static members)",
+    S.JOINING: "send a heartbeat at once, with epoch 0, the topology and all settings",
+    S.RECONCILING: "revoke and assign tasks; report the owned ones as they change",
+    S.STABLE: "send a heartbeat once in the interval",
+    S.FENCED: "all tasks are lost; no heartbeats until the application has closed them",
+    S.LEAVING: "revoke all tasks; heartbeats go on meanwhile",
+    S.DEPARTING: "send a heartbeat at once, with epoch -1, or -2 (a static member, for a while)",
     S.LEFT: "the events end; tasks that weren't closed are lost",
-    S.FAILED: "tell the application that all its tasks are lost, then raise the error",
+    S.FAILED: "all tasks are lost; the error is raised",
 }
 
 HEARTBEATING: Final = frozenset({S.JOINING, S.RECONCILING, S.STABLE, S.LEAVING, S.DEPARTING})
@@ -83,7 +83,7 @@ HEARTBEATING: Final = frozenset({S.JOINING, S.RECONCILING, S.STABLE, S.LEAVING, 
 
 
 def table() -> str:
-    """Both tables as one of Markdown, for the guide."""
+    """Returns both tables as one of Markdown, for the guide."""
     lines = ["| state | on entering it | then |", "| --- | --- | --- |"]
     for state, ways in TRANSITIONS.items():
         then = ", ".join(f"{happens.name} → {after.name}" for happens, after in ways.items())

@@ -1,4 +1,4 @@
-"""What the operation under way comes to, gathered where it happens."""
+"""The records and answers of the operation under way, gathered where they arise."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ class Effects:
 
     @contextmanager
     def of_request(self, now: int) -> Iterator[Step]:
-        """The step of a request."""
         self.now = now
         self._step = step = Step()
         try:
@@ -38,7 +37,7 @@ class Effects:
 
     @contextmanager
     def of_timer(self) -> Iterator[None]:
-        """What follows belongs to the request under way if there is one, else to a timer, as a step of its own."""
+        """Adds to the step of the request under way; without one it makes a step of its own, in `pending`."""
         if self._step is not None:
             yield
             return
@@ -48,12 +47,12 @@ class Effects:
             self.pending.append(step)
 
     def answer(self, reply: Reply, response: object) -> None:
-        """Answer a request, this one or an earlier one."""
+        """Answers a request, this one or an earlier one."""
         assert self._step is not None
         self._step.answers.append(Answer(reply, response))
 
     def record(self, record: Record, failed: Callable[[ErrorCode], Step] | None = None) -> None:
-        """Persist something; `failed` says what the step comes to instead if that fails, else its answers stand."""
+        """Adds a record; `failed` gives the step to take instead if the append fails. Without it the answers stand."""
         assert self._step is not None
         self._step.records.append(record)
         self._step.failed = failed

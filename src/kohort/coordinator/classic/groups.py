@@ -1,4 +1,4 @@
-"""The classic groups of a shard: what members and administrators ask of them."""
+"""The classic groups of a shard: SyncGroup, Heartbeat, LeaveGroup, and administrators. See also `join_group`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from kohort.coordinator.classic.effects import Effects
-from kohort.coordinator.classic.group import ClassicGroup, Waiting
-from kohort.coordinator.classic.joins import Joins
+from kohort.coordinator.classic.group import ClassicGroup, PendingReply
+from kohort.coordinator.classic.join_group import Joins
 from kohort.coordinator.classic.rebalancer import Rebalancer
-from kohort.coordinator.classic.records import group_record, group_tombstone, restore
-from kohort.coordinator.classic.responses import join_refused, sync_refused, synced
+from kohort.coordinator.classic.records import apply_record, group_record, group_tombstone
+from kohort.coordinator.classic.responses import join_refused, sync_refused, sync_response
 from kohort.coordinator.classic.settings import ClassicSettings
 from kohort.coordinator.classic.states import GroupState
 from kohort.coordinator.step import Client, Record, Reply, Step
@@ -44,13 +44,13 @@ class ClassicGroups:
     Args:
         settings: the limits.
         wheel: timers for what waits.
-        pending_steps: where steps go that timers bring about.
+        pending_steps: takes the steps that timers cause.
         new_id: makes a member id from a client id, or from an instance id.
-        convert: what makes room for a classic group of an id: the records that remove an empty group of another type;
-            None if there is one that isn't empty.
+        maybe_delete_empty: gives the records that remove an empty group of another type with the same id; None if there
+            is one that isn't empty.
 
     Attributes:
-        rebalancer: moves groups; its purgatories hold what waits.
+        rebalancer: rebalances groups; its purgatories hold what waits.
         completed_rebalances: generations that got their assignments.
     """
 
@@ -60,37 +60,34 @@ class ClassicGroups:
         wheel: TimingWheel,
         pending_steps: list[Step],
         new_id: Callable[[str], str],
-        convert: Callable[[str], list[Record] | None],
+        maybe_delete_empty: Callable[[str], list[Record] | None],
     ) -> None:
         self._settings = settings
         self._groups: dict[str, ClassicGroup] = {}
         self._effects = Effects(wheel, pending_steps)
         self.rebalancer = Rebalancer(settings, wheel, self._effects)
         self.completed_rebalances = 0
-        self._joins = Joins(settings, self._groups, self.rebalancer, self._effects, new_id, convert)
+        self._joins = Joins(settings, self._groups, self.rebalancer, self._effects, new_id, maybe_delete_empty)
 
     def get(self, group_id: str) -> ClassicGroup | None:
-        """A group, or None."""
         return self._groups.get(group_id)
 
     def group_ids(self) -> Collection[str]:
-        """The ids of all groups."""
         return self._groups.keys()
 
     def count_by_state(self) -> Counter[GroupState]:
-        """Number of groups in each state."""
         return Counter(group.state for group in self._groups.values())
 
     # Members ----------------------------------------------------------------------------------------------------
 
     def join(self, request: JoinGroupRequest, client: Client, now: int, reply: Reply) -> Step:
-        """A member comes, or comes again. Its answer waits for the other members."""
+        """JoinGroup: a member joins or rejoins. Its answer waits for the other members."""
         with self._effects.of_request(now) as step:
             self._joins.join(request, client, reply)
         return step
 
     def sync(self, request: SyncGroupRequest, client: Client, now: int, reply: Reply) -> Step:
-        """A member wants its assignment; the leader brings everyone's. The answer waits for the leader's request."""
+        """SyncGroup: a member asks for its assignment, which the leader's request brings; the answer waits for that."""
         with self._effects.of_request(now) as step:
             group = self._groups.get(request.group_id)
             if group is None:
@@ -98,14 +95,14 @@ class ClassicGroups:
             elif code := _check_sync(group, request):
                 self._effects.answer(reply, sync_refused(code))
             else:
-                self._sync(group, request, Waiting(reply, client.version))
+                self._sync(group, request, PendingReply(reply, client.version))
         return step
 
-    def _sync(self, group: ClassicGroup, request: SyncGroupRequest, waiting: Waiting) -> None:
+    def _sync(self, group: ClassicGroup, request: SyncGroupRequest, waiting: PendingReply) -> None:
         member = group.members[request.member_id]
-        self.rebalancer.note_sync(group, member)
+        self.rebalancer.remove_pending_sync(group, member)
         if group.state is GroupState.STABLE:
-            self._effects.answer(waiting.reply, synced(group, member.assignment))
+            self._effects.answer(waiting.reply, sync_response(group, member.assignment))
             return
         if earlier := group.syncing.pop(member.member_id, None):
             self._effects.answer(earlier.reply, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
@@ -114,20 +111,20 @@ class ClassicGroups:
             self._store_assignments(group, request)
 
     def _store_assignments(self, group: ClassicGroup, request: SyncGroupRequest) -> None:
-        """Persist what the leader decided; with the record in the log the group is stable."""
+        """Stores the leader's assignments; with the record in the log the group is STABLE."""
         now, generation = self._effects.now, group.generation
         assignments = {entry.member_id: bytes(entry.assignment) for entry in request.assignments}
         syncing, group.syncing = group.syncing, {}
         for member_id, waiting in syncing.items():
-            self._effects.answer(waiting.reply, synced(group, assignments.get(member_id, b"")))
-            self.rebalancer.heard(group, group.members[member_id], now)
+            self._effects.answer(waiting.reply, sync_response(group, assignments.get(member_id, b"")))
+            self.rebalancer.reset_session_timeout(group, group.members[member_id], now)
 
         def failed(code: ErrorCode) -> Step:
             with self._effects.of_request(now) as step:
                 for waiting in syncing.values():
                     self._effects.answer(waiting.reply, sync_refused(code))
                 if group.generation == generation and group.state in _COMMON:
-                    self.rebalancer.prepare(group, f"{code.name} when the assignments were to be stored")
+                    self.rebalancer.prepare_rebalance(group, f"{code.name} when the assignments were to be stored")
             return step
 
         log.info("assignments stored group=%s generation=%d leader=%s", group.group_id, generation, group.leader)
@@ -135,9 +132,9 @@ class ClassicGroups:
         self._effects.record(group_record(group, members, group.leader, assignments, now), failed)
 
     def heartbeat(self, request: HeartbeatRequest, now: int) -> ErrorCode:
-        """A member says that it is alive, and hears whether it has to join again.
+        """Heartbeat: starts the member's session timeout over; REBALANCE_IN_PROGRESS tells it to rejoin.
 
-        There is no step: nothing is persisted, and nobody waits.
+        There is no step, since nothing is persisted.
         """
         group = self._groups.get(request.group_id)
         if group is None:
@@ -146,13 +143,13 @@ class ClassicGroups:
             return code
         if request.generation_id != group.generation:
             return ErrorCode.ILLEGAL_GENERATION
-        self.rebalancer.heard(group, group.members[request.member_id], now)
+        self.rebalancer.reset_session_timeout(group, group.members[request.member_id], now)
         if group.state is GroupState.PREPARING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
 
     def leave(self, request: LeaveGroupRequest, client: Client, now: int, reply: Reply) -> Step:
-        """Members leave, or are removed by an administrator, who may name static ones by instance id alone."""
+        """LeaveGroup: members leave, or an administrator removes them, static ones by instance id alone."""
         several = client.version >= _LEAVE_BY_INSTANCE
         members = request.members
         if not several:
@@ -183,13 +180,13 @@ class ClassicGroups:
             for member in members
         ]
         if group is not None and len(group.members) < before:
-            self.rebalancer.after_removal(group, "members left")
+            self.rebalancer.rebalance_after_removal(group, "members left")
         return outcomes
 
     def _leave(self, group: ClassicGroup, leaving: LeaveGroupRequest.Member) -> ErrorCode:
         member_id, instance_id = leaving.member_id, leaving.group_instance_id
-        if member_id in group.pending_ids:
-            self.rebalancer.forget_pending(group, member_id)
+        if member_id in group.pending_members:
+            self.rebalancer.remove_pending_member(group, member_id)
             return ErrorCode.NONE
         if not member_id and instance_id is not None:
             member_id = group.static_ids.get(instance_id, "")
@@ -232,7 +229,7 @@ class ClassicGroups:
         )
 
     def listed(self, states: Iterable[str] = ()) -> list[ListGroupsResponse.Group]:
-        """All groups in one of these states, whatever their case; in any state without such."""
+        """The groups in one of these states, in upper or lower case; all groups if no state is given."""
         wanted = {state.strip().lower() for state in states}
         return [
             ListGroupsResponse.Group(
@@ -246,62 +243,60 @@ class ClassicGroups:
         ]
 
     def check_delete(self, group_id: str) -> ErrorCode:
-        """Whether a group may be deleted."""
         group = self._groups.get(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.NONE if group.state is GroupState.EMPTY else ErrorCode.NON_EMPTY_GROUP
 
-    def give_way(self, group_id: str) -> list[Record] | None:
-        """What removes a group if it is empty, so that one of another type can have its id; None if it isn't empty."""
+    def maybe_delete_empty(self, group_id: str) -> list[Record] | None:
+        """The records that remove a group if it is empty, so that one of another type can have its id; else None."""
         group = self._groups.get(group_id)
         if group is None:
             return []
         return self.delete(group_id) if group.state is GroupState.EMPTY else None
 
     def forget_simple(self, group_id: str) -> None:
-        """The offsets that made a simple group belong to a group of another type, as turns out in the log."""
+        """Removes a simple group whose offsets turn out to belong to a group of another type."""
         group = self._groups.get(group_id)
         if group is not None and group.protocol_type is None and group.state is GroupState.EMPTY:
             del self._groups[group_id]
 
     def delete(self, group_id: str) -> list[Record]:
-        """What removes a group, its offsets apart."""
+        """The tombstone of a group, without those of its offsets."""
         return [group_tombstone(group_id)]
 
     # The log ----------------------------------------------------------------------------------------------------
 
     def replay(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-        """Take in a record of a group."""
         group = self._groups.get(key.group)
         if value is None:
             if group is not None:
                 del self._groups[key.group]
-                self.rebalancer.bury(group)
+                self.rebalancer.mark_dead(group)
             return
         if group is None:
             group = self._groups[key.group] = ClassicGroup(key.group)
         if group.state is GroupState.COMPLETING_REBALANCE:
             self.completed_rebalances += 1
-        for member in restore(group, value):
-            self.rebalancer.forget(member)
+        for member in apply_record(group, value):
+            self.rebalancer.cancel_session_timeout(member)
 
-    def ensure(self, group_id: str) -> None:
-        """Make an unknown group a simple one: an offset of it was replayed."""
+    def ensure_simple_group(self, group_id: str) -> None:
+        """Makes an unknown group a simple one, as an offset of it was replayed."""
         if group_id not in self._groups:
             self._groups[group_id] = ClassicGroup(group_id)
 
     def loaded(self, now: int) -> None:
-        """All of the log was replayed: from now on members have to be heard of, each within its session timeout."""
+        """Starts all session timeouts, as all of the log was replayed."""
         with self._effects.of_request(now):
             for group in self._groups.values():
                 for member in group.members.values():
-                    self.rebalancer.heard(group, member, now)
+                    self.rebalancer.reset_session_timeout(group, member, now)
                 if len(group.members) > self._settings.group_max_size:
-                    self.rebalancer.prepare(group, "it has more members than it may have now")
+                    self.rebalancer.prepare_rebalance(group, "it has more members than it may have now")
 
     def unload(self, now: int) -> Step:
-        """Forget all groups; who waits for an answer has to look for the coordinator anew."""
+        """Forgets all groups; requests that wait are answered with NOT_COORDINATOR."""
         code = ErrorCode.NOT_COORDINATOR
         with self._effects.of_request(now) as step:
             for group in self._groups.values():
@@ -309,13 +304,12 @@ class ClassicGroups:
                     self._effects.answer(waiting.reply, join_refused(code, member_id, waiting.version))
                 for waiting in group.syncing.values():
                     self._effects.answer(waiting.reply, sync_refused(code))
-                self.rebalancer.bury(group)
+                self.rebalancer.mark_dead(group)
             self._groups.clear()
         return step
 
 
 def _unknown_group(group_id: str) -> ErrorCode:
-    """What a member of a group that isn't there is told."""
     return ErrorCode.UNKNOWN_MEMBER_ID if group_id else ErrorCode.INVALID_GROUP_ID
 
 

@@ -8,25 +8,25 @@ __all__ = ["Member"]
 
 
 class Member:
-    """A member: what it said when it joined, what it was given, and whether it is heard of.
+    """A member: what it said when it joined, its assignment, and the state of its session.
 
     Attributes:
         member_id: the id that the coordinator gave it.
         instance_id: name of a static member (KIP-345); None for a dynamic one.
         client_id: name its client gives itself.
         client_host: address it joined from.
-        session_timeout_ms: without a sign of life for so long it is removed.
+        session_timeout_ms: it is removed when no heartbeat comes for so long.
         rebalance_timeout_ms: how long it has to rejoin in a rebalance (KIP-62).
-        protocols: its data for each protocol it can work with, the preferred first.
-        assignment: what the leader gave it in the current generation; empty before that.
-        new: it waits for the answer to its first join, so it doesn't know its id and sends no heartbeats.
-        heard: a sign of life is just being noted.
-        leaving: it is being removed.
+        protocols: its metadata for each protocol that it supports, the preferred first.
+        assignment: the leader's assignment in the current generation; empty before that.
+        is_new: it waits for the answer to its first join, so it doesn't know its id and sends no heartbeats.
+        heartbeat_satisfied: a heartbeat is being processed.
+        is_leaving: it is being removed.
     """
 
     __slots__ = (
-        "assignment", "client_host", "client_id", "heard", "instance_id", "leaving", "member_id", "new", "protocols",
-        "rebalance_timeout_ms", "session_timeout_ms",
+        "assignment", "client_host", "client_id", "heartbeat_satisfied", "instance_id", "is_leaving", "is_new",
+        "member_id", "protocols", "rebalance_timeout_ms", "session_timeout_ms",
     )  # fmt: skip
 
     def __init__(
@@ -48,14 +48,14 @@ class Member:
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.protocols = protocols
         self.assignment = assignment
-        self.new = False
-        self.heard = False
-        self.leaving = False
+        self.is_new = False
+        self.heartbeat_satisfied = False
+        self.is_leaving = False
 
-    def asks_for(self, protocols: dict[str, bytes]) -> bool:
-        """Whether these are the member's protocols: same data, same order of preference."""
+    def has_protocols(self, protocols: dict[str, bytes]) -> bool:
+        """Whether these are the member's protocols: same metadata, same order of preference."""
         return list(self.protocols.items()) == list(protocols.items())
 
     def vote(self, candidates: Container[str]) -> str:
-        """The candidate that the member prefers; at least one of its protocols has to be among them."""
+        """The candidate that the member prefers; it must support at least one of them."""
         return next(name for name in self.protocols if name in candidates)

@@ -1,4 +1,4 @@
-"""What classic groups mean for their committed offsets."""
+"""Which offsets of classic groups may be committed, fetched, deleted and expired."""
 
 from __future__ import annotations
 
@@ -12,24 +12,20 @@ from kohort.coordinator.offsets import EACH_COMMIT
 from kohort.coordinator.step import Record
 from kohort.protocol.errors import ErrorCode
 
-__all__ = ["OffsetRules"]
+__all__ = ["ClassicOffsetRules"]
 
-_GROUP_ID_NOT_FOUND: Final = 9  # first version of OffsetCommit that tells an unknown group so
+_GROUP_ID_NOT_FOUND: Final = 9  # first version of OffsetCommit with this error
 
 
-class OffsetRules:
-    """Answers, for classic groups, what `Offsets` asks; it is such a `Groups`."""
-
+class ClassicOffsetRules:
     def __init__(self, groups: ClassicGroups) -> None:
         self._groups = groups
 
     def group_ids(self) -> Collection[str]:
-        """All groups."""
         return self._groups.group_ids()
 
-    def ensure(self, group_id: str) -> None:
-        """Make an unknown group a simple one."""
-        self._groups.ensure(group_id)
+    def ensure_simple_group(self, group_id: str) -> None:
+        self._groups.ensure_simple_group(group_id)
 
     def validate_commit(
         self,
@@ -43,7 +39,7 @@ class OffsetRules:
         version: int,
         now: int,
     ) -> ErrorCode:
-        """Whether offsets may be committed. Those of members count as heartbeats, but not in a transaction."""
+        """Commits of members count as heartbeats, but not in a transaction."""
         del partitions
         generation = generation_or_epoch
         group = self._groups.get(group_id)
@@ -65,7 +61,7 @@ class OffsetRules:
             return ErrorCode.NONE
         if group.state is GroupState.COMPLETING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
-        self._groups.rebalancer.heard(group, group.members[member_id], now)
+        self._groups.rebalancer.reset_session_timeout(group, group.members[member_id], now)
         return ErrorCode.NONE
 
     def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
@@ -74,7 +70,7 @@ class OffsetRules:
         return ErrorCode.GROUP_ID_NOT_FOUND if self._groups.get(group_id) is None else ErrorCode.NONE
 
     def validate_delete(self, group_id: str) -> ErrorCode:
-        """Offsets of groups with members may go if it is known what the members read."""
+        """NON_EMPTY_GROUP if the group has members whose subscriptions can't be read."""
         group = self._groups.get(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
@@ -82,21 +78,20 @@ class OffsetRules:
         return ErrorCode.NONE if readable else ErrorCode.NON_EMPTY_GROUP
 
     def is_subscribed(self, group_id: str, topic: str) -> bool:
-        """Whether the members read a topic; consumers that don't say so may read any."""
+        """Consumers whose subscriptions can't be read count as subscribed to every topic."""
         group = self._groups.get(group_id)
         if group is None:
             return False
-        return group.protocol_type == CONSUMERS if group.topics is None else topic in group.topics
+        return group.protocol_type == CONSUMERS if group.subscribed_topics is None else topic in group.subscribed_topics
 
     def retention_base(self, group_id: str) -> int | None:
-        """When the retention of the group's offsets began."""
         group = self._groups.get(group_id)
         return None if group is None else _retention_base(group)
 
     def delete_if_empty(self, group_id: str) -> list[Record]:
-        """What removes a group that nobody is in, or about to join."""
+        """Groups with pending members are kept."""
         group = self._groups.get(group_id)
-        if group is None or group.state is not GroupState.EMPTY or group.pending_ids:
+        if group is None or group.state is not GroupState.EMPTY or group.pending_members:
             return []
         return self._groups.delete(group_id)
 
@@ -106,5 +101,5 @@ def _retention_base(group: ClassicGroup) -> int | None:
         return EACH_COMMIT
     if group.state is GroupState.EMPTY:
         return group.state_since if group.state_since >= 0 else EACH_COMMIT
-    subscribed = group.state is GroupState.STABLE and group.topics is not None
+    subscribed = group.state is GroupState.STABLE and group.subscribed_topics is not None
     return EACH_COMMIT if subscribed else None

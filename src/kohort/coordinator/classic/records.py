@@ -15,7 +15,7 @@ from kohort.coordinator.classic.states import GroupState
 from kohort.coordinator.step import Record
 from kohort.protocol.stored.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
-__all__ = ["VALUE_VERSION", "group_record", "group_tombstone", "restore"]
+__all__ = ["VALUE_VERSION", "apply_record", "group_record", "group_tombstone"]
 
 VALUE_VERSION: Final = 3
 """The version that Kafka writes these values in, though it knows 4."""
@@ -24,7 +24,7 @@ VALUE_VERSION: Final = 3
 def group_record(
     group: ClassicGroup, members: Iterable[Member], leader: str | None, assignments: Mapping[str, bytes], now: int
 ) -> Record:
-    """The record of a group with these members and assignments, by member id; who has none there gets an empty one."""
+    """The record of a group with these members and assignments, by member id; an empty one where there is none."""
     protocol = group.protocol
     return Record(
         GroupMetadataKey(group=group.group_id),
@@ -52,20 +52,19 @@ def group_record(
 
 
 def group_tombstone(group_id: str) -> Record:
-    """The record that removes a group."""
     return Record(GroupMetadataKey(group=group_id), None)
 
 
-def restore(group: ClassicGroup, value: GroupMetadataValue) -> list[Member]:
-    """Make a group what its record says, and return the members that it no longer has.
+def apply_record(group: ClassicGroup, value: GroupMetadataValue) -> list[Member]:
+    """Makes a group what its record says, and returns the members that it no longer has.
 
-    Members that it has already, or that are about to arrive, stay the objects they are: they know more protocols than
-    the one that the record tells of.
+    Members that it has already, and `replacements`, stay the same objects: they have more protocols than the one that
+    the record holds.
     """
     protocol = value.protocol or ""
     members = []
     for stored in value.members:
-        member = group.members.get(stored.member_id) or group.arrivals.pop(stored.member_id, None)
+        member = group.members.get(stored.member_id) or group.replacements.pop(stored.member_id, None)
         subscription = bytes(stored.subscription)
         rebalance = stored.rebalance_timeout if stored.rebalance_timeout >= 0 else stored.session_timeout
         if member is None or member.protocols.get(protocol) != subscription:

@@ -11,18 +11,18 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.join_group import JoinGroupResponse
 from kohort.protocol.messages.sync_group import SyncGroupResponse
 
-__all__ = ["join_refused", "joined", "sync_refused", "synced"]
+__all__ = ["join_refused", "join_response", "sync_refused", "sync_response"]
 
 _NULLABLE_PROTOCOL: Final = 7  # first version of JoinGroup that can do without a protocol
 
 
 def join_refused(code: ErrorCode, member_id: str, version: int) -> JoinGroupResponse:
-    """A JoinGroup that failed, or that has to be repeated with the member id given here."""
+    """An error; with MEMBER_ID_REQUIRED the client has to join with the member id given here."""
     protocol = None if version >= _NULLABLE_PROTOCOL else ""
     return JoinGroupResponse(error_code=code, member_id=member_id, protocol_type=None, protocol_name=protocol)
 
 
-def joined(
+def join_response(
     group: ClassicGroup,
     member: Member,
     *,
@@ -30,7 +30,7 @@ def joined(
     leader: str | None,
     skip_assignment: bool = False,
 ) -> JoinGroupResponse:
-    """The generation that a member is in now; its leader gets all the members' data."""
+    """The generation that a member is in now; its leader gets all the members' metadata."""
     protocol = group.protocol or ""
     return JoinGroupResponse(
         generation_id=group.generation,
@@ -53,10 +53,8 @@ def joined(
 
 
 def sync_refused(code: ErrorCode) -> SyncGroupResponse:
-    """A SyncGroup that failed."""
     return SyncGroupResponse(error_code=code, protocol_type=None, protocol_name=None)
 
 
-def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
-    """A member's assignment."""
+def sync_response(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
     return SyncGroupResponse(protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=assignment)

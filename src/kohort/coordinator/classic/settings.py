@@ -1,4 +1,4 @@
-"""What of the broker's configuration concerns classic groups."""
+"""Settings of classic groups, by Kafka's names."""
 
 from __future__ import annotations
 
@@ -11,24 +11,16 @@ NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
 
 
 class ClassicSettings(Protocol):
-    """The settings of classic groups, by Kafka's names."""
+    @property
+    def group_min_session_timeout_ms(self) -> int: ...
 
     @property
-    def group_min_session_timeout_ms(self) -> int:
-        """Shortest session timeout that members may have."""
-        ...
-
-    @property
-    def group_max_session_timeout_ms(self) -> int:
-        """Longest session timeout that members may have."""
-        ...
+    def group_max_session_timeout_ms(self) -> int: ...
 
     @property
     def group_initial_rebalance_delay_ms(self) -> int:
-        """How long an empty group waits for more members after the first."""
+        """How long an empty group waits for more members after the first (`InitialDelayedJoin`)."""
         ...
 
     @property
-    def group_max_size(self) -> int:
-        """Number of members that a group may have."""
-        ...
+    def group_max_size(self) -> int: ...

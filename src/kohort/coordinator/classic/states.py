@@ -1,18 +1,18 @@
-"""The states of a classic group, and every legal move between them.
+"""The states of a classic group, and every transition between them.
 
     from                 to                   when
     -------------------  -------------------  ---------------------------------------------------------------------
     Empty                PreparingRebalance   a first member joins
-    PreparingRebalance   CompletingRebalance  all members have joined, or the time for it is up
-    PreparingRebalance   Empty                the time is up, or the last member has gone, and nobody is left
+    PreparingRebalance   CompletingRebalance  all members have joined, or the rebalance timeout is over
+    PreparingRebalance   Empty                the rebalance timeout is over, or a member has left, and nobody remains
     CompletingRebalance  Stable               the leader's assignment is in the log
-    CompletingRebalance  PreparingRebalance   a member comes, changes, goes, or doesn't sync in time
+    CompletingRebalance  PreparingRebalance   a member joins, changes, leaves, or doesn't sync in time
     Stable               PreparingRebalance   the same
     Stable               Stable               a static member is back, with its former self's assignment (KIP-345)
-    any                  Dead                 the group is removed, or its shard goes elsewhere
+    any                  Dead                 the group is removed, or its shard is unloaded
 
-Empty and Stable are what the log knows. A rebalance lives in memory alone: after a restart, members are told to join
-again. What members' requests get:
+Only Empty and Stable are in the log. A rebalance is in memory alone: after a restart, members have to join again. What
+members' requests get:
 
     state                JoinGroup                  SyncGroup              Heartbeat              OffsetCommit
     -------------------  -------------------------  ---------------------  ---------------------  ---------------------
@@ -21,7 +21,7 @@ again. What members' requests get:
     CompletingRebalance  this generation; a         waits for the leader   NONE                   REBALANCE_IN_PROGRESS
                          rebalance if it changed
     Stable               the same; also rebalances  its assignment         NONE                   accepted
-                         if it comes from a leader
+                         if the leader sent it
 """
 
 from __future__ import annotations
@@ -51,4 +51,4 @@ TRANSITIONS: Final[dict[GroupState, frozenset[GroupState]]] = {
     _S: frozenset({_P, _S, _D}),
     _D: frozenset(),
 }
-"""Where a live group may go from a state. Replaying a log at start-up goes from any to Empty, Stable or Dead."""
+"""The transitions of a live group. Replaying a log at start-up goes from any state to Empty, Stable or Dead."""

@@ -1,13 +1,13 @@
-"""The state of a modern group that outlives a restart, and what is derived from it."""
+"""The state of a modern group that is in the log, and what is derived from it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import FIRST_EPOCH
 from kohort.coordinator.modern.ownership import Ownership
-from kohort.coordinator.modern.standing import Standing
 
 __all__ = ["Member", "Metadata", "ModernGroup"]
 
@@ -16,9 +16,7 @@ class Metadata(Protocol):
     """What a member says about itself, whatever the kind of group."""
 
     @property
-    def instance_id(self) -> str | None:
-        """Name of a static member."""
-        ...
+    def instance_id(self) -> str | None: ...
 
 
 M = TypeVar("M", bound=Metadata)
@@ -27,31 +25,29 @@ R = TypeVar("R")
 
 
 class Member(Generic[M, I, R]):
-    """A member: what it says about itself, and where it stands."""
+    __slots__ = ("current", "member_id", "metadata")
 
-    __slots__ = ("member_id", "metadata", "standing")
-
-    def __init__(self, member_id: str, metadata: M, standing: Standing[I, R] | None = None) -> None:
+    def __init__(self, member_id: str, metadata: M, current: CurrentAssignment[I, R] | None = None) -> None:
         self.member_id = member_id
         self.metadata = metadata
-        self.standing: Standing[I, R] = Standing() if standing is None else standing
+        self.current: CurrentAssignment[I, R] = CurrentAssignment() if current is None else current
 
 
 class ModernGroup(Generic[M, I, R]):
-    """A modern group, as its records tell it: each `put_…` and `drop_…` is what replaying one of them does.
+    """A modern group. Replaying one of its records calls one `put_…` or `drop_…`.
 
     Args:
         group_id: its id.
-        unknown: what is known of a member whose own record hasn't been replayed yet; compaction may turn the order.
+        unknown: metadata of a member whose own record hasn't been replayed yet, since compaction may change the order.
 
     Attributes:
         epoch: the group epoch.
-        assignment_epoch: the epoch that the target was made for.
+        assignment_epoch: the group epoch that the target was made for.
         members: by member id, in the order they came.
         static_ids: member ids of static members, by instance id.
-        target: what each member shall hold in the end.
-        ownership: who holds what.
-        revision: rises with every change, so that what was derived from an older one is known to be old.
+        target: the target assignment, by member id.
+        ownership: the holders of each item.
+        revision: rises with every change, so that what was derived from an older revision is known to be outdated.
     """
 
     def __init__(self, group_id: str, unknown: M) -> None:
@@ -64,30 +60,28 @@ class ModernGroup(Generic[M, I, R]):
         self.ownership: Ownership[I, R] = Ownership()
         self.revision = 0
         self._unknown = unknown
-        self._reached: tuple[int, bool] = (-1, True)
+        self._reconciled: tuple[int, bool] = (-1, True)
 
     @property
     def reconciled(self) -> bool:
         """Whether every member has reached the target."""
-        revision, reached = self._reached
+        revision, reconciled = self._reconciled
         if revision != self.revision:
             epoch = self.assignment_epoch
-            reached = all(member.standing.reached(epoch) for member in self.members.values())
-            self._reached = self.revision, reached
-        return reached
+            reconciled = all(member.current.is_reconciled_to(epoch) for member in self.members.values())
+            self._reconciled = self.revision, reconciled
+        return reconciled
 
     def put_epoch(self, epoch: int) -> None:
-        """The group's epoch is this now."""
         self.epoch = epoch
         self.revision += 1
 
     def put_assignment_epoch(self, epoch: int) -> None:
-        """The target is for this epoch now."""
         self.assignment_epoch = epoch
         self.revision += 1
 
     def put_metadata(self, member_id: str, metadata: M) -> None:
-        """A member comes, or says something else about itself."""
+        """Adds a member, or changes what it says about itself."""
         member = self._member(member_id)
         self._forget_instance(member)
         member.metadata = metadata
@@ -95,33 +89,28 @@ class ModernGroup(Generic[M, I, R]):
             self.static_ids[metadata.instance_id] = member_id
         self.revision += 1
 
-    def put_standing(self, member_id: str, standing: Standing[I, R]) -> None:
-        """A member stands elsewhere now."""
+    def put_current(self, member_id: str, current: CurrentAssignment[I, R]) -> None:
         member = self._member(member_id)
-        self.ownership.change(member_id, member.standing, standing)
-        member.standing = standing
+        self.ownership.change(member_id, member.current, current)
+        member.current = current
         self.revision += 1
 
     def put_target(self, member_id: str, holdings: Mapping[I, R]) -> None:
-        """What a member shall hold in the end."""
         self.target[member_id] = holdings
         self.revision += 1
 
-    def drop_standing(self, member_id: str) -> None:
-        """A member stands nowhere any more: it is going."""
+    def drop_current(self, member_id: str) -> None:
         if member_id in self.members:
-            self.put_standing(member_id, Standing())
+            self.put_current(member_id, CurrentAssignment())
 
     def drop_target(self, member_id: str) -> None:
-        """A member shall hold nothing: it is going."""
         self.target.pop(member_id, None)
         self.revision += 1
 
     def drop_member(self, member_id: str) -> None:
-        """A member is gone."""
         member = self.members.get(member_id)
         if member is not None:
-            self.drop_standing(member_id)
+            self.drop_current(member_id)
             self._forget_instance(member)
             del self.members[member_id]
             self.revision += 1
@@ -133,7 +122,7 @@ class ModernGroup(Generic[M, I, R]):
         return member
 
     def new_member(self, member_id: str, metadata: M) -> Any:
-        """Makes a member; kinds of groups that remember more about theirs override it."""
+        """Makes a member; kinds of groups with more state a member override it."""
         return Member(member_id, metadata)
 
     def _forget_instance(self, member: Member[M, I, R]) -> None:

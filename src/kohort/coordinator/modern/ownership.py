@@ -1,4 +1,4 @@
-"""Who holds what, over a whole group."""
+"""Which members hold an item, over a whole group."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
-from kohort.coordinator.modern.standing import Standing
+from kohort.coordinator.modern.current_assignment import CurrentAssignment
 
 __all__ = ["Ownership"]
 
@@ -17,9 +17,9 @@ _NOBODY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class Ownership(Generic[I, R]):
-    """The holders of each item, kept up as members' standings change.
+    """The holders of each item, kept up to date as current assignments change.
 
-    An item that a member is giving up counts as held until it has confirmed that.
+    An item that a member has to revoke counts as held until the member has confirmed that.
     """
 
     __slots__ = ("_holders",)
@@ -28,15 +28,17 @@ class Ownership(Generic[I, R]):
         self._holders: dict[I, dict[str, R]] = {}
 
     def __len__(self) -> int:
-        """Number of items that somebody holds."""
+        """Number of items with a holder."""
         return len(self._holders)
 
     def holders(self, item: I) -> Mapping[str, R]:
-        """The members that hold an item, and in which role."""
+        """The members that hold an item, with their roles."""
         return self._holders.get(item, _NOBODY)
 
-    def change(self, member_id: str, before: Standing[I, R] | None, after: Standing[I, R] | None) -> None:
-        """A member stands elsewhere now; None is a member that isn't there."""
+    def change(
+        self, member_id: str, before: CurrentAssignment[I, R] | None, after: CurrentAssignment[I, R] | None
+    ) -> None:
+        """A member's current assignment changes; None stands for a member that isn't there."""
         old = dict(before.held()) if before is not None else {}
         new = dict(after.held()) if after is not None else {}
         for item, role in new.items():

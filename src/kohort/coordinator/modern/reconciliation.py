@@ -1,4 +1,7 @@
-"""How a member gets from what it holds to what it shall hold, without anybody holding what somebody else still has."""
+"""How a member gets from its current assignment to the target, without two members ever holding the same item.
+
+Kafka's CurrentAssignmentBuilder.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from kohort.coordinator.modern.standing import Standing
+from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.states import MemberState
 
 __all__ = ["Conversion", "Rules", "reconcile"]
@@ -17,11 +20,11 @@ R = TypeVar("R")
 
 
 class Conversion(enum.Enum):
-    """What becomes of an item that a member shall go on holding, in another role.
+    """How the role of an item changes that a member goes on holding.
 
-    AT_ONCE: it has the new role at once, and there is nothing to confirm.
-    WHEN_FREE: it keeps the old role until the new one is free, and then has that.
-    ON_CONFIRMATION: it has the new role at once, and others wait until it confirms that it gave up the old one.
+    AT_ONCE: it gets the new role at once, and there is nothing to confirm.
+    WHEN_FREE: it keeps the old role until the new one is free.
+    ON_CONFIRMATION: it gets the new role at once, and others wait until it confirms that it revoked the old one.
     """
 
     AT_ONCE = enum.auto()
@@ -31,12 +34,12 @@ class Conversion(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rules(Generic[R]):
-    """What varies from one kind of group to the next.
+    """What differs between kinds of groups.
 
     Attributes:
-        exclusive: roles in which only one member may hold an item; whoever gives it up has to confirm that it did.
-        conversion: what becomes of an item whose role changes from the first to the second.
-        waits: whether revocations have to be confirmed, and items free, before others get them.
+        exclusive: roles in which only one member may hold an item; its revocation has to be confirmed.
+        conversion: how an item's role changes from the first to the second.
+        waits: whether revocations have to be confirmed before other members get the items.
     """
 
     exclusive: frozenset[R]
@@ -45,39 +48,39 @@ class Rules(Generic[R]):
 
 
 def reconcile(
-    standing: Standing[I, R],
+    current: CurrentAssignment[I, R],
     target: Mapping[I, R],
     target_epoch: int,
     owned: Mapping[I, R] | None,
     free: Callable[[I, R], bool],
     rules: Rules[R],
-) -> Standing[I, R]:
-    """The next standing of a member, or the same if it can't move.
+) -> CurrentAssignment[I, R]:
+    """The next assignment of a member, or the same object if it can't move.
 
     Args:
-        standing: where it stands.
-        target: what it shall hold.
-        target_epoch: the epoch of that.
-        owned: what it says it has; None if it doesn't say so, or if what it says may be old.
+        current: its current assignment.
+        target: its target assignment.
+        target_epoch: the assignment epoch.
+        owned: what the member says it has; None if it doesn't say so, or if what it says may be outdated.
         free: whether no *other* member has an item in a way that keeps this one from having it in a role.
-        rules: those of the kind of group.
+        rules: of the kind of group.
     """
-    if standing.state is MemberState.STABLE and standing.epoch == target_epoch:
-        return standing
+    if current.state is MemberState.STABLE and current.epoch == target_epoch:
+        return current
     if not rules.waits:
-        return _moved(standing, target_epoch, MemberState.STABLE, dict(target), {}, rules)
-    epoch = standing.epoch
-    if standing.state is MemberState.UNREVOKED:
-        if _still_has(owned, standing.revoking, standing.assigned):
-            return standing
+        return _changed(current, target_epoch, MemberState.STABLE, dict(target), {}, rules)
+    epoch = current.epoch
+    if current.state is MemberState.UNREVOKED:
+        if _still_has(owned, current.revoking, current.assigned):
+            return current
         epoch += 1
 
     kept: dict[I, R] = {}
-    granted: dict[I, R] = {}
-    promoted: dict[I, R] = {}  # granted ones, in their old role
+    added: dict[I, R] = {}
+    promoted: dict[I, R] = {}  # added ones, in their old role
     revoked: dict[I, R] = {}
     waiting = False
-    for item, role in standing.assigned.items():
+    for item, role in current.assigned.items():
         wanted = target.get(item)
         if wanted is None:
             revoked[item] = role
@@ -91,55 +94,56 @@ def reconcile(
                 kept[item] = wanted
                 revoked[item] = role
             elif free(item, wanted):
-                granted[item] = wanted
+                added[item] = wanted
                 promoted[item] = role
             else:
                 kept[item] = role
                 waiting = True
     for item, wanted in target.items():
-        if item not in standing.assigned:
+        if item not in current.assigned:
             if free(item, wanted):
-                granted[item] = wanted
+                added[item] = wanted
             else:
                 waiting = True
 
     if revoked and _still_has(owned, revoked, kept):
-        return _moved(standing, epoch, MemberState.UNREVOKED, kept | promoted, revoked, rules)
+        return _changed(current, epoch, MemberState.UNREVOKED, kept | promoted, revoked, rules)
     state = MemberState.UNRELEASED if waiting else MemberState.STABLE
-    return _moved(standing, target_epoch, state, kept | granted, {}, rules)
+    return _changed(current, target_epoch, state, kept | added, {}, rules)
 
 
 def _still_has(owned: Mapping[I, R] | None, given_up: Mapping[I, R], kept: Mapping[I, R]) -> bool:
-    """Whether a member has any of what it shall give up, for all that one knows.
+    """Whether a member may still have some of what it has to revoke.
 
-    In whatever role, since it may not have heard yet of the latest; but what it keeps in another role it may have.
+    It may own an item in any role, since it may not know the latest yet. An item that it keeps in another role doesn't
+    count.
     """
     return owned is None or any(
         item in owned and (owned[item] == role or item not in kept) for item, role in given_up.items()
     )
 
 
-def _moved(
-    standing: Standing[I, R],
+def _changed(
+    current: CurrentAssignment[I, R],
     epoch: int,
     state: MemberState,
     assigned: Mapping[I, R],
     revoking: Mapping[I, R],
     rules: Rules[R],
-) -> Standing[I, R]:
-    """The standing with these; itself if nothing is different."""
-    since: dict[I, int] = {}
+) -> CurrentAssignment[I, R]:
+    """The assignment with these changes; the same object if nothing is different."""
+    assignment_epochs: dict[I, int] = {}
     for held in (assigned, revoking):
         for item, role in held.items():
             if role in rules.exclusive:
-                kept = standing.assigned.get(item) == role
-                since[item] = standing.since.get(item, epoch) if kept else epoch
-    moved = Standing(
+                kept = current.assigned.get(item) == role
+                assignment_epochs[item] = current.assignment_epochs.get(item, epoch) if kept else epoch
+    changed = CurrentAssignment(
         epoch,
-        standing.previous_epoch if epoch == standing.epoch else standing.epoch,
+        current.previous_epoch if epoch == current.epoch else current.epoch,
         state,
         assigned,
         revoking,
-        since,
+        assignment_epochs,
     )
-    return standing if moved == standing else moved
+    return current if changed == current else changed

@@ -1,13 +1,13 @@
-"""How far a member is on its way to the target, and why it moves.
+"""The states of a member on its way to the target assignment; `reconciliation` moves it.
 
 from         to           when
 -----------  -----------  -------------------------------------------------------------------------------------
 Stable       Stable       a new target takes nothing away, and what it gives is free: the new epoch at once
-Stable       Unrevoked    a new target takes items away: the member is told, and stays on its epoch
+Stable       Unrevoked    a new target takes items away: the member has to revoke them, and stays on its epoch
 Stable       Unreleased   a new target gives items that others still hold: the new epoch, and the rest when free
-Unrevoked    Stable       the member no longer has what was taken away, and gets all that it shall have
-Unrevoked    Unrevoked    the same, but meanwhile the target takes away more: one epoch up, and told again
-Unrevoked    Unreleased   the same, but others still hold what it shall have
+Unrevoked    Stable       the member confirmed the revocation, and gets all that the target gives it
+Unrevoked    Unrevoked    the same, but the target takes away more by now: one epoch up, and more to revoke
+Unrevoked    Unreleased   the same, but others still hold what the target gives it
 Unreleased   Stable       the last item is free
 Unreleased   Unreleased   some of the items are free
 Unreleased   Unrevoked    a newer target takes items away
@@ -21,7 +21,7 @@ __all__ = ["MemberState"]
 
 
 class MemberState(enum.Enum):
-    """State of a member. Records number the states differently in each kind of group."""
+    """State of a member. The records of each kind of group number the states differently."""
 
     STABLE = "Stable"
     UNREVOKED = "Unrevoked"

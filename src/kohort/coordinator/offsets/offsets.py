@@ -1,8 +1,8 @@
-"""The committed offsets of a shard's groups.
+"""OffsetCommit, TxnOffsetCommit, OffsetFetch and OffsetDelete for a shard's groups.
 
-An offset committed outside a transaction counts at once. In a transaction it waits under the producer's id until the
-marker comes that commits or aborts it; of a commit inside and one outside a transaction the one that was written later
-counts, whenever the marker came. All of it is in the log of `__consumer_offsets`, and nowhere else.
+An offset committed outside a transaction counts at once. In a transaction it is pending, under the producer's id, until
+the marker comes that commits or aborts it. Of a commit inside and one outside a transaction the one that was written
+later counts, whenever the marker came. All of it is in the log of `__consumer_offsets`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Protocol, TypeAlias
 from uuid import UUID
 
-from kohort.coordinator.offsets.groups import EACH_COMMIT, Groups
+from kohort.coordinator.offsets.expiration import expired_offsets
 from kohort.coordinator.offsets.records import committed_offset, offset_record, offset_tombstone
+from kohort.coordinator.offsets.responses import commit_refused, txn_commit_refused
+from kohort.coordinator.offsets.rules import OffsetRules
 from kohort.coordinator.offsets.table import CommittedOffset, OffsetTable
 from kohort.coordinator.step import Answer, Client, Record, Reply, Step, first_batch
 from kohort.protocol.errors import ErrorCode
@@ -28,63 +30,58 @@ from kohort.protocol.stored.offset_commit import (
     OffsetCommitValue,
 )
 
-__all__ = ["OffsetSettings", "Offsets", "commit_refused", "txn_commit_refused"]
+__all__ = ["OffsetSettings", "Offsets"]
 
-_MINUTE: Final = 60_000
 _LATEST: Final = 2**63 - 1  # the last moment that a record can hold
 _FetchedTopic: TypeAlias = OffsetFetchResponse.Group.Topic
 _Fetched: TypeAlias = OffsetFetchResponse.Group.Topic.Partition
 
 
 class OffsetSettings(Protocol):
-    """The settings that concern offsets, by Kafka's names."""
-
     @property
     def offset_metadata_max_bytes(self) -> int:
-        """Length that the note with an offset may have, in characters, as Kafka counts."""
+        """Longest metadata of an offset, in characters, as Kafka counts."""
         ...
 
     @property
     def offsets_retention_minutes(self) -> int:
-        """How long offsets are kept that no member needs."""
+        """How long offsets are kept that no member needs; see `expiration`."""
         ...
 
 
 class Offsets:
     """Commits, fetches, deletes and expires the offsets of a shard's groups."""
 
-    def __init__(self, settings: OffsetSettings, groups: Groups) -> None:
+    def __init__(self, settings: OffsetSettings, rules: OffsetRules) -> None:
         self._settings = settings
-        self._groups = groups
+        self._rules = rules
         self._committed = OffsetTable()
         self._pending: dict[int, OffsetTable] = {}  # by producer id
-        self._open: dict[str, set[int]] = {}  # producers that have an offset of the group there
+        self._producers: dict[str, set[int]] = {}  # by group: producers with pending offsets of it
         self._replayed = 0
 
     def __len__(self) -> int:
-        """Number of committed offsets, those in open transactions not among them."""
+        """Number of committed offsets, without those in open transactions."""
         return len(self._committed)
 
     def committed(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
-        """What counts for a partition now."""
         return self._committed.get(group_id, topic, partition)
 
     def has(self, group_id: str) -> bool:
-        """Whether a group has offsets, be it in open transactions."""
-        return group_id in self._open or bool(self._committed.topics(group_id))
+        """Whether a group has offsets, committed or in open transactions."""
+        return group_id in self._producers or bool(self._committed.topics(group_id))
 
-    def pending(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether an open transaction holds an offset for the partition."""
+    def has_pending(self, group_id: str, topic: str, partition: int) -> bool:
         return any(
             self._pending[producer_id].get(group_id, topic, partition) is not None
-            for producer_id in self._open.get(group_id, ())
+            for producer_id in self._producers.get(group_id, ())
         )
 
     # Requests ---------------------------------------------------------------------------------------------------
 
     def commit(self, request: OffsetCommitRequest, client: Client, now: int, reply: Reply) -> Step:
-        """Store offsets. Topics carry their names, and their ids where these are known, in any version."""
-        error = self._groups.validate_commit(
+        """OffsetCommit. Topics carry their names, and their ids where these are known, in any version."""
+        error = self._rules.validate_commit(
             request.group_id,
             request.member_id,
             request.generation_id_or_member_epoch,
@@ -102,8 +99,8 @@ class Offsets:
         for topic in request.topics:
             outcomes = []
             for partition in topic.partitions:
-                note = partition.committed_metadata or ""
-                refused = self._check_note(note)
+                metadata = partition.committed_metadata or ""
+                refused = self._check_metadata(metadata)
                 outcomes.append(
                     OffsetCommitResponse.Topic.Partition(partition_index=partition.partition_index, error_code=refused)
                 )
@@ -111,7 +108,7 @@ class Offsets:
                     offset = CommittedOffset(
                         partition.committed_offset,
                         partition.committed_leader_epoch,
-                        note,
+                        metadata,
                         now,
                         expires_at,
                         topic.topic_id,
@@ -125,10 +122,10 @@ class Offsets:
         )
 
     def txn_commit(self, request: TxnOffsetCommitRequest, client: Client, now: int, reply: Reply) -> Step:
-        """Store offsets in the producer's transaction, which whoever calls has verified (KIP-890)."""
+        """TxnOffsetCommit, in the producer's transaction, which the caller has verified (KIP-890)."""
         if not request.group_id:
             return Step(answers=[Answer(reply, txn_commit_refused(request, ErrorCode.INVALID_GROUP_ID))])
-        error = self._groups.validate_commit(
+        error = self._rules.validate_commit(
             request.group_id,
             request.member_id,
             request.generation_id,
@@ -140,22 +137,24 @@ class Offsets:
         )
         if error:
             if error is ErrorCode.STALE_MEMBER_EPOCH:
-                error = ErrorCode.ILLEGAL_GENERATION  # the API has no word for a member epoch
+                error = ErrorCode.ILLEGAL_GENERATION  # the API has no error for a member epoch
             return Step(answers=[Answer(reply, txn_commit_refused(request, error))])
         records: list[Record] = []
         topics = []
         for topic in request.topics:
             outcomes = []
             for partition in topic.partitions:
-                note = partition.committed_metadata or ""
-                refused = self._check_note(note)
+                metadata = partition.committed_metadata or ""
+                refused = self._check_metadata(metadata)
                 outcomes.append(
                     TxnOffsetCommitResponse.Topic.Partition(
                         partition_index=partition.partition_index, error_code=refused
                     )
                 )
                 if not refused:
-                    offset = CommittedOffset(partition.committed_offset, partition.committed_leader_epoch, note, now)
+                    offset = CommittedOffset(
+                        partition.committed_offset, partition.committed_leader_epoch, metadata, now
+                    )
                     records.append(offset_record(request.group_id, topic.name, partition.partition_index, offset))
             topics.append(TxnOffsetCommitResponse.Topic(name=topic.name, partitions=outcomes))
         return Step(
@@ -166,13 +165,13 @@ class Offsets:
         )
 
     def fetch(self, group: OffsetFetchRequest.Group, *, require_stable: bool) -> OffsetFetchResponse.Group:
-        """The offsets of a group; all that it has where `group.topics` is None.
+        """OffsetFetch: the offsets of a group; all that it has where `group.topics` is None.
 
         Without an offset a partition gets -1. With `require_stable`, one with an offset in an open transaction gets
-        UNSTABLE_OFFSET_COMMIT. An unknown group is one without offsets; other errors stand in `error_code`. Topics
-        carry names, and ids if the request has them; an offset committed under another id of the topic doesn't count.
+        UNSTABLE_OFFSET_COMMIT. An unknown group has no offsets; other errors are in `error_code`. Topics carry names,
+        and ids if the request has them; an offset committed under another id of the topic doesn't count.
         """
-        error = self._groups.validate_fetch(group.group_id, group.member_id, group.member_epoch)
+        error = self._rules.validate_fetch(group.group_id, group.member_id, group.member_epoch)
         if error and error is not ErrorCode.GROUP_ID_NOT_FOUND:
             return OffsetFetchResponse.Group(group_id=group.group_id, error_code=error)
         wanted = group.topics if group.topics is not None else self._everything(group.group_id)
@@ -190,20 +189,20 @@ class Offsets:
         return OffsetFetchResponse.Group(group_id=group.group_id, topics=topics)
 
     def delete(self, request: OffsetDeleteRequest, reply: Reply) -> Step:
-        """Forget offsets of topics that no member of the group reads."""
-        error = self._groups.validate_delete(request.group_id) if request.group_id else ErrorCode.INVALID_GROUP_ID
+        """OffsetDelete, for topics that no member of the group reads: else GROUP_SUBSCRIBED_TO_TOPIC."""
+        error = self._rules.validate_delete(request.group_id) if request.group_id else ErrorCode.INVALID_GROUP_ID
         if error:
             return Step(answers=[Answer(reply, OffsetDeleteResponse(error_code=error))])
         records: list[Record] = []
         topics = []
         for topic in request.topics:
-            subscribed = self._groups.is_subscribed(request.group_id, topic.name)
+            subscribed = self._rules.is_subscribed(request.group_id, topic.name)
             outcome = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
             outcomes = []
             for partition in topic.partitions:
                 index = partition.partition_index
                 outcomes.append(OffsetDeleteResponse.Topic.Partition(partition_index=index, error_code=outcome))
-                if not subscribed and self._known(request.group_id, topic.name, index):
+                if not subscribed and self._has_offset(request.group_id, topic.name, index):
                     records.append(offset_tombstone(request.group_id, topic.name, index))
             topics.append(OffsetDeleteResponse.Topic(name=topic.name, partitions=outcomes))
         return Step(
@@ -212,15 +211,15 @@ class Offsets:
             lambda code: Step(answers=[Answer(reply, OffsetDeleteResponse(error_code=code))]),
         )
 
-    # What happens without a request ------------------------------------------------------------------------------
+    # Deletion and expiration -------------------------------------------------------------------------------------
 
     def delete_group(self, group_id: str) -> list[Record]:
         """The tombstones for all offsets of a group, those in open transactions included."""
         return [offset_tombstone(group_id, topic, partition) for topic, partition in self._partitions_of(group_id)]
 
     def delete_topic(self, topic: str) -> Step:
-        """Forget every group's offsets for a topic that is gone."""
-        groups = sorted({*self._committed.group_ids(), *self._open})
+        """Deletes every group's offsets of a deleted topic."""
+        groups = sorted({*self._committed.group_ids(), *self._producers})
         return Step(
             [
                 offset_tombstone(group_id, name, partition)
@@ -231,20 +230,20 @@ class Offsets:
         )
 
     def expire(self, now: int) -> Step:
-        """Forget offsets whose retention is over, and with them groups that have neither offsets nor members.
+        """Deletes offsets whose retention is over, and groups that then have neither offsets nor members.
 
-        Topics that members read keep their offsets, and so do partitions with an offset in an open transaction. What
-        doesn't fit in a batch is left for the next time.
+        What doesn't fit in a batch is left for the next call.
         """
-        return Step(first_batch(self._old(now)))
+        return Step(first_batch(self._expired(now)))
 
-    def _old(self, now: int) -> Iterator[Record]:
-        for group_id in sorted(self._groups.group_ids()):
-            expired = self._expired(group_id, now)
+    def _expired(self, now: int) -> Iterator[Record]:
+        retention = self._settings.offsets_retention_minutes
+        for group_id in sorted(self._rules.group_ids()):
+            expired = list(expired_offsets(group_id, self._committed, self._rules, self.has_pending, retention, now))
             yield from expired
-            left = sum(len(self._committed.partitions(group_id, topic)) for topic in self._committed.topics(group_id))
-            if left == len(expired) and group_id not in self._open:
-                yield from self._groups.delete_if_empty(group_id)
+            count = sum(len(self._committed.partitions(group_id, topic)) for topic in self._committed.topics(group_id))
+            if count == len(expired) and group_id not in self._producers:
+                yield from self._rules.delete_if_empty(group_id)
 
     # Replay -----------------------------------------------------------------------------------------------------
 
@@ -254,33 +253,33 @@ class Offsets:
         value: OffsetCommitValue | LegacyOffsetCommitValue | None,
         producer: tuple[int, int] | None = None,
     ) -> None:
-        """Apply a record; `producer` is the id and epoch of its batch if that belongs to a transaction."""
+        """Applies a record; `producer` is the id and epoch of its batch if that belongs to a transaction."""
         group_id, topic, partition = key.group, key.topic, key.partition
         if value is None:
             self._committed.remove(group_id, topic, partition)
-            for producer_id in tuple(self._open.get(group_id, ())):
+            for producer_id in tuple(self._producers.get(group_id, ())):
                 pending = self._pending[producer_id]
                 pending.remove(group_id, topic, partition)
                 if not pending.topics(group_id):
-                    self._close(group_id, producer_id)
+                    self._remove_producer(group_id, producer_id)
             return
         self._replayed += 1
         committed = committed_offset(value, self._replayed)
-        self._groups.ensure(group_id)
+        self._rules.ensure_simple_group(group_id)
         if producer is None:
             self._committed.put(group_id, topic, partition, committed)
         else:
             self._pending.setdefault(producer[0], OffsetTable()).put(group_id, topic, partition, committed)
-            self._open.setdefault(group_id, set()).add(producer[0])
+            self._producers.setdefault(group_id, set()).add(producer[0])
 
     def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
-        """Apply the marker that ends a producer's transaction: its offsets count from now on, or vanish."""
+        """Applies the marker that ends a producer's transaction: its offsets count from now on, or are dropped."""
         del producer_epoch  # a marker of a stale epoch never gets into the log
         pending = self._pending.pop(producer_id, None)
         if pending is None:
             return
         for group_id in pending.group_ids():
-            self._close(group_id, producer_id)
+            self._remove_producer(group_id, producer_id)
             if not commit:
                 continue
             for topic, partition, committed in pending.entries(group_id):
@@ -290,27 +289,27 @@ class Offsets:
 
     # ------------------------------------------------------------------------------------------------------------
 
-    def _close(self, group_id: str, producer_id: int) -> None:
-        """A producer's transaction has no offsets of a group any more."""
-        producers = self._open[group_id]
+    def _remove_producer(self, group_id: str, producer_id: int) -> None:
+        """A producer's transaction has no pending offsets of a group left."""
+        producers = self._producers[group_id]
         producers.discard(producer_id)
         if not producers:
-            del self._open[group_id]
+            del self._producers[group_id]
 
-    def _check_note(self, note: str) -> ErrorCode:
-        fits = len(note) <= self._settings.offset_metadata_max_bytes
+    def _check_metadata(self, metadata: str) -> ErrorCode:
+        fits = len(metadata) <= self._settings.offset_metadata_max_bytes
         return ErrorCode.NONE if fits else ErrorCode.OFFSET_METADATA_TOO_LARGE
 
-    def _known(self, group_id: str, topic: str, partition: int) -> bool:
-        return self.committed(group_id, topic, partition) is not None or self.pending(group_id, topic, partition)
+    def _has_offset(self, group_id: str, topic: str, partition: int) -> bool:
+        return self.committed(group_id, topic, partition) is not None or self.has_pending(group_id, topic, partition)
 
     def _partitions_of(self, group_id: str) -> Iterable[tuple[str, int]]:
-        """Topic and partition of all offsets of a group, committed or pending, each once, sorted."""
-        tables = [self._committed, *(self._pending[producer_id] for producer_id in self._open.get(group_id, ()))]
+        """Topic and partition of all offsets of a group, committed or pending, sorted, without duplicates."""
+        tables = [self._committed, *(self._pending[producer_id] for producer_id in self._producers.get(group_id, ()))]
         return sorted({(topic, partition) for table in tables for topic, partition, _ in table.entries(group_id)})
 
     def _everything(self, group_id: str) -> list[OffsetFetchRequest.Group.Topic]:
-        """Whatever a group has an offset for, as a request would ask for it."""
+        """All partitions that a group has an offset for, in the form of a request."""
         return [
             OffsetFetchRequest.Group.Topic(
                 name=name, partition_indexes=tuple(index for index, _ in self._committed.partitions(group_id, name))
@@ -319,7 +318,7 @@ class Offsets:
         ]
 
     def _fetched(self, group_id: str, topic: str, topic_id: UUID, partition: int, require_stable: bool) -> _Fetched:
-        if require_stable and self.pending(group_id, topic, partition):
+        if require_stable and self.has_pending(group_id, topic, partition):
             return _Fetched(partition_index=partition, committed_offset=-1, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT)
         found = self._committed.get(group_id, topic, partition)
         if found is None or (NO_UUID not in (found.topic_id, topic_id) and found.topic_id != topic_id):
@@ -331,59 +330,7 @@ class Offsets:
             metadata=found.metadata,
         )
 
-    def _expired(self, group_id: str, now: int) -> list[Record]:
-        base = self._groups.retention_base(group_id)
-        if base is None:
-            return []
-        retention = self._settings.offsets_retention_minutes * _MINUTE
-        records = []
-        for topic, partition, committed in self._committed.entries(group_id):
-            if committed.expires_at >= 0:
-                due = committed.expires_at
-            else:
-                due = (committed.committed_at if base == EACH_COMMIT else base) + retention
-            if (
-                due <= now
-                and not self._groups.is_subscribed(group_id, topic)
-                and not self.pending(group_id, topic, partition)
-            ):
-                records.append(offset_tombstone(group_id, topic, partition))
-        return records
-
 
 def _partitions(request: OffsetCommitRequest | TxnOffsetCommitRequest) -> Iterator[tuple[str, int]]:
     """Topic and number of each partition that an offset is committed for."""
     return ((topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions)
-
-
-def commit_refused(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
-    """The response that gives one error for every partition."""
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponse.Topic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponse.Topic.Partition(partition_index=partition.partition_index, error_code=code)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
-
-
-def txn_commit_refused(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
-    """The response that gives one error for every partition."""
-    return TxnOffsetCommitResponse(
-        topics=[
-            TxnOffsetCommitResponse.Topic(
-                name=topic.name,
-                partitions=[
-                    TxnOffsetCommitResponse.Topic.Partition(partition_index=partition.partition_index, error_code=code)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )

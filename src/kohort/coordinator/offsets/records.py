@@ -28,12 +28,11 @@ def offset_record(group_id: str, topic: str, partition: int, committed: Committe
 
 
 def offset_tombstone(group_id: str, topic: str, partition: int) -> Record:
-    """The record that forgets a committed offset."""
     return Record(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
 
 
 def committed_offset(value: OffsetCommitValue | LegacyOffsetCommitValue, order: int) -> CommittedOffset:
-    """The offset that a record's value tells, as the commit with number `order`."""
+    """The offset in a record's value, as the commit with number `order`."""
     if isinstance(value, LegacyOffsetCommitValue):
         return CommittedOffset(value.offset, -1, value.metadata, value.commit_timestamp, order=order)
     return CommittedOffset(
@@ -48,5 +47,5 @@ def committed_offset(value: OffsetCommitValue | LegacyOffsetCommitValue, order: 
 
 
 def value_version(value: OffsetCommitValue) -> int:
-    """The version to write a value in, as Kafka 4.2 does: 4, but 1 for the only one that holds a time of expiry."""
+    """The version to write a value in, as Kafka 4.2 does: 4, or 1, the only one with a time of expiry."""
     return 4 if value.expire_timestamp < 0 else 1

@@ -19,11 +19,11 @@ class CommittedOffset(NamedTuple):
     Attributes:
         offset: next offset to read.
         leader_epoch: epoch of the leader that wrote the record before it; -1 if unknown.
-        metadata: the client's note.
-        committed_at: when, in ms since 1970.
-        expires_at: when it may be dropped, in ms since 1970, if the commit said so; else -1.
-        topic_id: the topic's id, all zero if the commit didn't tell.
-        order: its place among all commits of the log; of two commits the later counts.
+        metadata: the client's text.
+        committed_at: in ms since 1970.
+        expires_at: when it expires, in ms since 1970, if the commit said so; else -1.
+        topic_id: the topic's id, all zero if the commit had none.
+        order: its number among all commits of the log; of two commits the later counts.
     """
 
     offset: int
@@ -36,7 +36,7 @@ class CommittedOffset(NamedTuple):
 
 
 class OffsetTable:
-    """Committed offsets, found by group, then topic, then partition; what has no offsets leaves no trace."""
+    """Committed offsets by group, then topic, then partition."""
 
     __slots__ = ("_groups", "_size")
 
@@ -48,19 +48,16 @@ class OffsetTable:
         return self._size
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
-        """The offset, or None."""
         topics = self._groups.get(group_id)
         partitions = topics.get(topic) if topics is not None else None
         return partitions.get(partition) if partitions is not None else None
 
     def put(self, group_id: str, topic: str, partition: int, committed: CommittedOffset) -> None:
-        """Store an offset in place of what was there."""
         partitions = self._groups.setdefault(group_id, {}).setdefault(topic, {})
         self._size += partition not in partitions
         partitions[partition] = committed
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
-        """Forget an offset, if there is one."""
         topics = self._groups.get(group_id, {})
         partitions = topics.get(topic, {})
         if partitions.pop(partition, None) is None:
@@ -72,11 +69,9 @@ class OffsetTable:
             del self._groups[group_id]
 
     def group_ids(self) -> list[str]:
-        """Groups that have offsets here."""
         return list(self._groups)
 
     def topics(self, group_id: str) -> list[str]:
-        """Topics a group has offsets for, sorted."""
         return sorted(self._groups.get(group_id, ()))
 
     def partitions(self, group_id: str, topic: str) -> list[tuple[int, CommittedOffset]]:

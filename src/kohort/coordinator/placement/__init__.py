@@ -1,6 +1,16 @@
-"""Who gets which task: a model of a group, assignors that place its tasks, and what a placement is worth.
+"""Placement of tasks on members: a model of a group, assignors, and metrics of a placement.
 
-A library of its own: it knows nothing of coordinators, brokers or the wire.
+A library of its own: it knows task ids, and nothing of coordinators, brokers or the wire.
+
+    optimal_assignor, sticky_assignor    the assignors: who is asked in which order
+    fair_shares, extra_tasks             balance: the floor of a share, and who gets one task more
+    state_store_spread                   the spread of state stores over processes (KIP-262)
+    problem, stickiness                  stickiness: what members had, and what restoring costs elsewhere
+    standby_greedy, standby_flow         where standbys are placed
+    standby_racks                        racks, which count for standbys
+    tie_breaking                         who is preferred where balance and cost are equal
+    active_greedy, active_flow, active_cp_sat   active tasks, from quick to exact; `min_cost_flow` solves flows
+    active_lower_bound, standby_lower_bound     proofs that a greedy placement is the best, so that no solver runs
 """
 
 from __future__ import annotations
@@ -9,9 +19,10 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kohort.coordinator.placement.checks import check
-from kohort.coordinator.placement.model import Group, Member, Placement, Subtopology, Task
-from kohort.coordinator.placement.optimal import optimal
-from kohort.coordinator.placement.sticky import sticky
+from kohort.coordinator.placement.model import Group, Member, Placement, SubtopologyTasks
+from kohort.coordinator.placement.optimal_assignor import optimal
+from kohort.coordinator.placement.sticky_assignor import sticky
+from kohort.streams.tasks import TaskId
 
 __all__ = [
     "ASSIGNORS",
@@ -19,8 +30,8 @@ __all__ = [
     "Group",
     "Member",
     "Placement",
-    "Subtopology",
-    "Task",
+    "SubtopologyTasks",
+    "TaskId",
     "check",
     "optimal",
     "sticky",
@@ -30,4 +41,4 @@ Assignor = Callable[[Group], Placement]
 """Places a group's tasks; equal groups get equal placements, whatever the order of their members."""
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"optimal": optimal, "sticky": sticky}
-"""All assignors, by the names they have in configurations."""
+"""All assignors, by their names in configurations."""

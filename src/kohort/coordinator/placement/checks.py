@@ -1,4 +1,4 @@
-"""Whether a group makes sense."""
+"""Validation of a group."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["check"]
 
 
 def check(group: Group) -> None:
-    """Raise ValueError, naming the field, for a group that makes no sense.
+    """Raises ValueError, naming the field, for a group that makes no sense.
 
-    Names that nobody has (previous tasks that no longer exist, lags of processes that are gone) are no error: assignors
-    ignore them.
+    Unknown names (previous tasks that no longer exist, lags of processes that are gone) are no error: assignors ignore
+    them.
     """
     _unique("subtopologies", (subtopology.id for subtopology in group.subtopologies))
     for subtopology in group.subtopologies:
@@ -24,9 +24,9 @@ def check(group: Group) -> None:
     _not_negative("standbys", group.standbys)
     _not_negative("acceptable_lag", group.acceptable_lag)
     for (process, task), lag in group.lags.items():
-        _not_negative(f"lags[{process!r}, {task.subtopology}_{task.partition}]", lag)
+        _not_negative(f"lags[{process!r}, {task}]", lag)
     for task, end in group.ends.items():
-        _not_negative(f"ends[{task.subtopology}_{task.partition}]", end)
+        _not_negative(f"ends[{task}]", end)
 
 
 def _unique(field: str, names: Iterable[str]) -> None:

@@ -1,6 +1,6 @@
-"""What a placement is worth: balance, state stores, movement, standbys and racks, in numbers.
+"""Metrics of a placement: balance, state stores, movement, standbys and racks.
 
-The same measure for every placement, whoever made it.
+They are the same for every assignor's placements.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from kohort.coordinator.placement.model import Group, Member, Placement, Task
+from kohort.coordinator.placement.model import Group, Member, Placement
+from kohort.streams.tasks import TaskId
 
 __all__ = ["Balance", "Metrics", "RackSpread", "Restore", "RestoreCosts", "StateStores", "measure"]
 
@@ -21,7 +22,7 @@ class Balance:
 
     Attributes:
         tasks: active tasks that were placed.
-        members: who shares them.
+        members: number of members that share them.
         least: tasks of the member with the fewest.
         most: tasks of the member with the most.
     """
@@ -58,7 +59,7 @@ class StateStores:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """State that has to be read from changelogs before tasks can run, or standbys be of use.
+    """State that has to be read from changelogs before tasks can run, or standbys are useful.
 
     Attributes:
         tasks: tasks with state to restore.
@@ -89,7 +90,7 @@ class RackSpread:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """What `measure` finds.
+    """The result of `measure`.
 
     Attributes:
         subtopologies: the balance of each subtopology, in the group's order.
@@ -123,37 +124,37 @@ class Metrics:
 
     @property
     def imbalance(self) -> int:
-        """The worst of all: 0 says that every member has its fair share of each subtopology, of state, and in all."""
+        """The largest of all: 0 if every member has its fair share of each subtopology, of state, and in all."""
         balances = (*self.subtopologies.values(), self.stateful, self.total)
         return max(balance.imbalance for balance in balances)
 
 
 class RestoreCosts:
-    """What each member of a group would have to restore to run a task, or to keep a copy of it."""
+    """What each member of a group would have to restore to run a task, or to keep a standby of it."""
 
     def __init__(self, group: Group) -> None:
         self._members = {member.id: member for member in group.members}
         self._stores = {subtopology.id: subtopology.state_stores for subtopology in group.subtopologies}
-        self._copies: defaultdict[Hashable, set[Task]] = defaultdict(set)
+        self._copies: defaultdict[Hashable, set[TaskId]] = defaultdict(set)
         for member in group.members:
             self._copies[process_of(member)] |= member.active | member.standby
         self._acceptable = group.acceptable_lag
-        self._lags: defaultdict[Task, dict[str, int]] = defaultdict(dict)
+        self._lags: defaultdict[TaskId, dict[str, int]] = defaultdict(dict)
         processes = {member.process for member in group.members if member.process}
         for (process, task), lag in group.lags.items():
             if process in processes:
                 self._lags[task][process] = lag
-        self._whole = dict(group.ends)
+        self._changelogs = dict(group.ends)
         for task, lags in self._lags.items():
             if longest := max(lags.values()):
-                self._whole[task] = max(longest, self._whole.get(task, 0))
+                self._changelogs[task] = max(longest, self._changelogs.get(task, 0))
 
-    def of(self, task: Task, member_id: str) -> Restore:
-        """What the member has to restore of a task; nothing if it had it active, or if its process has kept up.
+    def of(self, task: TaskId, member_id: str) -> Restore:
+        """What the member has to restore of a task; nothing if it had it active, or if its process has caught up.
 
         A known lag counts as it is, unless it is acceptable. Otherwise a process that had the task before has its
-        state, and any other restores the whole changelog. Nobody has more to restore than who has nothing, so a
-        changelog is at least as long as the largest lag that is known.
+        state, and any other restores the whole changelog, which is taken to be at least as long as the largest known
+        lag.
         """
         stores = self._stores.get(task.subtopology, 0)
         member = self._members[member_id]
@@ -165,22 +166,22 @@ class RestoreCosts:
             return Restore(1, lag, 0) if behind else Restore()
         if task in self._copies[process_of(member)]:
             return Restore()
-        end = self._whole.get(task)
+        end = self._changelogs.get(task)
         if end is None:
             return Restore(1, 0, stores)
         return Restore(1, end, 0) if end else Restore()
 
 
 def process_of(member: Member) -> Hashable:
-    """The process of a member; one that isn't named is its own."""
+    """The process of a member; without a name, one of its own."""
     return member.process or (member.id,)
 
 
 def measure(group: Group, placement: Placement) -> Metrics:
-    """The worth of a placement of a group's tasks.
+    """The metrics of a placement of a group's tasks.
 
     Raises:
-        KeyError: the placement has a member that the group has not.
+        KeyError: the placement has a member that isn't in the group.
     """
     members = {member.id: member for member in group.members}
     stores = {subtopology.id: subtopology.state_stores for subtopology in group.subtopologies}
@@ -227,9 +228,9 @@ def _state_stores(stores: Mapping[Hashable, int], sizes: Mapping[Hashable, int])
     return StateStores(min(stores.values()), max(stores.values()), max(deviations) - min(deviations))
 
 
-def _moves(group: Group, placement: Placement) -> tuple[int, list[Task]]:
-    """How many placed tasks had an owner in the group, and which of them another member got."""
-    before: defaultdict[Task, set[str]] = defaultdict(set)
+def _moves(group: Group, placement: Placement) -> tuple[int, list[TaskId]]:
+    """The number of placed tasks that had an owner in the group, and those of them that another member got."""
+    before: defaultdict[TaskId, set[str]] = defaultdict(set)
     for member in group.members:
         for task in member.active:
             before[task].add(member.id)
@@ -238,7 +239,7 @@ def _moves(group: Group, placement: Placement) -> tuple[int, list[Task]]:
 
 
 def _apart(members: Mapping[str, Member], active: str | None, standby: tuple[str, ...]) -> list[Member]:
-    """The standbys in processes of their own; what shares a process with another copy is worth nothing."""
+    """The standbys in processes of their own; one that shares a process with another copy doesn't count."""
     taken = {process_of(members[active])} if active is not None else set()
     found = []
     for name in standby:
@@ -249,13 +250,13 @@ def _apart(members: Mapping[str, Member], active: str | None, standby: tuple[str
 
 
 def _rack_spread(
-    tag: str, members: Mapping[str, Member], active: Mapping[Task, str], standbys: Mapping[Task, list[Member]]
+    tag: str, members: Mapping[str, Member], active: Mapping[TaskId, str], standbys: Mapping[TaskId, list[Member]]
 ) -> RackSpread:
     """The copies of a task in as many values as there are makes all of them apart; having none is a value, too."""
     values = {member.tags.get(tag) for member in members.values()}
     apart = possible = 0
     for task, copies in standbys.items():
-        homes = [members[active[task]], *copies] if task in active else copies
-        apart += max(0, len({home.tags.get(tag) for home in homes}) - 1)
-        possible += max(0, min(len(homes), len(values)) - 1)
+        holders = [members[active[task]], *copies] if task in active else copies
+        apart += max(0, len({holder.tags.get(tag) for holder in holders}) - 1)
+        possible += max(0, min(len(holders), len(values)) - 1)
     return RackSpread(apart, possible)

@@ -1,27 +1,21 @@
-"""What is placed, on whom, and what is known about both."""
+"""The model of a group: members, subtopologies and tasks, and the placement of the tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-__all__ = ["Group", "Member", "Placement", "Subtopology", "Task"]
+from kohort.streams.tasks import Role, TaskId
 
-
-class Task(NamedTuple):
-    """One partition of a subtopology: the unit of work that is placed."""
-
-    subtopology: str
-    partition: int
+__all__ = ["Group", "Member", "Placement", "SubtopologyTasks"]
 
 
 @dataclass(frozen=True, slots=True)
-class Subtopology:
-    """A part of a topology that runs as one task a partition.
+class SubtopologyTasks:
+    """The tasks of a subtopology.
 
     Attributes:
-        id: its name.
+        id: the subtopology's.
         partitions: number of its tasks, at least 0; they are numbered from 0.
         state_stores: state stores of each of its tasks (KIP-262); without any they are stateless.
     """
@@ -33,55 +27,65 @@ class Subtopology:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One who runs tasks.
+    """A member of a group, which runs tasks.
 
     Attributes:
         id: its name, unique in the group.
-        process: the process it runs in; members of one process share their state on disk. Empty: one of its own.
-        tags: where it is, such as {"zone": "eu-1a"}; standbys are spread over the values of the group's rack tags.
-        active: tasks that it ran before.
-        standby: tasks that it kept copies of before, warm-ups included.
+        process: the process it runs in; members of a process share their state on disk. Empty: one of its own.
+        tags: client tags, such as {"zone": "eu-1a"}; standbys are spread over the values of the group's rack tags.
+        active: its previous active tasks.
+        standby: its previous standby tasks, warm-ups included.
     """
 
     id: str
     process: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
-    active: frozenset[Task] = frozenset()
-    standby: frozenset[Task] = frozenset()
+    active: frozenset[TaskId] = frozenset()
+    standby: frozenset[TaskId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All that an assignor is told.
+    """The input of an assignor.
 
     Attributes:
-        subtopologies: what there is to run, each id once.
-        members: who there is to run it, each id once, in any order: the order makes no difference.
-        standbys: copies wanted of each stateful task, beside the active one.
+        subtopologies: each id once.
+        members: each id once, in any order: the order makes no difference.
+        standbys: standbys wanted of each stateful task.
         rack_tags: names of the tags by whose values standbys are spread.
         lags: records that a process's copy of a task lags behind the end of the task's changelog, where that is known.
-            A process with a lag for a task has state of it on disk, whether or not a member had the task before.
-        ends: records of a task's whole changelog, where that is known: what somebody without a copy has to restore.
+            A process with a lag for a task has state of it on disk, even if no member had the task before.
+        ends: records of a task's whole changelog, where that is known: what a process without a copy has to restore.
         acceptable_lag: records that a copy may lag and still count as caught up.
     """
 
-    subtopologies: tuple[Subtopology, ...]
+    subtopologies: tuple[SubtopologyTasks, ...]
     members: tuple[Member, ...]
     standbys: int = 0
     rack_tags: tuple[str, ...] = ()
-    lags: Mapping[tuple[str, Task], int] = field(default_factory=dict)
-    ends: Mapping[Task, int] = field(default_factory=dict)
+    lags: Mapping[tuple[str, TaskId], int] = field(default_factory=dict)
+    ends: Mapping[TaskId, int] = field(default_factory=dict)
     acceptable_lag: int = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Who gets what.
+    """The output of an assignor.
 
     Attributes:
-        active: the member that runs each task; tasks of a group without members are not in it.
-        standby: the members that keep a copy of a task; tasks without standbys are not in it.
+        active: the member of each active task; empty for a group without members.
+        standby: the members with a standby of a task, for tasks that have one.
     """
 
-    active: Mapping[Task, str]
-    standby: Mapping[Task, tuple[str, ...]] = field(default_factory=dict)
+    active: Mapping[TaskId, str]
+    standby: Mapping[TaskId, tuple[str, ...]] = field(default_factory=dict)
+
+    def by_member(self) -> dict[str, dict[TaskId, Role]]:
+        """The tasks of each member that has any."""
+        found: dict[str, dict[TaskId, Role]] = {}
+        for task, members in self.standby.items():
+            for member in members:
+                found.setdefault(member, {})[task] = Role.STANDBY
+        for task, member in self.active.items():
+            found.setdefault(member, {})[task] = Role.ACTIVE
+        return found

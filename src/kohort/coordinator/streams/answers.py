@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.endpoints import Instance, partitions_by_endpoint
 from kohort.coordinator.streams.internal_topics import ConfiguredTopology
 from kohort.coordinator.streams.member import StreamsMetadata
-from kohort.coordinator.streams.roles import Role
-from kohort.coordinator.streams.tasks import grouped
 from kohort.protocol.messages.streams_group_heartbeat import Status, StreamsGroupHeartbeatResponse, TaskIds
+from kohort.streams.statuses import StatusCode
+from kohort.streams.tasks import Role, TaskId, task_ids
 
 __all__ = ["answer", "endpoint_map", "statuses"]
-
-STALE_TOPOLOGY: Final = 0
-SHUTDOWN_APPLICATION: Final = 4
-ASSIGNMENT_DELAYED: Final = 5
-MISSING_CLIENT_TAGS: Final = 6
 
 _KNOWS_MISSING_TAGS: Final = 1  # first version of StreamsGroupHeartbeat whose clients know status 6
 _INT32_MAX: Final = 2**31 - 1
@@ -30,7 +24,7 @@ def answer(
     member_id: str,
     member_epoch: int,
     told: list[Status],
-    tasks: Mapping[Task, Role] | None,
+    tasks: Mapping[TaskId, Role] | None,
 ) -> StreamsGroupHeartbeatResponse:
     """The answer to a member.
 
@@ -42,7 +36,7 @@ def answer(
         tasks: what it has now; None if that is as before.
     """
     settings = draft.settings
-    active, standby, warmup = (None, None, None) if tasks is None else (_ids(tasks, role) for role in Role)
+    active, standby, warmup = (None, None, None) if tasks is None else (task_ids(TaskIds, tasks, role) for role in Role)
     return StreamsGroupHeartbeatResponse(
         member_id=member_id,
         member_epoch=member_epoch,
@@ -59,7 +53,7 @@ def answer(
     )
 
 
-def statuses(draft: Draft, metadata: StreamsMetadata, tasks: Mapping[Task, Role], version: int) -> list[Status]:
+def statuses(draft: Draft, metadata: StreamsMetadata, tasks: Mapping[TaskId, Role], version: int) -> list[Status]:
     """What a member that says this about itself and has these tasks should know.
 
     Kafka Streams stops working while an assignment is delayed, so those who have tasks to go on with aren't told.
@@ -69,7 +63,7 @@ def statuses(draft: Draft, metadata: StreamsMetadata, tasks: Mapping[Task, Role]
     if draft.topology is not None and topology_epoch < draft.topology.epoch:
         told.append(
             Status(
-                status_code=STALE_TOPOLOGY,
+                status_code=StatusCode.STALE_TOPOLOGY,
                 status_detail=f"The member runs topology {topology_epoch}, the group runs {draft.topology.epoch}.",
             )
         )
@@ -78,18 +72,18 @@ def statuses(draft: Draft, metadata: StreamsMetadata, tasks: Mapping[Task, Role]
     if group.shutdown_by is not None:
         told.append(
             Status(
-                status_code=SHUTDOWN_APPLICATION,
+                status_code=StatusCode.SHUTDOWN_APPLICATION,
                 status_detail=f"Member {group.shutdown_by} asked that the whole application shut down.",
             )
         )
     if draft.assignment_epoch != draft.epoch and not tasks:
         why = "more members may join" if group.delayed else "the tasks are being placed"
-        told.append(Status(status_code=ASSIGNMENT_DELAYED, status_detail=f"There are no tasks yet: {why}."))
+        told.append(Status(status_code=StatusCode.ASSIGNMENT_DELAYED, status_detail=f"There are no tasks yet: {why}."))
     if version >= _KNOWS_MISSING_TAGS and (
         missing := [tag for tag in draft.settings.rack_aware_assignment_tags if tag not in metadata.tags]
     ):
         why = f"Standbys are spread over client tags that the member doesn't have: {', '.join(missing)}."
-        told.append(Status(status_code=MISSING_CLIENT_TAGS, status_detail=why))
+        told.append(Status(status_code=StatusCode.MISSING_CLIENT_TAGS, status_detail=why))
     return told
 
 
@@ -99,13 +93,9 @@ def endpoint_map(
     """Which instance has which partitions."""
     return partitions_by_endpoint(
         (
-            Instance(metadata.endpoint.host, metadata.endpoint.port, standing.assigned)
-            for metadata, standing in draft.members().values()
+            Instance(metadata.endpoint.host, metadata.endpoint.port, current.assigned)
+            for metadata, current in draft.members().values()
             if metadata.endpoint is not None
         ),
         configured,
     )
-
-
-def _ids(tasks: Mapping[Task, Role], role: Role) -> list[TaskIds]:
-    return [TaskIds(subtopology_id=name, partitions=partitions) for name, partitions in grouped(tasks, role)]

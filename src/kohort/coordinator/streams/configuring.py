@@ -10,8 +10,8 @@ from kohort.coordinator.streams.environment import Cluster
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.internal_topics import ConfiguredTopology, configure, metadata_hash
 from kohort.coordinator.streams.settings import StreamsSettings
-from kohort.coordinator.streams.topology import Topology
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.streams.topology import Topology
 
 __all__ = ["assignment_configs", "configure_group", "review", "take_topology", "uses"]
 

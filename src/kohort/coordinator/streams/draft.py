@@ -6,30 +6,29 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from kohort.coordinator.modern.standing import Standing
-from kohort.coordinator.placement.model import Task
+from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.step import Record
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.coordinator.streams.records import (
     assignment_epoch_record,
+    current_assignment_record,
     group_record,
     member_record,
     member_tombstones,
-    standing_record,
     target_record,
     topology_record,
 )
-from kohort.coordinator.streams.roles import Role
 from kohort.coordinator.streams.settings import StreamsSettings
-from kohort.coordinator.streams.topology import Topology
+from kohort.streams.tasks import Role, TaskId
+from kohort.streams.topology import Topology
 
 __all__ = ["Draft"]
 
 log = logging.getLogger(__name__)
 
-_NOTHING: Final[Mapping[Task, Role]] = {}
-_NOWHERE: Final[Standing[Task, Role]] = Standing()
+_NOTHING: Final[Mapping[TaskId, Role]] = {}
+_NOWHERE: Final[CurrentAssignment[TaskId, Role]] = CurrentAssignment()
 
 
 class Draft:
@@ -53,28 +52,28 @@ class Draft:
         self.validated_topology_epoch = group.validated_topology_epoch
         self.configs = group.configs
         self._metadata: dict[str, StreamsMetadata] = {}
-        self._standings: dict[str, Standing[Task, Role]] = {}
+        self._current: dict[str, CurrentAssignment[TaskId, Role]] = {}
         self._removed: set[str] = set()
-        self._targets: dict[str, Mapping[Task, Role]] = {}
+        self._targets: dict[str, Mapping[TaskId, Role]] = {}
 
     # What it will be --------------------------------------------------------------------------------------------
 
-    def members(self) -> dict[str, tuple[StreamsMetadata, Standing[Task, Role]]]:
+    def members(self) -> dict[str, tuple[StreamsMetadata, CurrentAssignment[TaskId, Role]]]:
         """All members, with what they say about themselves and where they stand."""
         members = {
-            member_id: (member.metadata, member.standing)
+            member_id: (member.metadata, member.current)
             for member_id, member in self.group.members.items()
             if member_id not in self._removed
         }
-        for member_id in dict.fromkeys((*self._metadata, *self._standings)):
-            metadata, standing = members.get(member_id, (StreamsMetadata(), _NOWHERE))
+        for member_id in dict.fromkeys((*self._metadata, *self._current)):
+            metadata, current = members.get(member_id, (StreamsMetadata(), _NOWHERE))
             members[member_id] = (
                 self._metadata.get(member_id, metadata),
-                self._standings.get(member_id, standing),
+                self._current.get(member_id, current),
             )
         return members
 
-    def target(self, member_id: str) -> Mapping[Task, Role]:
+    def target(self, member_id: str) -> Mapping[TaskId, Role]:
         """What a member shall hold in the end."""
         if member_id in self._targets:
             return self._targets[member_id]
@@ -88,14 +87,14 @@ class Draft:
         self._removed.discard(member_id)
         self.records.append(member_record(self.group.group_id, member_id, metadata))
 
-    def put_standing(self, member_id: str, standing: Standing[Task, Role]) -> None:
+    def put_current(self, member_id: str, current: CurrentAssignment[TaskId, Role]) -> None:
         """A member stands elsewhere."""
-        self._standings[member_id] = standing
-        self.records.append(standing_record(self.group.group_id, member_id, standing))
+        self._current[member_id] = current
+        self.records.append(current_assignment_record(self.group.group_id, member_id, current))
 
-    def assume(self, member_id: str, standing: Standing[Task, Role]) -> None:
+    def assume(self, member_id: str, current: CurrentAssignment[TaskId, Role]) -> None:
         """A member stands here until it is put elsewhere, which has to follow: there is no record of it yet."""
-        self._standings[member_id] = standing
+        self._current[member_id] = current
 
     def remove(self, member_id: str) -> None:
         """A member goes."""
@@ -107,12 +106,12 @@ class Draft:
         self.topology = topology
         self.records.append(topology_record(self.group.group_id, topology))
 
-    def put_target(self, member_id: str, tasks: Mapping[Task, Role]) -> None:
+    def put_target(self, member_id: str, tasks: Mapping[TaskId, Role]) -> None:
         """What one member shall hold in the end."""
         self._targets[member_id] = tasks
         self.records.append(target_record(self.group.group_id, member_id, tasks))
 
-    def put_targets(self, targets: Mapping[str, Mapping[Task, Role]]) -> None:
+    def put_targets(self, targets: Mapping[str, Mapping[TaskId, Role]]) -> None:
         """What all members shall hold, those not named nothing: the target for the group's epoch."""
         for member_id in self.members():
             tasks = targets.get(member_id, _NOTHING)

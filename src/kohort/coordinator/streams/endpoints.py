@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.streams.internal_topics import ConfiguredTopology
-from kohort.coordinator.streams.roles import Role
 from kohort.protocol.messages.streams_group_heartbeat import Endpoint, StreamsGroupHeartbeatResponse, TopicPartition
+from kohort.streams.tasks import Role, TaskId
 
 __all__ = ["Instance", "partitions_by_endpoint"]
 
@@ -27,7 +26,7 @@ class Instance:
 
     host: str
     port: int
-    tasks: Mapping[Task, Role]
+    tasks: Mapping[TaskId, Role]
 
 
 def partitions_by_endpoint(

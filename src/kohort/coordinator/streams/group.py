@@ -6,28 +6,26 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kohort.coordinator.modern.group import ModernGroup
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.streams.environment import PlacementJob
 from kohort.coordinator.streams.internal_topics import ConfiguredTopology
 from kohort.coordinator.streams.member import StreamsMember, StreamsMetadata
-from kohort.coordinator.streams.roles import Role
 from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.coordinator.streams.states import GroupState
-from kohort.coordinator.streams.task_offsets import TaskOffsets
-from kohort.coordinator.streams.topology import Topology
 from kohort.coordinator.streams.warmups import Refined
 from kohort.coordinator.timing_wheel import Timer
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
+from kohort.streams.task_offsets import TaskOffsets
+from kohort.streams.tasks import Role, TaskId
+from kohort.streams.topology import Topology
 
 __all__ = ["StreamsGroup"]
 
 
-class StreamsGroup(ModernGroup[StreamsMetadata, Task, Role]):
+class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role]):
     """A streams group: what its records say, and soft state beside it that a restart may lose.
 
     Attributes of records:
         topology: what the application consists of; None before a member told.
-        readers: the subtopology that reads a topic, by the topic's name.
         metadata_hash: fingerprint of the topics at the latest bump of the group epoch.
         validated_topology_epoch: epoch of the topology if all its topics were in order then, else -1.
         configs: assignment configs at the latest bump.
@@ -54,7 +52,6 @@ class StreamsGroup(ModernGroup[StreamsMetadata, Task, Role]):
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id, StreamsMetadata())
         self.topology: Topology | None = None
-        self.readers: dict[str, str] = {}
         self.metadata_hash = 0
         self.validated_topology_epoch = -1
         self.configs: Mapping[str, str] = {}
@@ -115,11 +112,12 @@ class StreamsGroup(ModernGroup[StreamsMetadata, Task, Role]):
     def put_topology(self, topology: Topology | None) -> None:
         """The application consists of this now."""
         self.topology = topology
-        self.readers = {}
-        for subtopology in () if topology is None else topology.subtopologies.values():
-            for name in (*subtopology.source_topics, *(topic.name for topic in subtopology.repartition_sources)):
-                self.readers[name] = subtopology.id
         self.revision += 1
+
+    @property
+    def readers(self) -> Mapping[str, str]:
+        """The subtopology that reads a topic, by the topic's name."""
+        return {} if self.topology is None else self.topology.readers
 
     def touch(self) -> None:
         """Soft state has changed: what members were answered before may not hold any more."""

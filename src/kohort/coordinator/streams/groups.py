@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any, Final
 
-from kohort.coordinator.modern.clocks import Clock, Clocks
-from kohort.coordinator.modern.epochs import FIRST_EPOCH, JOINS, LEFT_FOR_A_WHILE
+from kohort.coordinator.modern.epochs import FIRST_EPOCH, JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from kohort.coordinator.modern.states import MemberState
+from kohort.coordinator.modern.timeouts import MemberTimer, MemberTimers
 from kohort.coordinator.placement.model import Placement
 from kohort.coordinator.step import Answer, Client, Record, Reply, Step
 from kohort.coordinator.streams.configuring import configure_group, review, uses
@@ -67,9 +67,9 @@ class StreamsGroups:
         self._convert = convert
         self._timed: list[tuple[Step, Draft]] = []
         self._groups: dict[str, StreamsGroup] = {}
-        self._clocks = Clocks(wheel, self._late)
+        self._timers = MemberTimers(wheel, self._late)
         self._placing = Placing(environment.placer)
-        self._heartbeats = Heartbeats(environment.cluster, self._placing, self._clocks, self._delay)
+        self._heartbeats = Heartbeats(environment.cluster, self._placing, self._timers, self._delay)
 
     def get(self, group_id: str) -> StreamsGroup | None:
         """A group, or None."""
@@ -107,7 +107,7 @@ class StreamsGroups:
         member = group.members.get(request.member_id)
         if member is None or member.quiet_at != group.revision or member.quiet is None:
             return None
-        metadata, quiet, clock = member.metadata, member.quiet, member.clock
+        metadata, quiet, timer = member.metadata, member.quiet, member.timer
         if (
             request.member_epoch != quiet.response.member_epoch
             or request.endpoint_information_epoch != quiet.response.endpoint_information_epoch
@@ -127,17 +127,17 @@ class StreamsGroups:
             or client.client_id != metadata.client_id
             or client.host != metadata.client_host
             or self._environment.settings_of(group.group_id) is not group.settings
-            or clock is None
+            or timer is None
         ):
             return None
-        clock.heard = now
+        timer.last_heartbeat = now
         return quiet
 
     def _heartbeat(self, request: StreamsGroupHeartbeatRequest, client: Client, now: int, reply: Reply) -> Step:
         group = self._groups.get(request.group_id)
-        leaves = request.member_epoch < JOINS
+        leaves = request.member_epoch < JOIN_GROUP_MEMBER_EPOCH
         room: list[Record] | None = []
-        if request.member_epoch == JOINS:
+        if request.member_epoch == JOIN_GROUP_MEMBER_EPOCH:
             room = self._convert(request.group_id)
             if room is None:
                 raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} is not a streams group.")
@@ -167,7 +167,7 @@ class StreamsGroups:
             and not draft.group.endpoints_stale
         ):
             member.quiet, member.quiet_at = result, draft.group.revision
-            member.clock = self._clocks.get(draft.group.group_id, request.member_id)
+            member.timer = self._timers.get(draft.group.group_id, request.member_id)
 
     # What happens without a member's doing ----------------------------------------------------------------------
 
@@ -197,18 +197,18 @@ class StreamsGroups:
                     self._pending.append(self._step(draft))
         return Step()
 
-    def _late(self, clock: Clock, why: str) -> bool:
+    def _late(self, timer: MemberTimer, why: str) -> bool:
         """A member's time is up; was that of any consequence?"""
-        group = self._groups.get(clock.group_id)
-        member = None if group is None else group.members.get(clock.member_id)
+        group = self._groups.get(timer.group_id)
+        member = None if group is None else group.members.get(timer.member_id)
         if group is None or member is None:
             return True
-        if clock.revoke_by is not None and clock.heard + clock.session_timeout_ms > self._wheel.now:
-            standing = member.standing
-            if standing.state is not MemberState.UNREVOKED or standing.epoch != clock.revoke_epoch:
+        if timer.rebalance_deadline is not None and timer.last_heartbeat + timer.session_timeout_ms > self._wheel.now:
+            current = member.current
+            if current.state is not MemberState.UNREVOKED or current.epoch != timer.rebalance_epoch:
                 return False
         draft = self._timed_draft(group)
-        self._heartbeats.remove(draft, clock.member_id, why, self._wheel.now)
+        self._heartbeats.remove(draft, timer.member_id, why, self._wheel.now)
         self._place_soon(group, self._wheel.now)
         return True
 
@@ -241,10 +241,10 @@ class StreamsGroups:
     def _expect_no_reports(self, group: StreamsGroup, since: int) -> None:
         silent = False
         for member_id, member in group.members.items():
-            clock = self._clocks.get(group.group_id, member_id)
-            if not member.may_report or member.standing.epoch == LEFT_FOR_A_WHILE:
+            timer = self._timers.get(group.group_id, member_id)
+            if not member.may_report or member.current.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
                 continue
-            if clock is None or clock.heard == since:
+            if timer is None or timer.last_heartbeat == since:
                 silent = True
             else:
                 member.may_report = False
@@ -298,16 +298,16 @@ class StreamsGroups:
         return Step(answers=[Answer(reply, HeartbeatResult(StreamsGroupHeartbeatResponse(error_code=code)))])
 
     def _watch(self, group: StreamsGroup, now: int) -> None:
-        """Have the clocks run that don't: all after a restart, and those that were stopped for what didn't happen."""
+        """Have the timers run that don't: all after a restart, and those that were stopped for what didn't happen."""
         timeout = self._draft(group).settings.session_timeout_ms
         for member_id, member in group.members.items():
-            clock = self._clocks.get(group.group_id, member_id)
-            if clock is None:
-                clock = self._clocks.heard(group.group_id, member_id, now, timeout)
-            unrevoked = member.standing.state is MemberState.UNREVOKED and member.metadata.rebalance_timeout_ms > 0
-            if unrevoked and clock.revoke_by is None:
+            timer = self._timers.get(group.group_id, member_id)
+            if timer is None:
+                timer = self._timers.reset_session_timeout(group.group_id, member_id, now, timeout)
+            unrevoked = member.current.state is MemberState.UNREVOKED and member.metadata.rebalance_timeout_ms > 0
+            if unrevoked and timer.rebalance_deadline is None:
                 by = now + member.metadata.rebalance_timeout_ms
-                self._clocks.must_revoke(clock, member.standing.epoch, by)
+                self._timers.start_rebalance_timeout(timer, member.current.epoch, by)
 
     # Administrators ---------------------------------------------------------------------------------------------
 
@@ -342,7 +342,7 @@ class StreamsGroups:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.NON_EMPTY_GROUP if group.members else ErrorCode.NONE
 
-    def give_way(self, group_id: str) -> list[Record] | None:
+    def maybe_delete_empty(self, group_id: str) -> list[Record] | None:
         """What removes a group if it is empty, so that one of another type can have its id; None if it isn't empty."""
         group = self._groups.get(group_id)
         if group is None:
@@ -376,7 +376,7 @@ class StreamsGroups:
             group.refine_again = True
             for member_id, member in group.members.items():
                 member.may_report = True
-                group.offsets.report(member_id, member.metadata.process_id or member_id, (), None)
+                group.offsets.report(member_id, member.metadata.process_id or member_id, {}, None)
             if group.members:
                 self._expect_reports(group, now, now)
 
@@ -391,4 +391,4 @@ class StreamsGroups:
             if timer is not None:
                 timer.cancel()
         for member_id in group.members:
-            self._clocks.stop(group.group_id, member_id)
+            self._timers.stop(group.group_id, member_id)

@@ -7,12 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from kohort.coordinator.modern.clocks import Clocks
-from kohort.coordinator.modern.epochs import JOINS, LEFT_FOR_A_WHILE
+from kohort.coordinator.modern.current_assignment import CurrentAssignment
+from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from kohort.coordinator.modern.reconciliation import reconcile
-from kohort.coordinator.modern.standing import Standing
 from kohort.coordinator.modern.states import MemberState
-from kohort.coordinator.placement.model import Task
+from kohort.coordinator.modern.timeouts import MemberTimers
 from kohort.coordinator.step import Client
 from kohort.coordinator.streams.answers import answer, endpoint_map, statuses
 from kohort.coordinator.streams.configuring import review, take_topology
@@ -22,13 +21,14 @@ from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.coordinator.streams.membership import Known, admit, departing, identify
 from kohort.coordinator.streams.placing import Placing
+from kohort.coordinator.streams.reconciliation_rules import RULES
 from kohort.coordinator.streams.refining import hand_over, refined, settle
 from kohort.coordinator.streams.results import HeartbeatResult
-from kohort.coordinator.streams.roles import Role
-from kohort.coordinator.streams.tasks import RULES, holdings, shown
-from kohort.coordinator.streams.topology import Topology
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+from kohort.streams.task_offsets import offsets_by_task
+from kohort.streams.tasks import Role, TaskId, shown, tasks_of
+from kohort.streams.topology_messages import topology_of
 
 __all__ = ["Heartbeats"]
 
@@ -44,16 +44,16 @@ class Heartbeats:
     Args:
         cluster: the topics.
         placing: who places tasks.
-        clocks: the members' clocks.
+        timers: the members' timers.
         delay: has a new group wait for more members, for some ms.
     """
 
     def __init__(
-        self, cluster: Cluster, placing: Placing, clocks: Clocks, delay: Callable[[StreamsGroup, int], None]
+        self, cluster: Cluster, placing: Placing, timers: MemberTimers, delay: Callable[[StreamsGroup, int], None]
     ) -> None:
         self._cluster = cluster
         self._placing = placing
-        self._clocks = clocks
+        self._timers = timers
         self._delay = delay
 
     # A member is alive ------------------------------------------------------------------------------------------
@@ -67,21 +67,21 @@ class Heartbeats:
             KafkaError: the member is refused; nothing has changed then.
         """
         group, member_id = draft.group, request.member_id
-        joins = request.member_epoch == JOINS
+        joins = request.member_epoch == JOIN_GROUP_MEMBER_EPOCH
         owned = None
         if request.active_tasks is not None and request.standby_tasks is not None and request.warmup_tasks is not None:
-            owned = holdings(request.active_tasks, request.standby_tasks, request.warmup_tasks)
+            owned = tasks_of(request.active_tasks, request.standby_tasks, request.warmup_tasks)
         known = admit(draft, request) if joins else identify(group, request, owned)
         metadata = known.metadata.merged(request, client)
         reasons = []
-        if request.topology is not None and (why := take_topology(draft, Topology.told(request.topology))):
+        if request.topology is not None and (why := take_topology(draft, topology_of(request.topology))):
             reasons.append(why)
             for other in group.members:
                 group.offsets.forget(other)
         reasons += self._take_metadata(draft, member_id, known, metadata)
         reasons += review(draft, self._cluster)
         if owned:
-            _check_tasks_exist(group, known.standing, owned)
+            _check_tasks_exist(group, known.current, owned)
         eager = self._take_offsets(draft, member_id, metadata, request)
         if known.replaces is not None:
             hand_over(
@@ -95,25 +95,25 @@ class Heartbeats:
             draft.bump("; ".join(reasons))
         self._placing.place(draft)
         settle(draft, eager=eager)
-        standing = known.standing if known.behind else self._reconcile(draft, member_id, metadata, known, owned)
+        current = known.current if known.behind else self._reconcile(draft, member_id, metadata, known, owned)
         if request.shutdown_application and group.shutdown_by is None:
             log.info("application shuts down group=%s member=%s", group.group_id, member_id)
             group.shutdown_by = member_id
             group.touch()
-        self._watch(draft, member_id, metadata, known, standing, now)
-        given = standing.assigned
+        self._watch(draft, member_id, metadata, known, current, now)
+        given = current.assigned
         # An earlier answer may have got lost: who has something else than it was given is told again, and so is who
         # says everything again, since it doesn't know.
         again = owned is not None and (owned != given or request.process_id is not None)
-        tell = joins or known.behind or given != known.standing.assigned or again
+        tell = joins or known.behind or given != known.current.assigned or again
         if metadata.endpoint != known.metadata.endpoint or (
-            metadata.endpoint is not None and given != known.standing.assigned
+            metadata.endpoint is not None and given != known.current.assigned
         ):
             group.endpoints_changed()
         response = answer(
             draft,
             member_id,
-            standing.epoch,
+            current.epoch,
             statuses(draft, metadata, given, client.version),
             given if tell else None,
         )
@@ -139,17 +139,21 @@ class Heartbeats:
 
         On another topology than the group's, tasks of the same name are something else.
         """
-        group, offsets, ends = draft.group, request.task_offsets, request.task_end_offsets
-        if offsets is None and ends is None:
+        group = draft.group
+        if request.task_offsets is None and request.task_end_offsets is None:
             return False
         if draft.topology is not None and metadata.topology_epoch != draft.topology.epoch:
             group.offsets.forget(member_id)
             return False
         if (member := group.members.get(member_id)) is not None:
             member.may_report = False
+        offsets, ends = (
+            None if listed is None else offsets_by_task(listed)
+            for listed in (request.task_offsets, request.task_end_offsets)
+        )
         group.offsets.report(member_id, metadata.process_id or member_id, offsets, ends)
-        moving: frozenset[Task] = frozenset() if group.refined is None else group.refined.moving
-        concerned = any(Task(told.subtopology_id, told.partition) in moving for told in offsets or ())
+        moving: frozenset[TaskId] = frozenset() if group.refined is None else group.refined.moving
+        concerned = offsets is not None and not moving.isdisjoint(offsets)
         if concerned:
             group.refine_again = True
             group.touch()
@@ -161,15 +165,15 @@ class Heartbeats:
         member_id: str,
         metadata: StreamsMetadata,
         known: Known,
-        owned: Mapping[Task, Role] | None,
-    ) -> Standing[Task, Role]:
+        owned: Mapping[TaskId, Role] | None,
+    ) -> CurrentAssignment[TaskId, Role]:
         """Move the member as far as it can go."""
-        group, before = draft.group, known.standing
+        group, before = draft.group, known.current
         process = metadata.process_id or member_id
         selves = {member_id, known.replaces}
         outdated = draft.assignment_epoch != draft.epoch
 
-        def free(task: Task, role: Role) -> bool:
+        def free(task: TaskId, role: Role) -> bool:
             if outdated:
                 return False  # a target that fits is on its way, and may have this task elsewhere
             for holder, held in group.ownership.holders(task).items():
@@ -182,22 +186,22 @@ class Heartbeats:
         wanted = refined(draft, member_id)
         if wanted is None:
             wanted = before.assigned
-        standing = reconcile(before, wanted, draft.assignment_epoch, owned, free, RULES)
-        if standing is not before:
-            draft.put_standing(member_id, standing)
+        current = reconcile(before, wanted, draft.assignment_epoch, owned, free, RULES)
+        if current is not before:
+            draft.put_current(member_id, current)
             log.info(
                 "member moved group=%s member=%s epoch=%d was=%d state=%s tasks=[%s] revoking=[%s]",
                 group.group_id,
                 member_id,
-                standing.epoch,
+                current.epoch,
                 before.epoch,
-                standing.state.value,
-                shown(standing.assigned),
-                shown(standing.revoking),
+                current.state.value,
+                shown(current.assigned),
+                shown(current.revoking),
             )
             if group.refined is not None and group.refined.moving:
                 group.refine_again = True
-        return standing
+        return current
 
     def _watch(
         self,
@@ -205,17 +209,19 @@ class Heartbeats:
         member_id: str,
         metadata: StreamsMetadata,
         known: Known,
-        standing: Standing[Task, Role],
+        current: CurrentAssignment[TaskId, Role],
         now: int,
     ) -> None:
-        """Wind up the member's clocks."""
+        """Wind up the member's timers."""
         if known.replaces not in (None, member_id):
-            self._clocks.stop(draft.group.group_id, known.replaces)
-        clock = self._clocks.heard(draft.group.group_id, member_id, now, draft.settings.session_timeout_ms)
-        if standing.state is not MemberState.UNREVOKED:
-            clock.revoke_by = None
-        elif standing is not known.standing and metadata.rebalance_timeout_ms > 0:
-            self._clocks.must_revoke(clock, standing.epoch, now + metadata.rebalance_timeout_ms)
+            self._timers.stop(draft.group.group_id, known.replaces)
+        timer = self._timers.reset_session_timeout(
+            draft.group.group_id, member_id, now, draft.settings.session_timeout_ms
+        )
+        if current.state is not MemberState.UNREVOKED:
+            timer.rebalance_deadline = None
+        elif current is not known.current and metadata.rebalance_timeout_ms > 0:
+            self._timers.start_rebalance_timeout(timer, current.epoch, now + metadata.rebalance_timeout_ms)
 
     def _tell_endpoints(
         self, draft: Draft, request: StreamsGroupHeartbeatRequest, response: StreamsGroupHeartbeatResponse, now: int
@@ -252,7 +258,7 @@ class Heartbeats:
         if request.shutdown_application and group.shutdown_by is None:
             group.shutdown_by = member_id
             group.touch()
-        if request.member_epoch == LEFT_FOR_A_WHILE and request.instance_id is not None:
+        if request.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH and request.instance_id is not None:
             log.info("static member left for a while group=%s member=%s", group.group_id, member_id)
             self._away(draft, member_id)
         else:
@@ -261,25 +267,25 @@ class Heartbeats:
 
     def _away(self, draft: Draft, member_id: str) -> None:
         """Keep the tasks of a static member that will be back, until its session is over."""
-        standing = draft.group.members[member_id].standing
-        draft.put_standing(
+        current = draft.group.members[member_id].current
+        draft.put_current(
             member_id,
             replace(
-                standing,
-                epoch=LEFT_FOR_A_WHILE,
+                current,
+                epoch=LEAVE_GROUP_STATIC_MEMBER_EPOCH,
                 state=MemberState.STABLE,
                 revoking={},
-                since={task: 0 for task, role in standing.assigned.items() if role in RULES.exclusive},
+                assignment_epochs={task: 0 for task, role in current.assigned.items() if role in RULES.exclusive},
             ),
         )
-        if clock := self._clocks.get(draft.group.group_id, member_id):
-            clock.revoke_by = None
+        if timer := self._timers.get(draft.group.group_id, member_id):
+            timer.rebalance_deadline = None
 
     def remove(self, draft: Draft, member_id: str, why: str, now: int) -> None:
         """A member goes, by its own will or not. Its tasks are to be placed anew, but others may be about to go too."""
         group = draft.group
         log.info("member removed group=%s member=%s because=%s", group.group_id, member_id, why)
-        self._clocks.stop(group.group_id, member_id)
+        self._timers.stop(group.group_id, member_id)
         if group.members[member_id].metadata.endpoint is not None:
             group.endpoints_changed()
         draft.remove(member_id)
@@ -290,7 +296,9 @@ class Heartbeats:
             draft.bump("; ".join(reasons))
 
 
-def _check_tasks_exist(group: StreamsGroup, standing: Standing[Task, Role], owned: dict[Task, Role]) -> None:
+def _check_tasks_exist(
+    group: StreamsGroup, current: CurrentAssignment[TaskId, Role], owned: dict[TaskId, Role]
+) -> None:
     """Refuse tasks that nobody can have; those the member was given may be of an older topology."""
     configured = group.configured
     if configured is None or not configured.ready:
@@ -298,9 +306,9 @@ def _check_tasks_exist(group: StreamsGroup, standing: Standing[Task, Role], owne
     for task in owned:
         subtopology = configured.subtopologies.get(task.subtopology)
         tasks = 0 if subtopology is None else subtopology.tasks
-        if task.partition >= tasks and task not in standing.assigned and task not in standing.revoking:
+        if task.partition >= tasks and task not in current.assigned and task not in current.revoking:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
-                f"The member says that it has task {task.subtopology}_{task.partition}, which there isn't: "
+                f"The member says that it has task {task}, which there isn't: "
                 + ("there is no such subtopology." if subtopology is None else f"the subtopology has {tasks} tasks."),
             )

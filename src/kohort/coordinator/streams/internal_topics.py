@@ -4,46 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Final
 
-from kohort.coordinator.streams.topology import KAFKA_TOPICS, CopartitionGroup, InternalTopic, Subtopology, Topology
+from kohort.protocol.stored import INTERNAL_TOPICS
+from kohort.streams.statuses import Status, StatusCode
+from kohort.streams.topology import InternalTopic, Subtopology, Topology
 
 if TYPE_CHECKING:
     from kohort.coordinator.streams.environment import Cluster
 
 __all__ = [
-    "INCORRECTLY_PARTITIONED_TOPICS",
-    "MISSING_INTERNAL_TOPICS",
-    "MISSING_SOURCE_TOPICS",
     "ConfiguredSubtopology",
     "ConfiguredTopology",
-    "InternalTopic",
-    "Problem",
     "configure",
     "metadata_hash",
 ]
 
-MISSING_SOURCE_TOPICS: Final = 1
-INCORRECTLY_PARTITIONED_TOPICS: Final = 2
-MISSING_INTERNAL_TOPICS: Final = 3
-
 _SHOWN: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Why members get no tasks.
-
-    Attributes:
-        code: the status code of the heartbeat's response, 1 to 3.
-        detail: what is wrong, for people.
-    """
-
-    code: int
-    detail: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +65,7 @@ class ConfiguredTopology:
 
     epoch: int
     subtopologies: Mapping[str, ConfiguredSubtopology] = field(default_factory=dict)
-    problem: Problem | None = None
+    problem: Status | None = None
     missing: tuple[InternalTopic, ...] = ()
 
     @property
@@ -116,7 +96,9 @@ def configure(
     problem = None
     if missing:
         names = [topic.name for topic in missing]
-        problem = Problem(MISSING_INTERNAL_TOPICS, f"These internal topics aren't there yet: {_shown(names)}.")
+        problem = Status(
+            StatusCode.MISSING_INTERNAL_TOPICS, f"These internal topics aren't there yet: {_shown(names)}."
+        )
     return ConfiguredTopology(topology.epoch, subtopologies, problem, missing)
 
 
@@ -140,9 +122,9 @@ def metadata_hash(topology: Topology, cluster: Cluster) -> int:
 
 
 class _ProblemError(Exception):
-    def __init__(self, code: int, detail: str) -> None:
+    def __init__(self, code: StatusCode, detail: str) -> None:
         super().__init__(code, detail)
-        self.problem = Problem(code, detail)
+        self.problem = Status(code, detail)
 
 
 class _Configuration:
@@ -157,10 +139,7 @@ class _Configuration:
             topic.name: topic for each in topology.subtopologies.values() for topic in each.repartition_sources
         }
         self._sources = {
-            each.id: self._named(each.source_topics, each.source_patterns).union(
-                topic.name for topic in each.repartition_sources
-            )
-            for each in topology.subtopologies.values()
+            name: self._named(each.inputs, each.source_patterns) for name, each in topology.subtopologies.items()
         }
         self._partitions = {name: topic.partitions for name, topic in self._repartition.items() if topic.partitions}
         self._look_up(partitions)
@@ -169,20 +148,20 @@ class _Configuration:
         self._counts = {pattern: {self._partitions[name] for name in names} for pattern, names in self._matched.items()}
         for each in topology.subtopologies.values():
             for group in each.copartition_groups:
-                self._copartition(group)
+                self._copartition(group, each.source_patterns)
 
     def subtopologies(self) -> dict[str, ConfiguredSubtopology]:
         """The subtopologies, by id."""
-        return {each.id: self._configured(each) for each in self._subtopologies.values()}
+        return {name: self._configured(name, each) for name, each in self._subtopologies.items()}
 
-    def _configured(self, subtopology: Subtopology) -> ConfiguredSubtopology:
-        sources = {name: self._partitions[name] for name in sorted(self._sources[subtopology.id])}
-        tasks = self._tasks(subtopology.id)
+    def _configured(self, subtopology_id: str, subtopology: Subtopology) -> ConfiguredSubtopology:
+        sources = {name: self._partitions[name] for name in sorted(self._sources[subtopology_id])}
+        tasks = self._tasks(subtopology_id)
         return ConfiguredSubtopology(
-            id=subtopology.id,
+            id=subtopology_id,
             tasks=tasks,
             sources=sources,
-            repartition_sinks=subtopology.repartition_sinks,
+            repartition_sinks=tuple(subtopology.repartition_sinks),
             repartition_sources=tuple(
                 replace(topic, partitions=sources[topic.name]) for topic in subtopology.repartition_sources
             ),
@@ -211,7 +190,7 @@ class _Configuration:
         if unmatched:
             said.append(f"No topic matches these source patterns: {_shown(unmatched)}.")
         if said:
-            raise _ProblemError(MISSING_SOURCE_TOPICS, " ".join(said))
+            raise _ProblemError(StatusCode.MISSING_SOURCE_TOPICS, " ".join(said))
 
     def _derive(self) -> None:
         """Give the repartition topics that are left as many partitions as who writes them has tasks, or will have.
@@ -251,22 +230,24 @@ class _Configuration:
         unknown = [name for name in self._repartition if name not in self._partitions]
         if unknown:
             raise _ProblemError(
-                INCORRECTLY_PARTITIONED_TOPICS,
+                StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
                 f"Nothing says how many partitions these repartition topics should have: {_shown(unknown)}.",
             )
 
-    def _copartition(self, group: CopartitionGroup) -> None:
-        """Let a group's repartition topics follow its other topics, which have to have equally many partitions."""
-        outer = {name: self._partitions[name] for name in group.topics if name not in self._repartition}
-        followers = {name: self._partitions[name] for name in group.topics if name in self._repartition}
+    def _copartition(self, group: Collection[str], source_patterns: Collection[str]) -> None:
+        """Lets a group's repartition topics follow its other topics, which have to have equally many partitions."""
+        patterns = set(source_patterns).intersection(group)
+        topics = [name for name in group if name not in patterns]
+        outer = {name: self._partitions[name] for name in topics if name not in self._repartition}
+        followers = {name: self._partitions[name] for name in topics if name in self._repartition}
         fixed = {name: count for name, count in followers.items() if self._repartition[name].partitions}
-        counts = set(outer.values()).union(*(self._counts[pattern] for pattern in group.patterns))
+        counts = set(outer.values()).union(*(self._counts[pattern] for pattern in patterns))
         wanted = max(counts or fixed.values() or followers.values(), default=0)
         if counts.union(fixed.values()) - {wanted}:
-            names = self._named((*outer, *fixed), group.patterns)
+            names = self._named((*outer, *fixed), patterns)
             told = (f"{name} ({self._partitions[name]})" for name in names)
             raise _ProblemError(
-                INCORRECTLY_PARTITIONED_TOPICS,
+                StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
                 f"These topics have to have equally many partitions, and have not: {_shown(told)}.",
             )
         self._partitions.update(dict.fromkeys(followers, wanted))
@@ -274,18 +255,18 @@ class _Configuration:
 
 def _resolve(topology: Topology, matching: Callable[[str], Sequence[str]]) -> dict[str, list[str]]:
     """The topics that each pattern stands for: those it matches, but for Kafka's own and those that have a role."""
-    roles = topology.required_topics | KAFKA_TOPICS
+    roles = topology.required_topics | INTERNAL_TOPICS
     matched = {
         pattern: [name for name in matching(pattern) if name not in roles] for pattern in topology.source_patterns
     }
     readers: dict[str, str] = {}
     shared: set[str] = set()
-    for each in topology.subtopologies.values():
+    for reader, each in topology.subtopologies.items():
         for pattern in each.source_patterns:
-            shared.update(name for name in matched[pattern] if readers.setdefault(name, each.id) != each.id)
+            shared.update(name for name in matched[pattern] if readers.setdefault(name, reader) != reader)
     if shared:
         raise _ProblemError(
-            INCORRECTLY_PARTITIONED_TOPICS,
+            StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
             f"These topics match source patterns of more than one subtopology: {_shown(shared)}.",
         )
     return matched
@@ -310,7 +291,7 @@ def _missing(
             wrong.append(f"{name} ({count} instead of {topic.partitions})")
     if wrong:
         raise _ProblemError(
-            INCORRECTLY_PARTITIONED_TOPICS,
+            StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
             f"These internal topics have the wrong number of partitions: {_shown(wrong)}.",
         )
     return tuple(missing)

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
-from kohort.coordinator.modern.clocks import Clock
 from kohort.coordinator.modern.group import Member
-from kohort.coordinator.placement.model import Task
+from kohort.coordinator.modern.timeouts import MemberTimer
 from kohort.coordinator.step import Client
 from kohort.coordinator.streams.results import HeartbeatResult
-from kohort.coordinator.streams.roles import Role
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from kohort.streams.endpoint import Endpoint
+from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["Endpoint", "StreamsMember", "StreamsMetadata"]
-
-
-class Endpoint(NamedTuple):
-    """Where an application instance answers interactive queries."""
-
-    host: str
-    port: int
+__all__ = ["StreamsMember", "StreamsMetadata"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +73,20 @@ class StreamsMetadata:
         )
 
 
-class StreamsMember(Member[StreamsMetadata, Task, Role]):
+class StreamsMember(Member[StreamsMetadata, TaskId, Role]):
     """A member, and what is only kept in memory about it.
 
     Attributes:
         may_report: its shard was loaded a short while ago, and if it reports task offsets it will do so soon.
         quiet: what it is answered as long as there is nothing new, at revision `quiet_at` of the group.
-        clock: its clock, if it is answered so.
+        timer: its timer, if it is answered so.
     """
 
-    __slots__ = ("clock", "may_report", "quiet", "quiet_at")
+    __slots__ = ("may_report", "quiet", "quiet_at", "timer")
 
     def __init__(self, member_id: str, metadata: StreamsMetadata) -> None:
         super().__init__(member_id, metadata)
         self.may_report = False
         self.quiet: HeartbeatResult | None = None
         self.quiet_at = -1
-        self.clock: Clock | None = None
+        self.timer: MemberTimer | None = None

@@ -6,17 +6,17 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from kohort.coordinator.modern.epochs import JOINS, LEFT_FOR_A_WHILE, check_epoch
-from kohort.coordinator.modern.standing import Standing
+from kohort.coordinator.modern.current_assignment import CurrentAssignment
+from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from kohort.coordinator.modern.fencing import check_member_epoch
 from kohort.coordinator.modern.states import MemberState
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
-from kohort.coordinator.streams.roles import Role
-from kohort.coordinator.streams.tasks import RULES
+from kohort.coordinator.streams.reconciliation_rules import RULES
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from kohort.streams.tasks import Role, TaskId
 
 __all__ = ["Known", "admit", "departing", "identify"]
 
@@ -29,7 +29,7 @@ class Known:
 
     Attributes:
         metadata: what it said about itself before.
-        standing: where it stands; nowhere, if it is new.
+        current: where it stands; nowhere, if it is new.
         new: it wasn't in the group.
         behind: it may not know yet where it stands. Until it does, it is told again and goes no further: what it says
             it may have said long ago.
@@ -37,7 +37,7 @@ class Known:
     """
 
     metadata: StreamsMetadata
-    standing: Standing[Task, Role]
+    current: CurrentAssignment[TaskId, Role]
     new: bool = False
     behind: bool = False
     replaces: str | None = None
@@ -56,7 +56,7 @@ def admit(draft: Draft, request: StreamsGroupHeartbeatRequest) -> Known:
             ErrorCode.GROUP_MAX_SIZE_REACHED, f"The group has {len(group.members)} members, and may not have more."
         )
     if holder is not None:
-        away = group.members[holder].standing.epoch == LEFT_FOR_A_WHILE
+        away = group.members[holder].current.epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH
         if away:
             return _takes_its_place(draft, holder, request)
         if holder != member_id:
@@ -67,9 +67,9 @@ def admit(draft: Draft, request: StreamsGroupHeartbeatRequest) -> Known:
     member = group.members.get(member_id)
     if member is None:
         log.info("member joins group=%s member=%s instance=%s", group.group_id, member_id, instance_id)
-        return Known(StreamsMetadata(), Standing(), new=True)
-    log.info("member joins anew group=%s member=%s epoch=%d", group.group_id, member_id, member.standing.epoch)
-    return Known(member.metadata, member.standing, behind=True)
+        return Known(StreamsMetadata(), CurrentAssignment(), new=True)
+    log.info("member joins anew group=%s member=%s epoch=%d", group.group_id, member_id, member.current.epoch)
+    return Known(member.metadata, member.current, behind=True)
 
 
 def _takes_its_place(draft: Draft, holder: str, request: StreamsGroupHeartbeatRequest) -> Known:
@@ -82,14 +82,19 @@ def _takes_its_place(draft: Draft, holder: str, request: StreamsGroupHeartbeatRe
         draft.remove(holder)
     if holder != member_id or not goes_on:
         draft.put_target(member_id, target)
-    standing: Standing[Task, Role] = Standing()
+    current: CurrentAssignment[TaskId, Role] = CurrentAssignment()
     if goes_on:
-        standing = replace(member.standing, epoch=JOINS, previous_epoch=JOINS, state=MemberState.STABLE)
-    draft.assume(member_id, standing)
-    return Known(member.metadata, standing, replaces=holder)
+        current = replace(
+            member.current,
+            epoch=JOIN_GROUP_MEMBER_EPOCH,
+            previous_epoch=JOIN_GROUP_MEMBER_EPOCH,
+            state=MemberState.STABLE,
+        )
+    draft.assume(member_id, current)
+    return Known(member.metadata, current, replaces=holder)
 
 
-def identify(group: StreamsGroup, request: StreamsGroupHeartbeatRequest, owned: Mapping[Task, Role] | None) -> Known:
+def identify(group: StreamsGroup, request: StreamsGroupHeartbeatRequest, owned: Mapping[TaskId, Role] | None) -> Known:
     """Who it is that goes on.
 
     Raises:
@@ -97,8 +102,8 @@ def identify(group: StreamsGroup, request: StreamsGroupHeartbeatRequest, owned: 
     """
     _check_known(group, request.member_id, request.instance_id)
     member = group.members[request.member_id]
-    check_epoch(member.standing, request.member_epoch, owned, RULES.exclusive)
-    return Known(member.metadata, member.standing, behind=request.member_epoch != member.standing.epoch)
+    check_member_epoch(member.current, request.member_epoch, owned, RULES.exclusive)
+    return Known(member.metadata, member.current, behind=request.member_epoch != member.current.epoch)
 
 
 def departing(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> str:

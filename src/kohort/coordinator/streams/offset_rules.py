@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from kohort.coordinator.modern.commits import check_commit, check_fetch
-from kohort.coordinator.modern.standing import Standing
+from kohort.coordinator.modern.current_assignment import CurrentAssignment
+from kohort.coordinator.modern.offset_rules import validate_commit, validate_fetch
 from kohort.coordinator.offsets import EACH_COMMIT
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.step import Record
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.groups import StreamsGroups
-from kohort.coordinator.streams.roles import Role
 from kohort.protocol.errors import ErrorCode
+from kohort.streams.tasks import Role, TaskId
 
 __all__ = ["StreamsOffsetRules"]
 
@@ -43,25 +42,25 @@ class StreamsOffsetRules:
         del now
         group = self._group(group_id)
 
-        def given_since(standing: Standing[Task, Role], topic: str, partition: int) -> int | None:
+        def assignment_epoch(current: CurrentAssignment[TaskId, Role], topic: str, partition: int) -> int | None:
             """A task reads the partitions of its number, of all its sources; a topic is of one subtopology."""
             subtopology = group.readers.get(topic)
-            return None if subtopology is None else standing.since.get(Task(subtopology, partition))
+            return None if subtopology is None else current.assignment_epochs.get(TaskId(subtopology, partition))
 
-        return check_commit(
+        return validate_commit(
             group.members,
             member_id,
             generation_or_epoch,
             instance_id,
             partitions,
-            given_since,
+            assignment_epoch,
             transactional=transactional,
             version=version,
         )
 
     def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
         """Whether the member may fetch offsets."""
-        return check_fetch(self._group(group_id).members, member_id, member_epoch)
+        return validate_fetch(self._group(group_id).members, member_id, member_epoch)
 
     def validate_delete(self, group_id: str) -> ErrorCode:
         """What a streams group reads is known."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from kohort.coordinator.patterns import full_matches
+from kohort.coordinator.regex import full_matches
 
 __all__ = ["MAX_PATTERN", "check_pattern", "matching"]
 

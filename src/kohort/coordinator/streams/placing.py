@@ -6,10 +6,10 @@ import logging
 from dataclasses import replace
 
 from kohort.coordinator.placement import model
-from kohort.coordinator.placement.model import Placement, Task
+from kohort.coordinator.placement.model import Placement
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.environment import PlacementJob, Placer
-from kohort.coordinator.streams.roles import Role
+from kohort.streams.tasks import Role, TaskId
 
 __all__ = ["Placing"]
 
@@ -70,14 +70,8 @@ class Placing:
 
     def settle(self, draft: Draft, placement: Placement) -> None:
         """The target is this placement."""
-        targets: dict[str, dict[Task, Role]] = {}
-        for task, member_id in placement.active.items():
-            targets.setdefault(member_id, {})[task] = Role.ACTIVE
-        for task, member_ids in placement.standby.items():
-            for member_id in member_ids:
-                targets.setdefault(member_id, {})[task] = Role.STANDBY
         log.info("tasks placed group=%s epoch=%d tasks=%d", draft.group.group_id, draft.epoch, len(placement.active))
-        draft.put_targets(targets)
+        draft.put_targets(placement.by_member())
 
     def _fall_back(self, job: PlacementJob) -> Placement:
         log.warning("falling back to another assignor group=%s assignor=%s", job.group_id, _FALLBACK)
@@ -94,14 +88,14 @@ class Placing:
                 id=member_id,
                 process=metadata.process_id or member_id,
                 tags=metadata.tags,
-                active=frozenset(task for task, role in standing.assigned.items() if role is Role.ACTIVE),
-                standby=frozenset(task for task, role in standing.assigned.items() if role is not Role.ACTIVE),
+                active=frozenset(task for task, role in current.assigned.items() if role is Role.ACTIVE),
+                standby=frozenset(task for task, role in current.assigned.items() if role is not Role.ACTIVE),
             )
-            for member_id, (metadata, standing) in members.items()
+            for member_id, (metadata, current) in members.items()
             if metadata.topology_epoch == topology.epoch
         )
 
-        def tails(member_id: str, task: Task) -> bool:
+        def tails(member_id: str, task: TaskId) -> bool:
             return member_id in members and task in members[member_id][1].assigned
 
         return PlacementJob(
@@ -110,7 +104,7 @@ class Placing:
             settings.assignor_name,
             model.Group(
                 subtopologies=tuple(
-                    model.Subtopology(each.id, each.tasks, each.state_stores)
+                    model.SubtopologyTasks(each.id, each.tasks, each.state_stores)
                     for each in configured.subtopologies.values()
                 ),
                 members=described,

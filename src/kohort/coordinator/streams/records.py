@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kohort.coordinator.modern.standing import Standing
+from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.states import MemberState
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.step import Record
-from kohort.coordinator.streams.member import Endpoint, StreamsMetadata
-from kohort.coordinator.streams.roles import Role
-from kohort.coordinator.streams.tasks import grouped, holdings
-from kohort.coordinator.streams.topology import Topology
+from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.protocol.stored import (
     streams_group_current_member_assignment as current,
 )
@@ -29,10 +25,23 @@ from kohort.protocol.stored import (
     streams_group_target_assignment_metadata as target_epoch,
 )
 from kohort.protocol.stored.streams_group_topology import StreamsGroupTopologyKey
+from kohort.streams.endpoint import Endpoint
+from kohort.streams.tasks import Role, TaskId, by_subtopology, task_ids, tasks_of
+from kohort.streams.topology import Topology
+from kohort.streams.topology_messages import topology_record as topology_value
 
 __all__ = [
-    "assignment_epoch_record", "group_record", "group_tombstones", "member_record", "member_tombstones",
-    "metadata_of", "standing_of", "standing_record", "target_of", "target_record", "topology_record",
+    "assignment_epoch_record",
+    "current_assignment_record",
+    "group_record",
+    "group_tombstones",
+    "member_record",
+    "member_tombstones",
+    "metadata_of",
+    "read_current_assignment",
+    "target_of",
+    "target_record",
+    "topology_record",
 ]  # fmt: skip
 
 _STATES: Final = {MemberState.STABLE: 1, MemberState.UNREVOKED: 2, MemberState.UNRELEASED: 3}
@@ -99,70 +108,67 @@ def assignment_epoch_record(group_id: str, epoch: int) -> Record:
     )
 
 
-def target_record(group_id: str, member_id: str, tasks: Mapping[Task, Role]) -> Record:
+def target_record(group_id: str, member_id: str, tasks: Mapping[TaskId, Role]) -> Record:
     """Type 21: what a member shall hold in the end."""
-    active, standby, warmup = (
-        [target.TaskIds(subtopology_id=name, partitions=partitions) for name, partitions in grouped(tasks, role)]
-        for role in Role
-    )
+    active, standby, warmup = (task_ids(target.TaskIds, tasks, role) for role in Role)
     return Record(
         target.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         target.StreamsGroupTargetAssignmentMemberValue(active_tasks=active, standby_tasks=standby, warmup_tasks=warmup),
     )
 
 
-def target_of(value: target.StreamsGroupTargetAssignmentMemberValue) -> dict[Task, Role]:
+def target_of(value: target.StreamsGroupTargetAssignmentMemberValue) -> dict[TaskId, Role]:
     """What a record of type 21 tells."""
-    return holdings(value.active_tasks, value.standby_tasks, value.warmup_tasks)
+    return tasks_of(value.active_tasks, value.standby_tasks, value.warmup_tasks)
 
 
-def standing_record(group_id: str, member_id: str, standing: Standing[Task, Role]) -> Record:
+def current_assignment_record(group_id: str, member_id: str, assignment: CurrentAssignment[TaskId, Role]) -> Record:
     """Type 22: where a member stands."""
-    given, revoking = standing.assigned, standing.revoking
+    given, revoking = assignment.assigned, assignment.revoking
     return Record(
         current.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
         current.StreamsGroupCurrentMemberAssignmentValue(
-            member_epoch=standing.epoch,
-            previous_member_epoch=standing.previous_epoch,
-            state=_STATES[standing.state],
-            active_tasks=_current(given, Role.ACTIVE, standing.since),
+            member_epoch=assignment.epoch,
+            previous_member_epoch=assignment.previous_epoch,
+            state=_STATES[assignment.state],
+            active_tasks=_current(given, Role.ACTIVE, assignment.assignment_epochs),
             standby_tasks=_current(given, Role.STANDBY),
             warmup_tasks=_current(given, Role.WARMUP),
-            active_tasks_pending_revocation=_current(revoking, Role.ACTIVE, standing.since),
+            active_tasks_pending_revocation=_current(revoking, Role.ACTIVE, assignment.assignment_epochs),
             standby_tasks_pending_revocation=_current(revoking, Role.STANDBY),
             warmup_tasks_pending_revocation=_current(revoking, Role.WARMUP),
         ),
     )
 
 
-def standing_of(value: current.StreamsGroupCurrentMemberAssignmentValue) -> Standing[Task, Role]:
+def read_current_assignment(value: current.StreamsGroupCurrentMemberAssignmentValue) -> CurrentAssignment[TaskId, Role]:
     """What a record of type 22 tells.
 
     A state that isn't known, a newer server's, counts as waiting for others: the member's next heartbeat finds out.
     Tasks of records that tell no epochs, an older server's, count as given in the member's epoch.
     """
-    since = {}
+    assignment_epochs = {}
     for ids in (*value.active_tasks, *value.active_tasks_pending_revocation):
         epochs = ids.assignment_epochs or (value.member_epoch,) * len(ids.partitions)
         for partition, epoch in zip(ids.partitions, epochs, strict=True):
-            since[Task(ids.subtopology_id, partition)] = epoch
-    return Standing(
+            assignment_epochs[TaskId(ids.subtopology_id, partition)] = epoch
+    return CurrentAssignment(
         value.member_epoch,
         value.previous_member_epoch,
         _STATE_OF.get(value.state, MemberState.UNRELEASED),
-        holdings(value.active_tasks, value.standby_tasks, value.warmup_tasks),
-        holdings(
+        tasks_of(value.active_tasks, value.standby_tasks, value.warmup_tasks),
+        tasks_of(
             value.active_tasks_pending_revocation,
             value.standby_tasks_pending_revocation,
             value.warmup_tasks_pending_revocation,
         ),
-        since,
+        assignment_epochs,
     )
 
 
 def topology_record(group_id: str, topology: Topology) -> Record:
     """Type 23: the topology that the group runs."""
-    return Record(StreamsGroupTopologyKey(group_id=group_id), topology.record())
+    return Record(StreamsGroupTopologyKey(group_id=group_id), topology_value(topology))
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Record]:
@@ -184,13 +190,17 @@ def group_tombstones(group_id: str, member_ids: Iterable[str] = ()) -> list[Reco
     ]
 
 
-def _current(tasks: Mapping[Task, Role], role: Role, since: Mapping[Task, int] | None = None) -> list[current.TaskIds]:
+def _current(
+    tasks: Mapping[TaskId, Role], role: Role, assignment_epochs: Mapping[TaskId, int] | None = None
+) -> list[current.TaskIds]:
     """Tasks of one role; with the epochs in which they were given, where these are kept."""
     return [
         current.TaskIds(
             subtopology_id=name,
             partitions=partitions,
-            assignment_epochs=() if since is None else tuple(since[Task(name, partition)] for partition in partitions),
+            assignment_epochs=()
+            if assignment_epochs is None
+            else tuple(assignment_epochs[TaskId(name, partition)] for partition in partitions),
         )
-        for name, partitions in grouped(tasks, role)
+        for name, partitions in by_subtopology(task for task, has in tasks.items() if has is role).items()
     ]

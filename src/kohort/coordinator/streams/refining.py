@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kohort.coordinator.placement.model import Task
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.group import StreamsGroup
-from kohort.coordinator.streams.roles import Role
 from kohort.coordinator.streams.warmups import Holder, Refined, refine
+from kohort.streams.tasks import Role, TaskId
 
 __all__ = ["hand_over", "refined", "settle"]
 
@@ -28,12 +27,12 @@ def settle(draft: Draft, *, eager: bool) -> None:
     if group.refined is not None and group.refined_epoch == draft.assignment_epoch:
         if not group.refine_again or draft.assignment_epoch != draft.epoch or not (eager or group.reconciled):
             return
-        before: Mapping[str, Mapping[Task, Role]] = group.refined.tasks
+        before: Mapping[str, Mapping[TaskId, Role]] = group.refined.tasks
     else:
         before = {
-            member_id: standing.assigned
-            for member_id, (_, standing) in draft.members().items()
-            if standing.reached(draft.assignment_epoch)
+            member_id: current.assigned
+            for member_id, (_, current) in draft.members().items()
+            if current.is_reconciled_to(draft.assignment_epoch)
         }
     anew = _refine(draft)
     if any(anew.tasks.get(member_id, {}) != tasks for member_id, tasks in before.items()):
@@ -45,7 +44,7 @@ def settle(draft: Draft, *, eager: bool) -> None:
     group.refined, group.refined_epoch = anew, draft.assignment_epoch
 
 
-def refined(draft: Draft, member_id: str) -> Mapping[Task, Role] | None:
+def refined(draft: Draft, member_id: str) -> Mapping[TaskId, Role] | None:
     """What a member is to have at the draft's assignment epoch; None while that is forgotten."""
     group = draft.group
     if group.refined is None or group.refined_epoch != draft.assignment_epoch:
@@ -68,12 +67,12 @@ def _refine(draft: Draft) -> Refined:
     epoch = draft.topology.epoch if draft.topology is not None else 0
 
     def holder(member_id: str) -> Holder:
-        metadata, standing = members[member_id]
+        metadata, current = members[member_id]
         process = metadata.process_id or member_id
         if metadata.topology_epoch == epoch:
-            return Holder(process, standing.assigned, standing.revoking)
+            return Holder(process, current.assigned, current.revoking)
         # What a member of an older topology has under the same names is something else; but it takes up its slots.
-        return Holder(process, {}, {**standing.assigned, **standing.revoking})
+        return Holder(process, {}, {**current.assigned, **current.revoking})
 
     return refine(
         {member_id: draft.target(member_id) for member_id in members},

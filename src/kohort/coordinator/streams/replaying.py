@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kohort.coordinator.streams.group import StreamsGroup
-from kohort.coordinator.streams.records import metadata_of, standing_of, target_of
-from kohort.coordinator.streams.topology import Topology
+from kohort.coordinator.streams.records import metadata_of, read_current_assignment, target_of
 from kohort.protocol.message import Data
 from kohort.protocol.stored.streams_group_current_member_assignment import (
     StreamsGroupCurrentMemberAssignmentKey,
@@ -24,6 +23,7 @@ from kohort.protocol.stored.streams_group_target_assignment_metadata import (
     StreamsGroupTargetAssignmentMetadataValue,
 )
 from kohort.protocol.stored.streams_group_topology import StreamsGroupTopologyKey, StreamsGroupTopologyValue
+from kohort.streams.topology_messages import topology_of
 
 __all__ = ["KEYS", "replay"]
 
@@ -42,9 +42,9 @@ def replay(group: StreamsGroup, key: Data, value: Data | None) -> bool:
     """Take in a record; True if it removes the group."""
     match key, value:
         case StreamsGroupCurrentMemberAssignmentKey(), StreamsGroupCurrentMemberAssignmentValue():
-            group.put_standing(key.member_id, standing_of(value))
+            group.put_current(key.member_id, read_current_assignment(value))
         case StreamsGroupCurrentMemberAssignmentKey(), None:
-            group.drop_standing(key.member_id)
+            group.drop_current(key.member_id)
         case StreamsGroupTargetAssignmentMemberKey(), StreamsGroupTargetAssignmentMemberValue():
             group.put_target(key.member_id, target_of(value))
         case StreamsGroupTargetAssignmentMemberKey(), None:
@@ -63,7 +63,7 @@ def replay(group: StreamsGroup, key: Data, value: Data | None) -> bool:
         case StreamsGroupMetadataKey(), None:
             return True
         case StreamsGroupTopologyKey(), StreamsGroupTopologyValue():
-            group.put_topology(Topology.told(value))
+            group.put_topology(topology_of(value))
         case StreamsGroupTopologyKey(), None:
             group.put_topology(None)
     return False

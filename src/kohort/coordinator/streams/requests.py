@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from kohort.coordinator.streams.patterns import check_pattern
-from kohort.coordinator.streams.topology import KAFKA_TOPICS
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
 from kohort.protocol.messages.streams_group_heartbeat import (
     KeyValue,
@@ -16,6 +15,7 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     TaskOffset,
     TopicInfo,
 )
+from kohort.protocol.stored import INTERNAL_TOPICS
 
 __all__ = ["check_heartbeat", "check_topology"]
 
@@ -259,7 +259,7 @@ def _check_internal(topic: TopicInfo, where: str) -> None:
 def _check_name(name: str, where: str) -> None:
     if not _LEGAL_TOPIC.fullmatch(name):
         raise _bad(f"{where}: {shown(name)} is no topic name: 1 to 249 letters, digits, '.', '_' and '-'.")
-    if name in KAFKA_TOPICS:
+    if name in INTERNAL_TOPICS:
         raise _bad(f"{where}: topic {name} is Kafka's own; applications can't use it.")
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kohort.coordinator.streams.topology import InternalTopic
 from kohort.protocol.errors import KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
+from kohort.streams.topology import InternalTopic
 
 __all__ = ["HeartbeatResult"]
 

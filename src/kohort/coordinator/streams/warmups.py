@@ -28,9 +28,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from kohort.coordinator.placement.model import Task
-from kohort.coordinator.streams.roles import Role
-from kohort.coordinator.streams.task_offsets import TaskOffsets
+from kohort.streams.task_offsets import TaskOffsets
+from kohort.streams.tasks import Role, TaskId
 
 __all__ = ["Holder", "Refined", "refine"]
 
@@ -46,8 +45,8 @@ class Holder:
     """
 
     process: str
-    tasks: Mapping[Task, Role]
-    releasing: Mapping[Task, Role] = field(default_factory=dict)
+    tasks: Mapping[TaskId, Role]
+    releasing: Mapping[TaskId, Role] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +58,12 @@ class Refined:
         moving: tasks that aren't yet to go where the target has them. Without any, `tasks` is the target.
     """
 
-    tasks: Mapping[str, Mapping[Task, Role]]
-    moving: frozenset[Task] = frozenset()
+    tasks: Mapping[str, Mapping[TaskId, Role]]
+    moving: frozenset[TaskId] = frozenset()
 
 
 def refine(
-    target: Mapping[str, Mapping[Task, Role]],
+    target: Mapping[str, Mapping[TaskId, Role]],
     members: Mapping[str, Holder],
     offsets: TaskOffsets,
     stateful: Collection[str],
@@ -97,7 +96,7 @@ def refine(
     ]
     if not moves:
         return Refined(wanted)
-    standbys: dict[Task, list[str]] = {move.task: [] for move in moves}
+    standbys: dict[TaskId, list[str]] = {move.task: [] for move in moves}
     for name, tasks in wanted.items():
         for task, role in tasks.items():
             if role is Role.STANDBY and task in standbys:
@@ -120,7 +119,7 @@ class _Move:
         keeper: who runs it now.
     """
 
-    task: Task
+    task: TaskId
     wanting: str | None
     keeper: str
 
@@ -132,11 +131,11 @@ class _Changes:
         tasks: what each member is to have.
     """
 
-    def __init__(self, tasks: Mapping[str, Mapping[Task, Role]]) -> None:
+    def __init__(self, tasks: Mapping[str, Mapping[TaskId, Role]]) -> None:
         self.tasks = dict(tasks)
-        self._copied: dict[str, dict[Task, Role]] = {}
+        self._copied: dict[str, dict[TaskId, Role]] = {}
 
-    def give(self, name: str, task: Task, role: Role | None) -> None:
+    def give(self, name: str, task: TaskId, role: Role | None) -> None:
         """A member is to have a task in this role; None for not at all."""
         tasks = self._copied.get(name)
         if tasks is None:
@@ -155,8 +154,8 @@ class _Refiner:
         self._members = members
         self._offsets = offsets
         self._acceptable_lag = acceptable_lag
-        self._owners: dict[Task, str] = {}
-        self._copies: dict[Task, list[str]] = {}
+        self._owners: dict[TaskId, str] = {}
+        self._copies: dict[TaskId, list[str]] = {}
         self._held_slots = 0
         for name, member in sorted(members.items()):
             for task, role in member.tasks.items():
@@ -167,7 +166,7 @@ class _Refiner:
             for roles in (member.tasks, member.releasing):
                 self._held_slots += sum(role is Role.WARMUP for role in roles.values())
 
-    def keeper(self, task: Task, wanting: str, stateful: Collection[str]) -> str | None:
+    def keeper(self, task: TaskId, wanting: str, stateful: Collection[str]) -> str | None:
         """Who runs a task that can't go to the member that the target gives it; None if it can."""
         owner = self._owners.get(task)
         if owner == wanting:
@@ -204,10 +203,10 @@ class _Refiner:
                 taken.add(self._process(name))
                 waiting.pop()
 
-    def warm_up(self, moves: Collection[_Move], slots: int) -> list[tuple[Task, str]]:
+    def warm_up(self, moves: Collection[_Move], slots: int) -> list[tuple[TaskId, str]]:
         """Which members warm up which tasks: who does already, then others as far as there are slots."""
-        begun: list[tuple[Task, str]] = []
-        others: list[tuple[Task, str]] = []
+        begun: list[tuple[TaskId, str]] = []
+        others: list[tuple[TaskId, str]] = []
         for move in moves:
             if move.wanting is None:
                 continue
@@ -220,26 +219,26 @@ class _Refiner:
         others.sort(key=self._urgency)
         return begun[:slots] + others[: max(slots - self._held_slots, 0)]
 
-    def _caught_up_copy(self, task: Task) -> str | None:
+    def _caught_up_copy(self, task: TaskId) -> str | None:
         return next((name for name in self._copies.get(task, ()) if self._caught_up(task, name)), None)
 
-    def _copy_beside(self, task: Task, name: str) -> str | None:
+    def _copy_beside(self, task: TaskId, name: str) -> str | None:
         """Who in a member's process has a copy of a task."""
         copies = self._copies.get(task, ())
         return next((copy for copy in copies if self._process(copy) == self._process(name)), None)
 
-    def _caught_up(self, task: Task, name: str) -> bool:
+    def _caught_up(self, task: TaskId, name: str) -> bool:
         lag = self._lag(task, name)
         return lag is not None and lag <= self._acceptable_lag
 
-    def _urgency(self, warmup: tuple[Task, str]) -> tuple[bool, int, Task]:
+    def _urgency(self, warmup: tuple[TaskId, str]) -> tuple[bool, int, TaskId]:
         lag = self._lag(*warmup)
         return lag is None, lag or 0, warmup[0]
 
-    def _lag(self, task: Task, name: str) -> int | None:
+    def _lag(self, task: TaskId, name: str) -> int | None:
         return self._offsets.lag(task, self._process(name), self._tails)
 
-    def _tails(self, name: str, task: Task) -> bool:
+    def _tails(self, name: str, task: TaskId) -> bool:
         return name in self._members and task in self._members[name].tasks
 
     def _process(self, name: str) -> str:

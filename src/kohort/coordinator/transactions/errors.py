@@ -1,11 +1,10 @@
-"""Errors of transactions, as clients of each age know them."""
+"""Errors of transactions in the versions of the APIs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from kohort.coordinator.transactions.transaction import TopicPartition
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -13,25 +12,26 @@ from kohort.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnResponse,
     AddPartitionsToTxnTopicResult,
 )
+from kohort.protocol.topic_partition import TopicPartition
 
-__all__ = ["PartitionErrors", "add_partitions_results", "fenced_for", "verification_error"]
+__all__ = ["PartitionErrors", "add_partitions_results", "fencing_error", "verification_error"]
 
 PartitionErrors: TypeAlias = Mapping[TopicPartition, ErrorCode]
 """An error, or NONE, for each partition."""
 
 
-def fenced_for(code: ErrorCode, version: int, since: int) -> ErrorCode:
-    """The code for a client that knows PRODUCER_FENCED only `since` a version of the API that it speaks."""
+def fencing_error(code: ErrorCode, version: int, since: int) -> ErrorCode:
+    """PRODUCER_FENCED as INVALID_PRODUCER_EPOCH, in versions of the API before `since`."""
     if code is ErrorCode.PRODUCER_FENCED and version < since:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code
 
 
 def verification_error(code: ErrorCode, *, abortable: bool) -> ErrorCode:
-    """The code with which Produce or TxnOffsetCommit answers what `TransactionShard.verify_or_add` found (KIP-890).
+    """The error of Produce or TxnOffsetCommit for a result of `TransactionShard.verify_or_add` (KIP-890).
 
     Args:
-        code: what was found.
+        code: the result.
         abortable: whether the client knows TRANSACTION_ABORTABLE: Produce from v11, TxnOffsetCommit from v4 on.
     """
     if code is ErrorCode.TRANSACTION_ABORTABLE and not abortable:
@@ -42,7 +42,7 @@ def verification_error(code: ErrorCode, *, abortable: bool) -> ErrorCode:
 def add_partitions_results(
     request: AddPartitionsToTxnRequest.Transaction, errors: PartitionErrors
 ) -> AddPartitionsToTxnResponse.ResultsByTransaction:
-    """The outcomes of a transaction's partitions, in the order of the request."""
+    """The results of a transaction's partitions, in the order of the request."""
     topics = []
     for topic in request.topics:
         outcomes = [

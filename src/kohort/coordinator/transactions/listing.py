@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import groupby
 
-from kohort.coordinator.patterns import full_matches
+from kohort.coordinator.regex import full_matches
 from kohort.coordinator.transactions.states import TransactionState
-from kohort.coordinator.transactions.transaction import TopicPartition, Transaction
+from kohort.coordinator.transactions.transaction import Transaction
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_transactions import DescribeTransactionsResponse
 from kohort.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from kohort.protocol.topic_partition import TopicPartition
 
 __all__ = ["describe_transaction", "list_transactions"]
 
@@ -20,7 +21,7 @@ _LABELS = {state.label: state for state in TransactionState}
 def list_transactions(
     transactions: Iterable[Transaction], request: ListTransactionsRequest, now: int
 ) -> ListTransactionsResponse:
-    """Those of `transactions` that pass the request's filters, or INVALID_REGULAR_EXPRESSION."""
+    """The transactions that pass the request's filters, or INVALID_REGULAR_EXPRESSION."""
     found = [
         transaction
         for transaction in transactions

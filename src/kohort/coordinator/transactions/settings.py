@@ -9,14 +9,14 @@ __all__ = ["TransactionSettings"]
 
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:
-    """What a user may set; times in ms, defaults as Kafka's.
+    """Times in ms, with Kafka's defaults.
 
     Attributes:
-        transaction_max_timeout_ms: longest time that a producer may ask for its transactions.
-        transactional_id_expiration_ms: how long an id is remembered that nobody uses.
-        transaction_abort_timed_out_transaction_cleanup_interval_ms: how often to look for transactions that take too
-            long; and how long markers may lack until they are asked for again.
-        transaction_remove_expired_transaction_cleanup_interval_ms: how often to look for ids to forget.
+        transaction_max_timeout_ms: longest transaction timeout that a producer may ask for.
+        transactional_id_expiration_ms: how long an unused transactional id is kept.
+        transaction_abort_timed_out_transaction_cleanup_interval_ms: how often to abort transactions that timed out; and
+            when to ask again for markers that are still pending.
+        transaction_remove_expired_transaction_cleanup_interval_ms: how often to remove expired transactional ids.
     """
 
     transaction_max_timeout_ms: int = 900_000

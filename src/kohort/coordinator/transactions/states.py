@@ -1,9 +1,9 @@
-"""The states of a transaction, and all moves between them on one screen.
+"""The states of a transaction, and all transitions between them.
 
-A transactional id begins Empty. Its producer's first partition opens a transaction (Ongoing), which is decided by the
-producer, or for it when it is fenced or too slow (PrepareCommit, PrepareAbort). From then on nothing can change the
-outcome; when every partition has its marker the transaction is over (CompleteCommit, CompleteAbort), and the next one
-may begin. An id that is not used for long is forgotten (Dead).
+A transactional id begins Empty. Its producer's first partition opens a transaction (Ongoing). The producer commits or
+aborts it, or the coordinator aborts it when the producer is fenced or the transaction times out (PrepareCommit,
+PrepareAbort). From then on nothing can change the outcome. When every partition has its marker the transaction is over
+(CompleteCommit, CompleteAbort), and the next one may begin. An id that is not used for long expires (Dead).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TransactionState(enum.IntEnum):
 
     @property
     def label(self) -> str:
-        """The name that users see, such as "PrepareCommit"."""
+        """The name in Kafka's tools, such as "PrepareCommit"."""
         return self.name.title().replace("_", "")
 
 
@@ -42,14 +42,12 @@ TRANSITIONS: Final[dict[TransactionState, frozenset[TransactionState]]] = {
     _S.PREPARE_ABORT: frozenset({_S.COMPLETE_ABORT}),
     _S.COMPLETE_COMMIT: frozenset({_S.EMPTY, _S.ONGOING, _S.PREPARE_ABORT, _S.DEAD}),
     _S.COMPLETE_ABORT: frozenset({_S.EMPTY, _S.ONGOING, _S.PREPARE_ABORT, _S.DEAD}),
-    # Fencing and aborting are one record here; a log of Kafka's could hold the two.
+    # Fencing and aborting are one record here; a log written by Kafka may hold two.
     _S.PREPARE_EPOCH_FENCE: frozenset({_S.PREPARE_ABORT}),
     _S.DEAD: frozenset(),
 }
-"""Where each state may go."""
-
 PREPARED: Final = frozenset({_S.PREPARE_COMMIT, _S.PREPARE_ABORT})
-"""The outcome is settled, and markers are being written."""
+"""The outcome is decided, and markers are being written."""
 
 ENDED: Final = frozenset({_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 """The last transaction is over, and no other has begun."""

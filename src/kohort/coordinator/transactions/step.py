@@ -1,11 +1,11 @@
-"""What a step of the transaction coordinator asks for besides records and answers: markers."""
+"""Steps of the transaction coordinator, which have markers to write besides records and answers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from kohort.coordinator.step import Step
-from kohort.coordinator.transactions.transaction import TopicPartition
+from kohort.protocol.topic_partition import TopicPartition
 
 __all__ = ["Markers", "TransactionStep"]
 
@@ -14,17 +14,17 @@ __all__ = ["Markers", "TransactionStep"]
 class Markers:
     """The markers that end a transaction in every partition that it wrote to.
 
-    What is to be done with them, at once and in this order: ask `TransactionShard.unmarked` where they are still due,
-    append them there, and tell `TransactionShard.markers_written` where that worked, or where there is no such
-    partition (any more). What is left will be asked for again; and after a restart, so will be all of them.
+    The runtime, at once and in this order: asks `TransactionShard.pending_markers` where they are still due, appends
+    them there, and calls `TransactionShard.markers_written` with the partitions where that worked, and those that don't
+    exist (any more). The others will be asked for again; after a restart, all of them.
 
     Attributes:
-        transactional_id: whose transaction ends.
-        producer_id, producer_epoch: what the control batches carry.
+        transactional_id: id of the transaction that ends.
+        producer_id, producer_epoch: those of the control batches.
         commit: whether it is committed or aborted.
         coordinator_epoch: epoch of the coordinator, part of the control record.
         transaction_version: 2 if the epoch is one above that of the transaction's own batches (KIP-890), else 0 or 1.
-        partitions: where markers go, sorted; may be none.
+        partitions: where markers go, sorted; may be empty.
     """
 
     transactional_id: str
@@ -38,6 +38,6 @@ class Markers:
 
 @dataclass(slots=True)
 class TransactionStep(Step):
-    """A step, and the markers to write when its records are safe."""
+    """A step, and the markers to write when its records are in the log."""
 
     markers: list[Markers] = field(default_factory=list)

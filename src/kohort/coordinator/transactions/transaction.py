@@ -1,6 +1,6 @@
-"""What is known of a transactional id: its producer, and the transaction that is open, ending or over.
+"""The state of a transactional id: its producer, and the transaction that is open, ending or over.
 
-The whole of it is one record of `__transaction_state`, written anew with each move.
+It is stored as one record of `__transaction_state`, which is written again with each transition.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple, Self
 from kohort.coordinator.step import Record
 from kohort.coordinator.transactions.states import ENDED, IDLE, PREPARED, TRANSITIONS, TransactionState
 from kohort.protocol.stored.transaction_log import TransactionLogKey, TransactionLogValue
+from kohort.protocol.topic_partition import TopicPartition
 
-__all__ = ["LAST_EPOCH", "NONE", "TRANSACTIONS_V2", "ProducerIdAndEpoch", "TopicPartition", "Transaction", "tombstone"]
+__all__ = ["LAST_EPOCH", "NONE", "TRANSACTIONS_V2", "ProducerIdAndEpoch", "Transaction", "tombstone"]
 
 NONE: Final = -1
 """No producer id, no epoch, no time."""
@@ -26,16 +27,7 @@ TRANSACTIONS_V2: Final = 2
 """Each transaction has an epoch of its own (KIP-890, part 2)."""
 
 
-class TopicPartition(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-
 class ProducerIdAndEpoch(NamedTuple):
-    """What a producer writes with."""
-
     producer_id: int
     epoch: int
 
@@ -45,17 +37,17 @@ class Transaction:
     """The state of a transactional id.
 
     Attributes:
-        transactional_id: the name that the producer was configured with.
-        producer_id, producer_epoch: what the producer writes with; what has an older epoch is fenced. A transaction
-            that ends has the epoch after it already (with transactions V2, or if it was ended for its producer).
+        transactional_id: `transactional.id` of the producer.
+        producer_id, producer_epoch: id and epoch of the producer; older epochs are fenced. A transaction that ends has
+            the next epoch already (with transactions V2, or if the coordinator ended it).
         timeout_ms: how long a transaction may stay open.
-        state: where it is.
-        updated_at: when it got there, in ms since 1970.
-        started_at: when the newest transaction began, in ms since 1970; -1 if none has since the producer came.
+        state: one of `states`.
+        updated_at: time of the latest transition, in ms since 1970.
+        started_at: when the latest transaction began, in ms since 1970; -1 if none has since InitProducerId.
         partitions: what the open transaction wrote to.
-        previous_producer_id: the producer id before the last move.
-        next_producer_id: what the producer goes on with after a transaction that uses up the epochs; else -1.
-        client_version: 2 if the newest move was one of transactions V2, else 0 or 1.
+        previous_producer_id: the producer id before the latest transition.
+        next_producer_id: the producer id after a transaction that uses up the epochs; else -1.
+        client_version: 2 if the latest transition was one of transactions V2, else 0 or 1.
     """
 
     transactional_id: str
@@ -72,33 +64,32 @@ class Transaction:
 
     @property
     def producer(self) -> ProducerIdAndEpoch:
-        """What the producer writes with."""
         return ProducerIdAndEpoch(self.producer_id, self.producer_epoch)
 
     @property
     def producer_after(self) -> ProducerIdAndEpoch:
-        """What the producer writes with when the transaction has ended."""
+        """Id and epoch of the producer after the transaction has ended."""
         return self.producer if self.next_producer_id == NONE else ProducerIdAndEpoch(self.next_producer_id, 0)
 
     @property
     def exhausted(self) -> bool:
-        """Whether there is no further epoch for the producer id."""
+        """Whether the producer id has no epoch left."""
         return self.producer_epoch >= LAST_EPOCH
 
     @property
     def before_bump(self) -> ProducerIdAndEpoch | None:
-        """What the producer wrote a transaction of V2 with that is decided: it may not have heard of the new epoch."""
+        """Id and epoch that the producer of a transaction of V2 has until it gets the answer to EndTxn; else None."""
         if self.state not in PREPARED | ENDED or self.client_version < TRANSACTIONS_V2:
             return None
         if self.producer_epoch == 0:
             return ProducerIdAndEpoch(self.previous_producer_id, LAST_EPOCH)
         return ProducerIdAndEpoch(self.producer_id, self.producer_epoch - 1)
 
-    # Moves
+    # Transitions
 
-    def renewed(self, producer: ProducerIdAndEpoch, timeout_ms: int, now: int) -> Self:
-        """Its producer (re)started."""
-        return self._moved(
+    def with_producer(self, producer: ProducerIdAndEpoch, timeout_ms: int, now: int) -> Self:
+        """Empty: its producer (re)started."""
+        return self._transition(
             TransactionState.EMPTY,
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
@@ -108,9 +99,9 @@ class Transaction:
             updated_at=now,
         )
 
-    def extended(self, partitions: Iterable[TopicPartition], client_version: int, now: int) -> Self:
-        """It writes to more partitions; the first open a transaction."""
-        return self._moved(
+    def with_partitions(self, partitions: Iterable[TopicPartition], client_version: int, now: int) -> Self:
+        """Ongoing: it writes to more partitions; the first ones open a transaction."""
+        return self._transition(
             TransactionState.ONGOING,
             partitions=self.partitions | frozenset(partitions),
             started_at=now if self.state in IDLE else self.started_at,
@@ -118,9 +109,9 @@ class Transaction:
             client_version=client_version,
         )
 
-    def decided(self, *, commit: bool, client_version: int, now: int, next_producer_id: int = NONE) -> Self:
-        """Its outcome is settled. In transactions V2 that takes the next epoch."""
-        return self._moved(
+    def prepared(self, *, commit: bool, client_version: int, now: int, next_producer_id: int = NONE) -> Self:
+        """PrepareCommit or PrepareAbort: the outcome is decided. In transactions V2 that takes the next epoch."""
+        return self._transition(
             TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT,
             producer_epoch=self.producer_epoch + (client_version >= TRANSACTIONS_V2),
             next_producer_id=next_producer_id,
@@ -130,14 +121,14 @@ class Transaction:
         )
 
     def fenced(self, now: int) -> Self:
-        """It is aborted for its producer, whose epoch is over."""
-        return self.decided(commit=False, client_version=TRANSACTIONS_V2, now=now)
+        """PrepareAbort by the coordinator, which fences the producer's epoch."""
+        return self.prepared(commit=False, client_version=TRANSACTIONS_V2, now=now)
 
     def completed(self, now: int) -> Self:
-        """All its partitions have their marker."""
+        """CompleteCommit or CompleteAbort: all partitions have their marker."""
         commit = self.state is TransactionState.PREPARE_COMMIT
         producer = self.producer_after
-        return self._moved(
+        return self._transition(
             TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT,
             producer_id=producer.producer_id,
             producer_epoch=producer.epoch,
@@ -146,7 +137,7 @@ class Transaction:
             updated_at=now,
         )
 
-    def _moved(self, state: TransactionState, **changes: Any) -> Self:
+    def _transition(self, state: TransactionState, **changes: Any) -> Self:
         if state not in TRANSITIONS[self.state]:
             raise ValueError(f"transaction {self.transactional_id!r} can't go from {self.state.label} to {state.label}")
         return replace(self, state=state, previous_producer_id=self.producer_id, **changes)
@@ -154,7 +145,6 @@ class Transaction:
     # Records
 
     def record(self) -> Record:
-        """The record that holds it."""
         topics = [
             TransactionLogValue.TransactionPartition(topic=topic, partition_ids=tuple(p.partition for p in partitions))
             for topic, partitions in groupby(sorted(self.partitions), lambda partition: partition.topic)
@@ -177,10 +167,10 @@ class Transaction:
 
     @classmethod
     def read(cls, key: TransactionLogKey, value: TransactionLogValue) -> Self:
-        """The transaction that a record holds.
+        """The transaction in a record.
 
         Raises:
-            ValueError: the record has a state that there is not.
+            ValueError: the state in the record is unknown.
         """
         return cls(
             transactional_id=key.transactional_id,
@@ -202,5 +192,4 @@ class Transaction:
 
 
 def tombstone(transactional_id: str) -> Record:
-    """The record that forgets a transactional id."""
     return Record(TransactionLogKey(transactional_id=transactional_id), None)

@@ -18,13 +18,15 @@ from kohort.protocol.message import Data
 from kohort.protocol.messages import module_name
 
 __all__ = [
-    "OFFSETS_TOPIC", "RECORD_NAMES", "SHARE_STATE_TOPIC", "TRANSACTION_TOPIC", "RecordType", "decode_key",
-    "record_type", "record_types",
+    "INTERNAL_TOPICS", "OFFSETS_TOPIC", "RECORD_NAMES", "SHARE_STATE_TOPIC", "TRANSACTION_TOPIC", "RecordType",
+    "decode_key", "record_type", "record_types",
 ]  # fmt: skip
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTION_TOPIC: Final = "__transaction_state"
 SHARE_STATE_TOPIC: Final = "__share_group_state"
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC, SHARE_STATE_TOPIC})
+"""Topics that Kafka keeps its own state in."""
 
 RECORD_NAMES: Final[dict[str, dict[int, str]]] = {
     OFFSETS_TOPIC: {

@@ -7,7 +7,6 @@ import logging
 import os
 from collections.abc import Sequence
 
-from kohort.client.streams.events import Endpoint
 from kohort.spark.monitoring.events import Listener
 from kohort.spark.monitoring.journal_writer import JournalWriter
 from kohort.spark.monitoring.metrics import Metrics
@@ -17,6 +16,7 @@ from kohort.spark.queries.peers import address
 from kohort.spark.queries.queryable import Queryable
 from kohort.spark.queries.server import QueryServer
 from kohort.spark.runtime.errors import ApplicationError
+from kohort.streams.endpoint import Endpoint
 
 __all__ = ["Service"]
 

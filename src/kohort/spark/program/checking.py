@@ -115,8 +115,8 @@ def _check_group(program: Program, group: GroupDescription | None) -> None:
     if group.topology is None or group.topology_epoch != program.topology.epoch:
         return
     theirs = {
-        each.name: (frozenset(each.inputs), frozenset(topic.name for topic in each.changelog_topics))
-        for each in group.topology
+        name: (frozenset(each.inputs), frozenset(topic.name for topic in each.changelogs))
+        for name, each in group.topology.subtopologies.items()
     }
     ours = {
         part.id: (frozenset(part.input_topics), frozenset(store.changelog for store in part.stores))

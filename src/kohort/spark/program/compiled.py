@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from kohort.client.streams.topology import Topology
 from kohort.spark.program.policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.windows import WindowSpec
+from kohort.streams.topology import Topology
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

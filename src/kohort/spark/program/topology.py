@@ -7,8 +7,6 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.client.errors import ConfigError
-from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.spark.program.aggregates.identity import identity
 from kohort.spark.program.compiled import (
     AggregateSpec,
@@ -23,6 +21,7 @@ from kohort.spark.program.compiled import (
 )
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.settings import AppSettings
+from kohort.streams.topology import InternalTopic, Subtopology, Topology, TopologyError, check
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
@@ -47,9 +46,11 @@ def topology(parts: Sequence[CompiledSubtopology], settings: AppSettings) -> Top
         ProgramError: no group would take it.
     """
     try:
-        return Topology({part.id: _subtopology(part, settings) for part in parts})
-    except ConfigError as error:
+        found = Topology({part.id: _subtopology(part, settings) for part in parts})
+        check(found)
+    except TopologyError as error:
         raise ProgramError(str(error)) from None
+    return found
 
 
 def _subtopology(part: CompiledSubtopology, settings: AppSettings) -> Subtopology:

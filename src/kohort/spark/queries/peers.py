@@ -9,8 +9,8 @@ import msgspec
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 from yarl import URL
 
-from kohort.client.streams.events import Endpoint
 from kohort.spark.queries.peer_messages import Answer, PeerQuery, answers, encode
+from kohort.streams.endpoint import Endpoint
 
 __all__ = ["FORWARDED", "MESSAGE_PACK", "PeerError", "Peers", "address"]
 

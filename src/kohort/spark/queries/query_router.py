@@ -11,12 +11,12 @@ from typing import Final, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from kohort.client.streams.events import Endpoint
 from kohort.spark.queries.peer_messages import Answer, Copy, Missing, PeerQuery
 from kohort.spark.queries.peers import PeerError, Peers, address
 from kohort.spark.queries.queryable import OpenStore, Queryable, StoreRole
 from kohort.spark.queries.rows import Page, Row, collect, joined, stored_rows
 from kohort.spark.state.errors import StateError
+from kohort.streams.endpoint import Endpoint
 
 __all__ = ["GLOBAL", "QueryRouter"]
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
-from kohort.client.streams.events import Endpoint, EndpointPartitions
+from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
 from kohort.spark.program.compiled import Route
+from kohort.streams.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from kohort.protocol.records.partitioner import Partitioner

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from kohort.client.cluster import Cluster
-from kohort.client.consuming.answers import Piece, read_answer
+from kohort.client.consuming.completed_fetch import Piece, read_fetch
 from kohort.client.consuming.fetch_session import BY_ID
-from kohort.client.consuming.offsets import Offsets, worth_retrying
+from kohort.client.consuming.log_offsets import LogOffsets, is_retriable
 from kohort.client.errors import ClientError, RecordError, kafka_error
 from kohort.client.time_limit import time_limit_at
 from kohort.client.types import Broker, TopicPartition
@@ -43,7 +43,7 @@ _Read = FetchResponse.TopicResponse.Partition
 
 
 class Range(NamedTuple):
-    """Offsets `start` to `end` (exclusive) of a partition."""
+    """LogOffsets `start` to `end` (exclusive) of a partition."""
 
     topic: str
     partition: int
@@ -98,7 +98,7 @@ class _RangeFetch:
             except (KafkaError, ClientError) as error:
                 if isinstance(error, RecordError):
                     raise self._error(str(error)) from error
-                if not worth_retrying(error) and not _moved(error):
+                if not is_retriable(error) and not _moved(error):
                     raise
                 log.info("%s: %s", self._at, error)
                 self._failure = error
@@ -184,9 +184,9 @@ class _RangeFetch:
         self._empty = 0
         data = bytes(read.records)
         aborted = read.aborted_transactions if self._committed else None
-        answer = read_answer(self._at, data, self._offset, aborted, piece_bytes=PIECE_BYTES)
-        if answer.fault is not None and not answer.pieces:
-            raise answer.fault
+        answer = read_fetch(self._at, data, self._offset, aborted, piece_bytes=PIECE_BYTES)
+        if answer.error is not None and not answer.pieces:
+            raise answer.error
         if answer.cut_off:
             self._size = min(2 * self._size, _MOST_GROWN)
             return ()
@@ -208,7 +208,7 @@ class _RangeFetch:
     async def _out_of_range(self) -> Exception:
         ends = []
         for time in (-2, -1):
-            found = (await Offsets(self._cluster).find({self._at: time}, timeout_ms=self._patience_ms))[self._at]
+            found = (await LogOffsets(self._cluster).find({self._at: time}, timeout_ms=self._patience_ms))[self._at]
             ends.append(-1 if found is None else found.offset)
         first, last = ends
         if first <= self._offset <= last:  # it's there by now: a new leader hadn't caught up

@@ -16,9 +16,9 @@ import pyarrow as pa
 from kohort.client.cluster import Cluster
 from kohort.client.column_codec import load_columns
 from kohort.client.config import ClientConfig, Servers, client_config
-from kohort.client.consuming.answers import Piece
+from kohort.client.consuming.completed_fetch import Piece
 from kohort.client.consuming.decoding import DecodedPiece
-from kohort.client.consuming.offsets import Offsets
+from kohort.client.consuming.log_offsets import LogOffsets
 from kohort.client.errors import RecordError, raise_for
 from kohort.client.types import TopicPartition
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -243,7 +243,7 @@ class _Opened:
     async def offsets(
         self, times: dict[TopicPartition, int], committed: bool, patience_ms: float
     ) -> dict[TopicPartition, int | None]:
-        finder = Offsets(await self.cluster(patience_ms), committed=committed)
+        finder = LogOffsets(await self.cluster(patience_ms), committed=committed)
         found = await finder.find(times, timeout_ms=patience_ms)
         return {at: None if each is None else each.offset for at, each in found.items()}
 

@@ -1,4 +1,4 @@
-"""Takes on an active task: what is committed, then its state, then it runs. In this order.
+"""Activates a task: what is committed, then its state, then it runs. In this order.
 
 1. Transactions that its last owner has left open are ended, so that it is known what counts.
 2. Its committed offsets are looked up; that waits for transactions that are still being decided (KIP-447).
@@ -12,19 +12,18 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
-from kohort.client.admin import Admin
 from kohort.client.errors import RequestTimeoutError
 from kohort.client.streams_member import StreamsMember
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.monitoring.events import Listener, Restoring
-from kohort.spark.program.committed import metadata
-from kohort.spark.runtime.active_task import ActiveTask, later_of, stream_time_of
+from kohort.spark.program.committed import committed_by, metadata
 from kohort.spark.runtime.application_plan import ApplicationPlan
-from kohort.spark.runtime.dangling_transactions import end_dangling_transactions
+from kohort.spark.runtime.dangling_transactions import DanglingTransactions
 from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_committer import Probe, unprobed
+from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.open_stores import OpenStores
 from kohort.spark.state import ChangelogTailer, RestoreProgress, Store
 from kohort.streams.tasks import TaskId
@@ -34,58 +33,47 @@ log = logging.getLogger(__name__)
 _UNSTABLE_MS: Final = 2_000
 
 
-class DanglingTransactions:
-    """Ends transactions of instances that are gone: once for all tasks that are taken at a time."""
+class Activated(NamedTuple):
+    """Where a task reads on, by partition, and the stream time that it goes on from (ms; None: nothing read yet)."""
 
-    def __init__(self, admin: Admin, application_id: str, process_id: str) -> None:
-        self._admin, self._application_id, self._process_id = admin, application_id, process_id
-        self._lock = asyncio.Lock()
-        self._begun = float("-inf")
-
-    async def end(self) -> None:
-        """See to it that it was done since this was called."""
-        asked = time.monotonic()
-        async with self._lock:
-            if self._begun < asked:
-                begun = time.monotonic()
-                await end_dangling_transactions(self._admin, self._application_id, self._process_id)
-                self._begun = begun
+    positions: dict[TopicPartition, int]
+    stream_time: int | None
 
 
 class Activation:
-    """Takes on tasks.
+    """Activates tasks.
 
     Args:
-        blueprint: the application.
+        plan: the application.
         member: the member of the group.
         stores, tailer: of the instance.
         ends: where inputs begin and end.
-        orphans: see there.
+        dangling: ends transactions of instances that are gone.
         listener: told how far restores are.
         probe: called between the steps.
     """
 
     def __init__(
         self,
-        blueprint: ApplicationPlan,
+        plan: ApplicationPlan,
         member: StreamsMember,
         stores: OpenStores,
         tailer: ChangelogTailer,
         ends: EndOffsets,
-        orphans: DanglingTransactions,
+        dangling: DanglingTransactions,
         listener: Listener,
         probe: Probe = unprobed,
     ) -> None:
-        self._blueprint, self._member = blueprint, member
+        self._plan, self._member = plan, member
         self._stores, self._tailer, self._ends = stores, tailer, ends
-        self._orphans, self._listener, self._probe = orphans, listener, probe
+        self._dangling, self._listener, self._probe = dangling, listener, probe
 
-    async def take(self, task: TaskId, open_producer: Callable[[], Awaitable[None]]) -> ActiveTask:
-        """Take on a task.
+    async def activate(self, task: TaskId, open_producer: Callable[[], Awaitable[None]]) -> Activated:
+        """Restore a task up to what is committed.
 
         Args:
             task: which.
-            open_producer: has the lane have its producer: what its last one has left open ends then.
+            open_producer: opens the subtopology's producer: what its last one has left open is aborted then.
 
         Raises:
             ApplicationError: another program has left offsets here.
@@ -93,33 +81,33 @@ class Activation:
         """
         stores = await self._stores.open(task)
         await open_producer()
-        await self._orphans.end()
+        await self._dangling.end()
         await self._probe("taking")
         committed = await self._committed(task)
         await self._probe("known")
         positions, stream_time = await self._places(task, committed)
-        changelogs = self._blueprint.changelogs(task)
+        changelogs = self._plan.changelogs(task)
         async with asyncio.TaskGroup() as group:
             for name, store in stores.items():
                 group.create_task(self._restore(task, store, changelogs[name]))
         await self._probe("restored")
-        return ActiveTask(task, stores, positions, stream_time)
+        return Activated(positions, stream_time)
 
     async def _committed(self, task: TaskId) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        inputs = self._blueprint.inputs(task)
+        inputs = self._plan.inputs(task)
         while True:
             try:
                 return await self._member.committed(inputs, timeout_ms=_UNSTABLE_MS)
             except RequestTimeoutError as error:
                 # Somebody's transaction is still open: perhaps it has left the group by now.
                 log.info("task %s: %s", task, error)
-                await self._orphans.end()
+                await self._dangling.end()
 
     async def _places(
         self, task: TaskId, committed: Mapping[TopicPartition, OffsetAndMetadata | None]
     ) -> tuple[dict[TopicPartition, int], int | None]:
         """Where the task reads on, and its stream time."""
-        duties, program = self._blueprint.parts[task.subtopology], self._blueprint.fingerprint
+        subtopology, program = self._plan.subtopologies[task.subtopology], self._plan.fingerprint
         times = [stream_time_of(at, partition, program) for partition, at in committed.items()]
         beginnings = await self._ends.beginnings(committed)
         positions: dict[TopicPartition, int] = {}
@@ -128,10 +116,10 @@ class Activation:
             first = beginnings[partition]
             if at is not None and at.offset >= first:
                 positions[partition] = at.offset
-            elif at is None and partition.topic in duties.latest:
+            elif at is None and partition.topic in subtopology.latest:
                 (end,) = (await self._ends.of([partition])).values()
                 positions[partition] = end
-                # Committed at once: where the end is must not depend on when the task is taken on again.
+                # Committed at once: where the end is must not depend on when the task is activated again.
                 fresh[partition] = OffsetAndMetadata(end, metadata=metadata(None, program))
             else:
                 positions[partition] = first
@@ -142,7 +130,7 @@ class Activation:
                     )
         if fresh:
             await self._member.commit(fresh)
-        return positions, later_of(times)
+        return positions, max((time for time in times if time is not None), default=None)
 
     async def _restore(self, task: TaskId, store: Store, changelog: TopicPartition) -> None:
         def progress(now: RestoreProgress) -> None:
@@ -155,3 +143,20 @@ class Activation:
             )  # fmt: skip
 
         await self._tailer.restore(store, changelog, progress)
+
+
+def stream_time_of(committed: OffsetAndMetadata | None, partition: TopicPartition, program: str) -> int | None:
+    """The stream time that was committed.
+
+    Raises:
+        ApplicationError: another program has committed it.
+    """
+    said = None if committed is None else committed_by(committed.metadata)
+    if said is None:
+        return None
+    if said.program != program:
+        raise ApplicationError(
+            f"{partition}: the group's offsets and stores were made by another version of the program, whose state this"
+            " one can't read: choose another application id, or delete the group and its internal topics"
+        )
+    return said.stream_time

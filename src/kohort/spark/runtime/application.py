@@ -17,10 +17,10 @@ from kohort.spark.monitoring.events import Listener
 from kohort.spark.program.compiled import CompiledSubtopology, Program
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.settings import AppSettings
-from kohort.spark.runtime.application_plan import application_plan_of
 from kohort.spark.runtime.errors import ApplicationError, unreadable
 from kohort.spark.runtime.global_tables import GLOBALS
 from kohort.spark.runtime.instance import Instance
+from kohort.spark.runtime.planning import application_plan_of
 from kohort.spark.runtime.queryable_instance import QueryableInstance
 from kohort.spark.runtime.shutdown import Shutdown
 
@@ -142,8 +142,8 @@ class _Running:
         from kohort.spark.queries.store_infos import store_infos
 
         spark, program, settings = self._spark, self._program, self._settings
-        parts = {part.id: part for part in program.parts}
-        parts[GLOBALS] = CompiledSubtopology(GLOBALS, None, program.globals, ())
+        subtopologies = {each.id: each for each in program.parts}
+        subtopologies[GLOBALS] = CompiledSubtopology(GLOBALS, None, program.globals, ())
 
         async def before_joining(admin: Admin) -> None:
             from kohort.spark.program.checking import check_against
@@ -155,19 +155,19 @@ class _Running:
             # shouldn't stand still for that long.
             waiting = instance.waits("Spark")
             waiting("Spark is warming up")
-            await asyncio.gather(*(asyncio.to_thread(jobs_of(part).warm_up) for part in parts))
+            await asyncio.gather(*(asyncio.to_thread(jobs_of(each).warm_up) for each in subtopologies))
             waiting(None)
 
         def parallelism() -> int:
             return max(1, spark.sparkContext.defaultParallelism)
 
         @functools.cache
-        def jobs_of(part: str) -> SparkJobs:
+        def jobs_of(subtopology: str) -> SparkJobs:
             from kohort.spark.jobs.subtopology_jobs import SubtopologyJobs
 
-            return SparkJobs(
-                SubtopologyJobs(spark, parts[part], line, servers=settings.client, parallelism=parallelism), parts[part]
-            )
+            compiled = subtopologies[subtopology]
+            jobs = SubtopologyJobs(spark, compiled, rpc_server, servers=settings.client, parallelism=parallelism)
+            return SparkJobs(jobs, compiled)
 
         instance = Instance(application_plan_of(program), settings, jobs_of, before_joining=before_joining)
         async with contextlib.AsyncExitStack() as stack:
@@ -183,31 +183,31 @@ class _Running:
             instance.tell(*self._listeners, *service.listeners)
             if self._progress:
                 _stop_progress_bar(spark)
-            largest = max((spec.heap_bytes for part in program.parts for spec in part.aggregates), default=0)
+            largest = max((spec.heap_bytes for each in program.parts for spec in each.aggregates), default=0)
             stack.enter_context(session_settings(spark, parallelism(), largest))
-            line = stack.enter_context(RpcServer(instance.lookup, *_addresses(spark)))
+            rpc_server = stack.enter_context(RpcServer(instance.lookup, *_addresses(spark)))
             stack.enter_context(_signals(instance))
             stack.enter_context(self._stopping.ends(instance.stop))
             await instance.run()
 
 
 class SparkJobs:
-    """A part's jobs, as a lane wants them: what must stop the application is told so."""
+    """A subtopology's jobs, as its runner wants them: what must stop the application is an `ApplicationError`."""
 
-    def __init__(self, jobs: SubtopologyJobs, part: CompiledSubtopology) -> None:
+    def __init__(self, jobs: SubtopologyJobs, compiled: CompiledSubtopology) -> None:
         self._jobs = jobs
-        self._tables = {table.name: table for table in part.tables}
-        self._has_input = part.input is not None
+        self._tables = {table.name: table for table in compiled.tables}
+        self._has_input = compiled.input is not None
 
-    def run(self, work: EpochInput) -> EpochOutput:
+    def run(self, epoch_input: EpochInput) -> EpochOutput:
         """See `SubtopologyJobs.run`."""
         with _stopping():
-            return self._jobs.run(work)
+            return self._jobs.run(epoch_input)
 
-    def run_table(self, table: str, work: EpochInput) -> EpochOutput:
+    def run_table(self, table: str, epoch_input: EpochInput) -> EpochOutput:
         """See `SubtopologyJobs.run_table`."""
         with _stopping():
-            return self._jobs.run_table(self._tables[table], work)
+            return self._jobs.run_table(self._tables[table], epoch_input)
 
     def warm_up(self) -> None:
         """Run all of them on nothing. What goes wrong is left for an epoch to meet, which knows what to do about it."""
@@ -246,7 +246,7 @@ def _stop_progress_bar(spark: SparkSession) -> None:
 
 
 def _addresses(spark: SparkSession) -> tuple[str]:
-    """Where the line listens: where executors reach the driver."""
+    """The address that executors reach the driver by."""
     if (spark.sparkContext.master or "").startswith("local"):
         return (_LOCAL,)
     return (spark.sparkContext.getConf().get("spark.driver.host") or _LOCAL,)

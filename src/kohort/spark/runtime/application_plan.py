@@ -1,18 +1,14 @@
-"""What an instance runs: a compiled program without Spark."""
+"""What an instance runs, as data, without Spark. `planning` makes it of a compiled program."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from kohort.client.streams.topology import Topology
 from kohort.client.types import TopicPartition
-from kohort.spark.runtime.subtopology_plan import SubtopologyPlan, Unreadable, subtopology_plan_of
+from kohort.spark.runtime.subtopology_plan import SubtopologyPlan, Unreadable
 from kohort.streams.tasks import TaskId
-
-if TYPE_CHECKING:
-    from kohort.spark.program.compiled import Program
+from kohort.streams.topology import Topology
 
 
 @dataclass(frozen=True)
@@ -32,14 +28,14 @@ class ApplicationPlan:
         application_id: the group's id.
         topology: as the group is told.
         fingerprint: of the program; stores and offsets of another one can't be used.
-        parts: what each subtopology's tasks do, by its id.
+        subtopologies: what each's tasks do, by its id.
         globals: global tables.
     """
 
     application_id: str
     topology: Topology
     fingerprint: str
-    parts: Mapping[str, SubtopologyPlan]
+    subtopologies: Mapping[str, SubtopologyPlan]
     globals: tuple[GlobalTable, ...] = ()
 
     def inputs(self, task: TaskId) -> tuple[TopicPartition, ...]:
@@ -48,31 +44,11 @@ class ApplicationPlan:
 
     def changelogs(self, task: TaskId) -> dict[str, TopicPartition]:
         """The changelog partition of each of a task's stores."""
-        stores = self.parts[task.subtopology].stores
+        stores = self.subtopologies[task.subtopology].stores
         return {name: TopicPartition(topic, task.partition) for name, topic in stores.items()}
 
     @property
     def repartition_topics(self) -> frozenset[str]:
         """Topics that the application writes and reads itself: what was read can go."""
-        parts = self.topology.subtopologies.values()
-        return frozenset(topic.name for part in parts for topic in part.repartition_sources)
-
-
-def application_plan_of(program: Program) -> ApplicationPlan:
-    """What a compiled program is, without Spark."""
-    from kohort.spark.program.policies import DeadLetter, Fail
-
-    tables = []
-    for table in program.globals:
-        policy = table.source.on_error
-        letters = policy.topic if isinstance(policy, DeadLetter) else None
-        tables.append(
-            GlobalTable(table.name, table.source.topic, Unreadable(stop=isinstance(policy, Fail), dead_letters=letters))
-        )
-    return ApplicationPlan(
-        application_id=program.application_id,
-        topology=program.topology,
-        fingerprint=program.fingerprint,
-        parts={part.id: subtopology_plan_of(part) for part in program.parts},
-        globals=tuple(tables),
-    )
+        subtopologies = self.topology.subtopologies.values()
+        return frozenset(topic.name for each in subtopologies for topic in each.repartition_sources)

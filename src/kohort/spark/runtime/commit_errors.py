@@ -1,8 +1,6 @@
-"""What a lane does about an error: pure."""
+"""What an error of a transaction means for its epoch: an event of `epoch_states`. Pure."""
 
 from __future__ import annotations
-
-import enum
 
 from kohort.client.errors import (
     AuthenticationError,
@@ -17,73 +15,61 @@ from kohort.client.errors import (
     UnsupportedError,
 )
 from kohort.protocol.errors import KafkaError
+from kohort.spark.runtime.epoch_states import EpochEvent
 
 
-class Reaction(enum.Enum):
-    """What to do."""
-
-    AGAIN = "abort the transaction, and send the same again with the member's epoch as it is then"
-    """Nothing of it counts; what was computed still holds."""
-    ANEW = "close the producer, and go on from what is committed"
-    """Whether the transaction counts isn't known, or the producer can't go on."""
-    ASK = "ask again: the answer is missing"
-    """Only the coordinator knows whether the transaction counts."""
-    STOP = "stop the application"
-    """Trying again won't help."""
-
-
-def while_sending(error: Exception) -> Reaction:
-    """About an error before the commit was asked for: nothing of the transaction can count."""
+def while_sending(error: Exception) -> EpochEvent:
+    """Of an error before the commit was asked for: nothing of the transaction can count."""
     match error:
         case CommitFailedError() | TransactionAbortableError() | NotDeliveredError():
             return _by_cause(error)
         case FencedError() | ClosedError():
-            return Reaction.ANEW
+            return EpochEvent.RESTART
         case AuthenticationError() | UnsupportedError():
-            return Reaction.STOP
+            return EpochEvent.STOP
         case ConnectionLostError() | RequestTimeoutError():
-            return Reaction.AGAIN
+            return EpochEvent.SEND_AGAIN
         case KafkaError():
             return _by_code(error)
         case ClientError():
-            return Reaction.ANEW
+            return EpochEvent.RESTART
         case ValueError() | TypeError():
-            return Reaction.STOP  # a row that no broker would take
+            return EpochEvent.STOP  # a row that no broker would take
         case _:
-            return Reaction.ANEW
+            return EpochEvent.RESTART
 
 
-def while_committing(error: Exception) -> Reaction:
-    """About an error of the commit itself."""
+def while_committing(error: Exception) -> EpochEvent:
+    """Of an error of the commit itself."""
     match error:
         case RequestTimeoutError() | ConnectionLostError():
-            return Reaction.ASK
+            return EpochEvent.UNANSWERED
         case TransactionAbortableError() | NotDeliveredError() | CommitFailedError():
             return _by_cause(error)
         case AuthenticationError() | UnsupportedError():
-            return Reaction.STOP
+            return EpochEvent.STOP
         case _:
-            # Above all FencedError: the commit may have happened before the producer was fenced.
-            return Reaction.ANEW
+            # FencedError above all: the commit may have happened before the producer was fenced.
+            return EpochEvent.RESTART
 
 
-def _by_cause(error: BaseException) -> Reaction:
-    """What can be aborted, unless a broker says why it won't ever do."""
+def _by_cause(error: BaseException) -> EpochEvent:
+    """It can be aborted, unless a broker gives a reason that no retry mends."""
     cause = error.__cause__
     while cause is not None:
-        if isinstance(cause, KafkaError) and cause.code.name in _HOPELESS:
-            return Reaction.STOP
+        if isinstance(cause, KafkaError) and cause.code.name in _FATAL:
+            return EpochEvent.STOP
         cause = cause.__cause__
-    return Reaction.AGAIN
+    return EpochEvent.SEND_AGAIN
 
 
-def _by_code(error: KafkaError) -> Reaction:
-    if error.code.name in _HOPELESS:
-        return Reaction.STOP
-    return Reaction.AGAIN if error.code.retriable else Reaction.ANEW
+def _by_code(error: KafkaError) -> EpochEvent:
+    if error.code.name in _FATAL:
+        return EpochEvent.STOP
+    return EpochEvent.SEND_AGAIN if error.code.retriable else EpochEvent.RESTART
 
 
-_HOPELESS = frozenset(
+_FATAL = frozenset(
     {
         "CLUSTER_AUTHORIZATION_FAILED",
         "GROUP_AUTHORIZATION_FAILED",
@@ -98,4 +84,4 @@ _HOPELESS = frozenset(
         "UNSUPPORTED_VERSION",
     }
 )
-"""What a person must mend."""
+"""Errors that a person must mend."""

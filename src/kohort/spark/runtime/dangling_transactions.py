@@ -1,14 +1,17 @@
 """Ends transactions that instances have left open which are no longer in the group.
 
-Whoever takes over a task has to know what of its work counts, and readers of the outputs wait for what is undecided.
+An instance that takes over a task has to know what of its work counts, and readers of the outputs wait for what is
+undecided.
 The brokers end such transactions by themselves, after the transaction's timeout; this need not be waited for. An
-instance that was only thought dead is fenced by it: it opens its tasks anew, if it still has any.
+instance that was only thought dead is fenced by it: its tasks begin from what is committed, if it still has any.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
+import time
 from collections.abc import Iterable
 from typing import Final
 
@@ -22,9 +25,9 @@ _UUID: Final = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TIMEOUT_MS: Final = 10_000
 
 
-def transactional_id(application_id: str, process_id: str, part: str) -> str:
-    """The transactional id of a lane: its process has it to itself, and has it again after a restart."""
-    return f"{application_id}-{process_id}-{part}"
+def transactional_id(application_id: str, process_id: str, subtopology: str) -> str:
+    """The transactional id of a subtopology in a process, which has it to itself, and has it again after a restart."""
+    return f"{application_id}-{process_id}-{subtopology}"
 
 
 def dangling(application_id: str, ids: Iterable[str], processes: Iterable[str]) -> list[str]:
@@ -34,10 +37,28 @@ def dangling(application_id: str, ids: Iterable[str], processes: Iterable[str]) 
     return [each for each in ids if (match := pattern.fullmatch(each)) is not None and match[1] not in alive]
 
 
+class DanglingTransactions:
+    """Ends transactions of instances that are gone: once for all tasks that are activated at a time."""
+
+    def __init__(self, admin: Admin, application_id: str, process_id: str) -> None:
+        self._admin, self._application_id, self._process_id = admin, application_id, process_id
+        self._lock = asyncio.Lock()
+        self._looked_at = float("-inf")
+
+    async def end(self) -> None:
+        """Returns when they were looked for, and ended, since this was called."""
+        asked = time.monotonic()
+        async with self._lock:
+            if self._looked_at < asked:
+                looked_at = time.monotonic()
+                await end_dangling_transactions(self._admin, self._application_id, self._process_id)
+                self._looked_at = looked_at
+
+
 async def end_dangling_transactions(admin: Admin, application_id: str, own_process: str) -> list[str]:
     """End the open transactions of instances that have left or died; their transactional ids.
 
-    What doesn't work out is logged: the transactions' timeout does the same, only later.
+    A failure is logged only: the transactions' timeout does the same, later.
     """
     try:
         # The transactions first: one that is open now and whose process isn't in the group then has no owner.

@@ -1,4 +1,4 @@
-"""Where the inputs end, asked for by all lanes in one request; and how many partitions they have."""
+"""Where the inputs end, asked for by all subtopologies in one request; and how many partitions they have."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ import asyncio
 from collections.abc import Collection
 
 from kohort.client.cluster import Cluster
-from kohort.client.consuming.offsets import Offsets
+from kohort.client.consuming.log_offsets import LogOffsets
 from kohort.client.errors import raise_for
 from kohort.client.types import TopicPartition
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 _END, _BEGINNING = -1, -2
 
-_Question = tuple[frozenset[TopicPartition], asyncio.Future[dict[TopicPartition, int]]]
-"""Some partitions, and who waits for their ends."""
+_Request = tuple[frozenset[TopicPartition], asyncio.Future[dict[TopicPartition, int]]]
+"""Some partitions, and the future of their ends."""
 
 
 class EndOffsets:
     """Asks where partitions end, for those who read what is committed: their last stable offsets.
 
-    Questions that come while one is under way wait for it, and go together in the next. Idle lanes ask in step.
+    What is asked while a request is under way goes together in the next. Idle subtopologies ask at the same moments.
 
     Args:
         cluster: the cluster; it stays its owner's.
-        pause_ms: how long idle lanes wait from one question to the next.
+        pause_ms: how long idle subtopologies wait from one request to the next.
         timeout_ms: how long one may take.
     """
 
     def __init__(self, cluster: Cluster, *, pause_ms: float = 50, timeout_ms: float = 10_000) -> None:
         self._cluster = cluster
-        self._offsets = Offsets(cluster, committed=True)
+        self._offsets = LogOffsets(cluster, committed=True)
         self._pause, self._timeout_ms = pause_ms / 1000, timeout_ms
-        self._waiting: list[_Question] = []
+        self._waiting: list[_Request] = []
         self._asking: asyncio.Task[None] | None = None
 
     async def of(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
@@ -71,7 +71,7 @@ class EndOffsets:
         return {each.name or "": len(each.partitions) for each in answer.topics}
 
     async def pause(self) -> None:
-        """Wait until idle lanes ask again: all at the same moment."""
+        """Wait until idle subtopologies ask again: all at the same moment."""
         now = asyncio.get_running_loop().time()
         await asyncio.sleep(self._pause - now % self._pause)
 
@@ -93,7 +93,7 @@ class EndOffsets:
                     answer.cancel()
                 raise
 
-    async def _answer(self, asked: list[_Question]) -> None:
+    async def _answer(self, asked: list[_Request]) -> None:
         wanted = frozenset().union(*(partitions for partitions, _ in asked))
         try:
             found = await self._offsets.find(dict.fromkeys(sorted(wanted), _END), timeout_ms=self._timeout_ms)

@@ -1,7 +1,7 @@
 """One transaction an epoch: outputs, changelogs and how far was read, all or nothing.
 
 What makes it exactly once: the offsets are committed in the transaction, with the member's epoch. A member that the
-group has gone on without is refused there, and with the offsets everything else that it wrote.
+group has gone on without is fenced there, and with the offsets everything else that it wrote (KIP-447).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
@@ -17,9 +17,8 @@ from kohort.client.cluster import Cluster
 from kohort.client.column_codec import columns_loaded
 from kohort.client.producer import Producer
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
-from kohort.spark.runtime.commit_errors import Reaction, while_committing, while_sending
 from kohort.spark.runtime.epoch_writes import EpochWrites
-from kohort.spark.runtime.errors import ApplicationError, RestartFromCommittedError
+from kohort.spark.runtime.errors import RestartFromCommittedError
 
 if TYPE_CHECKING:
     from kohort.client.producing.delivery import TableDelivery
@@ -29,15 +28,12 @@ log = logging.getLogger(__name__)
 Probe = Callable[[str], Awaitable[None]]
 """Called between the steps of an epoch, with the step's name: tests kill and pause there."""
 
-_SHORTEST_S: Final = 0.05
-_LONGEST_S: Final = 1.0
 
-
-class Standing(Protocol):
+class GroupMember(Protocol):
     """The member of the group, as commits need it."""
 
     def group_metadata(self) -> GroupMetadata:
-        """Who it is now."""
+        """Its id and its epoch as they are now."""
 
 
 async def unprobed(step: str) -> None:
@@ -45,31 +41,27 @@ async def unprobed(step: str) -> None:
 
 
 class EpochCommitter:
-    """Commits a lane's epochs: a transactional producer, opened when it is needed.
+    """Sends and commits the epochs of a subtopology: a transactional producer, opened when it is needed.
+
+    What an error means for the epoch, `commit_errors` says.
 
     Args:
         make: a new producer; it fences the one before.
         cluster: to look up how many partitions topics have.
         member: the member of the group.
-        waiting: told why it waits; None when it goes on.
         probe: called between the steps.
     """
 
     def __init__(
-        self,
-        make: Callable[[], Producer],
-        cluster: Cluster,
-        member: Standing,
-        waiting: Callable[[str | None], None],
-        probe: Probe = unprobed,
+        self, make: Callable[[], Producer], cluster: Cluster, member: GroupMember, probe: Probe = unprobed
     ) -> None:
-        self._make, self._cluster, self._member = make, cluster, member
-        self._waiting, self._probe = waiting, probe
+        self._make, self._cluster, self._member, self._probe = make, cluster, member, probe
         self._producer: Producer | None = None
         self._opening = asyncio.Lock()
+        self._changelogs: dict[tuple[str, int], TableDelivery] = {}
 
     async def open(self) -> None:
-        """Have a producer. Whatever its predecessors have left open is aborted then.
+        """Open the producer. What its predecessors have left open is aborted then.
 
         Raises:
             KafkaError, ClientError: the cluster can't be reached, or won't have it.
@@ -85,7 +77,7 @@ class EpochCommitter:
                 self._producer = producer
 
     async def close(self, *, timeout_ms: float = 5_000) -> None:
-        """Give up the producer; an open transaction is aborted. The next `commit` begins with a new one."""
+        """Close the producer; an open transaction is aborted. The next `send` opens a new one."""
         producer, self._producer = self._producer, None
         if producer is not None:
             try:
@@ -93,81 +85,43 @@ class EpochCommitter:
             except Exception as error:
                 log.info("closing a producer: %s", error)
 
-    async def commit(
-        self, epoch_writes: EpochWrites, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-    ) -> dict[tuple[str, int], int]:
-        """Write an epoch and commit it, again and again until it counts or can't.
-
-        Returns:
-            the changelogs' offsets after what was written, by (store, partition).
-
-        Raises:
-            RestartFromCommittedError: whether it counts isn't known, or the producer has had its place taken.
-            ApplicationError: it will never be taken.
-        """
-        pause = _SHORTEST_S
-        while True:
-            try:
-                await self.open()
-                deliveries = await self._send(epoch_writes, offsets)
-            except Exception as error:
-                await self._give_up(error, while_sending(error))
-            else:
-                if await self._end():
-                    self._waiting(None)
-                    return _positions(deliveries)
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_S)
-
-    async def _send(
-        self, epoch_writes: EpochWrites, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-    ) -> dict[tuple[str, int], TableDelivery]:
+    async def send(self, writes: EpochWrites, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+        """Begin a transaction, and send an epoch's records and offsets in it."""
+        await self.open()
         producer, probe = self._producer, self._probe
         assert producer is not None
         await producer.begin_transaction()
         await probe("begun")
-        for topic, table in epoch_writes.routed:
+        for topic, table in writes.routed:
             await producer.send_table(topic, await self._routed(topic, table))
             await probe(f"sent {topic}")
-        for topic, table in epoch_writes.sent:
+        for topic, table in writes.sent:
             await producer.send_table(topic, table)
             await probe(f"sent {topic}")
-        deliveries: dict[tuple[str, int], TableDelivery] = {}
-        for (store, topic, partition), table in epoch_writes.changelogs.items():
-            deliveries[store, partition] = await producer.send_table(topic, table, partition=partition)
+        self._changelogs = {}
+        for (store, topic, partition), table in writes.changelogs.items():
+            self._changelogs[store, partition] = await producer.send_table(topic, table, partition=partition)
             await probe(f"sent {topic}")
         # The member's epoch is asked for here, as late as can be: it may have changed since the epoch began.
         await producer.send_offsets_to_transaction(offsets, self._member.group_metadata())
         await probe("offsets")
-        return deliveries
 
-    async def _end(self) -> bool:
-        """Commit; False if that was refused, and it is to be sent again."""
-        assert self._producer is not None
-        while True:
-            try:
-                await self._producer.commit_transaction()
-                return True
-            except Exception as error:
-                reaction = while_committing(error)
-                if reaction is not Reaction.ASK:
-                    await self._give_up(error, reaction)
-                    return False
-                self._waiting(f"the brokers don't say whether a transaction is committed; asking again ({error})")
+    async def commit(self) -> dict[tuple[str, int], int]:
+        """Commit the transaction; asked again, the brokers say what became of it.
 
-    async def _give_up(self, error: Exception, reaction: Reaction) -> None:
-        """Abort, if that is all there is to do.
+        Returns:
+            the changelogs' offsets after what was sent, by (store, partition).
 
         Raises:
-            RestartFromCommittedError, ApplicationError: it isn't.
+            RestartFromCommittedError: a broker had the records already and doesn't remember where.
         """
-        log.info("a transaction failed: %s", error)
-        match reaction:
-            case Reaction.STOP:
-                raise ApplicationError(f"what an epoch has made can't be written: {error}") from error
-            case Reaction.ANEW:
-                raise RestartFromCommittedError(str(error)) from error
-        self._waiting(f"an epoch can't be committed, and is tried again: {error}")
+        if self._producer is None:
+            raise RestartFromCommittedError("the producer is closed")
+        await self._producer.commit_transaction()
+        return _positions(self._changelogs)
+
+    async def abort(self) -> None:
+        """Abort the transaction, if one is open."""
         if self._producer is not None:
             try:
                 await self._producer.abort_transaction()
@@ -187,11 +141,6 @@ class EpochCommitter:
 
 
 def _positions(deliveries: Mapping[tuple[str, int], TableDelivery]) -> dict[tuple[str, int], int]:
-    """Where changelogs go on after what was written.
-
-    Raises:
-        RestartFromCommittedError: a broker had the records already and doesn't remember where.
-    """
     positions: dict[tuple[str, int], int] = {}
     for (store, partition), delivery in deliveries.items():
         part = delivery.result()[partition]

@@ -21,7 +21,7 @@ class LimitSettings:
     """How large epochs may be.
 
     Attributes:
-        first_records: the limit of a part's first epoch.
+        first_records: the limit of a subtopology's first epoch.
         most_records: never more than that.
         most_bytes: of keys and values, by what records were large until now.
         target_ms: what an epoch shall take when there is a backlog.
@@ -34,7 +34,7 @@ class LimitSettings:
 
 
 class EpochLimit:
-    """The most records that the next epoch of a part reads: doubles and halves, by what the epochs before took."""
+    """The most records that the next epoch of a subtopology reads: doubles and halves with what epochs take."""
 
     def __init__(self, settings: LimitSettings) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""What a lane reads next: tables before the stream, and of each what was there when the round began."""
+"""What a subtopology reads next: tables before the stream, and of each what was there when the round began."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class EpochPlan:
 
 @dataclass(frozen=True)
 class SubtopologyInputs:
-    """The topics that a part reads.
+    """The topics that a subtopology reads.
 
     Attributes:
         stream: that of its stream; None if it has none.
@@ -56,7 +56,7 @@ class PollRound:
     table that never stops growing doesn't keep the stream from being read.
 
     Args:
-        inputs: what the part reads.
+        inputs: what the subtopology reads.
         ends: where the partitions ended when the round began; one that isn't in it isn't there.
     """
 

@@ -1,4 +1,4 @@
-"""From the rows that a Spark job made to what is sent and what is stored: pure, in Arrow."""
+"""What an epoch sends and stores, made of the rows of its Spark job: pure, in Arrow."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class EpochWrites:
 
 
 def epoch_writes(
-    duties: SubtopologyPlan,
-    emitted: EpochOutput,
+    plan: SubtopologyPlan,
+    output: EpochOutput,
     table: str | None,
     stream_times: Mapping[int, int | None],
     scan: Scan,
@@ -59,53 +59,53 @@ def epoch_writes(
     """
     out = EpochWrites()
     if table is not None:
-        for rows in emitted.rows.values():
-            _keep(out, duties.tables[table], rows, {}, {}, scan)
+        for rows in output.rows.values():
+            _send_changelogs(out, plan.tables[table], rows, {}, {}, scan)
     else:
         after = {
-            partition: later(time, emitted.read.max_times.get(partition)) for partition, time in stream_times.items()
+            partition: later(time, output.read.max_times.get(partition)) for partition, time in stream_times.items()
         }
-        for index, duty in duties.branches.items():
-            rows = emitted.rows.get(index, ROWS_SCHEMA.empty_table())
-            if isinstance(duty, StoreOutput):
-                _keep(out, duty, rows, stream_times, after, scan)
+        for index, branch_output in plan.branches.items():
+            rows = output.rows.get(index, ROWS_SCHEMA.empty_table())
+            if isinstance(branch_output, StoreOutput):
+                _send_changelogs(out, branch_output, rows, stream_times, after, scan)
             elif rows.num_rows:
-                _send(out, duty, rows)
-    _bury(out, duties, emitted.read.dead)
+                _send(out, branch_output, rows)
+    _send_dead_letters(out, plan, output.read.dead)
     return out
 
 
-def _send(out: EpochWrites, duty: TopicOutput, rows: pa.Table) -> None:
-    if duty.routed and "route" in rows.schema.names and rows["route"].null_count < rows.num_rows:
-        out.routed.append((duty.topic, rows.select(["key", "value", "timestamp", "route"])))
+def _send(out: EpochWrites, branch_output: TopicOutput, rows: pa.Table) -> None:
+    if branch_output.routed and "route" in rows.schema.names and rows["route"].null_count < rows.num_rows:
+        out.routed.append((branch_output.topic, rows.select(["key", "value", "timestamp", "route"])))
     else:
-        out.sent.append((duty.topic, _to_send(rows, partitioned=rows["partition"].null_count < rows.num_rows)))
+        out.sent.append((branch_output.topic, _to_send(rows, partitioned=rows["partition"].null_count < rows.num_rows)))
 
 
-def _keep(
+def _send_changelogs(
     out: EpochWrites,
-    kept: StoreOutput,
+    store_output: StoreOutput,
     rows: pa.Table,
     before: Mapping[int, int | None],
     after: Mapping[int, int | None],
     scan: Scan,
 ) -> None:
     """What goes into a store and its changelog, and what of it to outputs."""
-    if kept.outputs and not kept.on_close and rows.num_rows:
-        _publish(out, kept, rows)
+    if store_output.outputs and not store_output.on_close and rows.num_rows:
+        _send_outputs(out, store_output, rows)
     partitions = {*before, *(pc.unique(rows["partition"]).to_pylist() if rows.num_rows else ())}
     for partition in sorted(partitions):
         mine = rows if len(partitions) == 1 else rows.filter(pc.equal(rows["partition"], partition))
-        if kept.windows is not None:
+        if store_output.windows is not None:
             times = before.get(partition), after.get(partition)
-            mine = _close(out, kept, kept.windows, partition, mine, times, scan)
+            mine = _close_windows(out, store_output, store_output.windows, partition, mine, times, scan)
         if mine.num_rows:
-            out.changelogs[kept.store, kept.changelog, partition] = _to_send(mine, partitioned=False)
+            out.changelogs[store_output.store, store_output.changelog, partition] = _to_send(mine, partitioned=False)
 
 
-def _close(
+def _close_windows(
     out: EpochWrites,
-    kept: StoreOutput,
+    store_output: StoreOutput,
     windows: Windows,
     partition: int,
     rows: pa.Table,
@@ -113,12 +113,12 @@ def _close(
     scan: Scan,
 ) -> pa.Table:
     """Publish the groups of windows that close; the rows to keep, with deletions of those that are forgotten."""
-    if kept.on_close and kept.outputs and (closing := windows.closing(*times)) is not None:
-        final = _as_of_now(scan(kept.store, partition, *closing), _within(rows, closing), windows.size)
+    if store_output.on_close and store_output.outputs and (closing := windows.closing(*times)) is not None:
+        final = _as_of_now(scan(store_output.store, partition, *closing), _within(rows, closing), windows.size)
         if final.num_rows:
-            _publish(out, kept, final)
+            _send_outputs(out, store_output, final)
     if (expiring := windows.expiring(*times)) is not None:
-        stored = scan(kept.store, partition, *expiring)["key"]
+        stored = scan(store_output.store, partition, *expiring)["key"]
         rows = rows.filter(pc.invert(_is_within(rows, expiring)))
         gone = pa.table(
             {
@@ -162,19 +162,19 @@ def _is_within(rows: pa.Table, bounds: tuple[bytes, bytes]) -> Any:
     return pc.and_(pc.greater_equal(keys, first), pc.less(keys, last))
 
 
-def _publish(out: EpochWrites, kept: StoreOutput, rows: pa.Table) -> None:
+def _send_outputs(out: EpochWrites, store_output: StoreOutput, rows: pa.Table) -> None:
     values = output_values(rows["key"], rows["value"])
     table = _stamped(pa.table({"key": rows["key"], "value": values, "timestamp": rows["timestamp"]}))
-    out.sent += [(topic, table) for topic in kept.outputs]
+    out.sent += [(topic, table) for topic in store_output.outputs]
 
 
-def _bury(out: EpochWrites, duties: SubtopologyPlan, dead: pa.Table) -> None:
+def _send_dead_letters(out: EpochWrites, plan: SubtopologyPlan, dead: pa.Table) -> None:
     """Dead letters: the records as they were, with the reason and the place in headers more, by Kafka Streams' names.
 
     Source: KIP-1034.
     """
     for topic in pc.unique(dead["topic"]).to_pylist() if dead.num_rows else ():
-        unreadable = duties.unreadable.get(topic)
+        unreadable = plan.unreadable.get(topic)
         if unreadable is None or unreadable.dead_letters is None:
             continue
         rows = dead.filter(pc.equal(dead["topic"], topic))
@@ -210,9 +210,9 @@ def _one(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def first_unreadable(duties: SubtopologyPlan, dead: pa.Table) -> str | None:
+def first_unreadable(plan: SubtopologyPlan, dead: pa.Table) -> str | None:
     """Where the first record is that the application is to stop at, and why it can't be read."""
-    fatal = [topic for topic in _topics(dead) if duties.unreadable.get(topic, _STRICT).stop]
+    fatal = [topic for topic in _topics(dead) if plan.unreadable.get(topic, _STRICT).stop]
     strict = pc.is_in(dead["topic"], value_set=pa.array(fatal, pa.string()))
     return first_dead(dead.filter(strict))
 

@@ -1,4 +1,4 @@
-"""What stops a lane, an instance, or the application."""
+"""What stops an epoch, or the application."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from __future__ import annotations
 class ApplicationError(Exception):
     """The application can't go on: bad input where it is to stop at that, a job that always fails, or the like.
 
-    Says which record or which part it was, and what can be done.
+    Says which record or which subtopology it was, and what can be done.
     """
 
 
@@ -19,4 +19,4 @@ def unreadable(record: object) -> ApplicationError:
 
 
 class RestartFromCommittedError(Exception):
-    """What was written may count or not, or the producer can't go on: the lane has to begin from what is committed."""
+    """Whether a transaction counts isn't known: its tasks have to begin from what is committed."""

@@ -24,15 +24,15 @@ from kohort.spark.runtime.epoch_writes import first_dead
 from kohort.spark.runtime.errors import ApplicationError, unreadable
 from kohort.spark.runtime.job_thread import JobThread
 from kohort.spark.runtime.open_stores import OpenStores
+from kohort.spark.runtime.plain_errors import plain
 from kohort.spark.runtime.subtopology_runner import Jobs
-from kohort.spark.runtime.wait_reasons import plain
 from kohort.spark.state import Store
 from kohort.spark.state.following import unfit
 
 log = logging.getLogger(__name__)
 
 GLOBALS: Final = "globals"
-"""What global tables are told of as, and their jobs asked for, in place of a part's id: they belong to none."""
+"""Stands for a subtopology's id where global tables are meant: they belong to none."""
 
 _RECORDS: Final = 100_000  # at a time
 _ATTEMPTS: Final = 3
@@ -50,7 +50,7 @@ class GlobalTables:
         tables: which.
         make_jobs: makes the Spark jobs that read them, in their own thread.
         stores, cluster, ends: of the instance.
-        listener: told how far loading is, and of what is read as of epochs.
+        listener: told how far loading is, and of each load as of an epoch.
         waiting: told why it waits.
     """
 
@@ -66,7 +66,7 @@ class GlobalTables:
     ) -> None:
         self._tables, self._make_jobs, self._stores = tables, make_jobs, stores
         self._cluster, self._ends, self._listener, self._waiting = cluster, ends, listener, waiting
-        self._worker = JobThread("kohort-globals")
+        self._thread = JobThread("kohort-globals")
         self._jobs: Jobs | None = None
         self._loaded = asyncio.Event()
         self._number = 0
@@ -84,8 +84,8 @@ class GlobalTables:
 
     async def close(self) -> None:
         """End the thread; `run` must have ended."""
-        await self._worker.stopped(lambda: self._jobs.cancel() if self._jobs is not None else None)
-        await self._worker.closed()
+        await self._thread.stopped(lambda: self._jobs.cancel() if self._jobs is not None else None)
+        await self._thread.closed()
 
     async def run(self) -> None:
         """Keep the tables.
@@ -155,50 +155,50 @@ class GlobalTables:
     async def _compare(
         self, table: GlobalTable, store: Store, topic: TopicInfo, ends: Mapping[TopicPartition, int]
     ) -> None:
-        """Clear the store if it can't be read on from where it is: its topic was made anew, or has lost records."""
+        """Clear the store if it can't be read on from where it is: its topic was created again, or lost records."""
         origin = str(topic.topic_id) if topic.topic_id.int else store.origin
         beginnings = self._beginnings[table.name]
         for each, end in ends.items():
             at = store.positions.get(each.partition)
             if why := unfit(at, store.origin, origin, beginnings.get(each, 0), end, rebuild=None):
-                log.warning("global table %s is cleared, and loaded anew from %s: %s", table.name, each, why)
+                log.warning("global table %s is cleared, and loaded again from %s: %s", table.name, each, why)
                 self._loaded.clear()  # nothing is joined with what is half there
-                await self._worker.run(store.clear, origin)
+                await self._thread.run(store.clear, origin)
                 return
         if store.origin != origin:
-            await self._worker.run(store.begin, origin)
+            await self._thread.run(store.begin, origin)
 
     async def _epoch(
-        self, table: GlobalTable, store: Store, work: EpochInput, ends: Mapping[TopicPartition, int]
+        self, table: GlobalTable, store: Store, epoch_input: EpochInput, ends: Mapping[TopicPartition, int]
     ) -> None:
-        """Read some more of a table, and tell of it as a lane does of an epoch: so what is left out is counted."""
+        """Read some more of a table, and report it as an epoch, so that what is dropped is counted."""
         started = time.monotonic()
-        read, job_ms = await self._worker.run(self._load, table, store, work)
+        statistics, job_ms = await self._thread.run(self._load, table, store, epoch_input)
         self._left[table.name] = lag(self._places(table, store, ends), ends)
         self._listener.epoch(
             EpochDone(
-                at=time.time(), part=GLOBALS, number=work.epoch, input=table.name,
-                records=read.records, bytes=read.bytes, out_records=0,
-                dropped=read.dropped, reasons=read.reasons, late=0, lag=sum(self._left.values()),
+                at=time.time(), part=GLOBALS, number=epoch_input.epoch, input=table.name,
+                records=statistics.records, bytes=statistics.bytes, out_records=0,
+                dropped=statistics.dropped, reasons=statistics.reasons, late=0, lag=sum(self._left.values()),
                 tasks=(), took_ms=(time.monotonic() - started) * 1000, job_ms=job_ms, commit_ms=0.0,
-                positions={f"{each.topic}-{each.partition}": each.end for each in work.ranges},
+                positions={f"{each.topic}-{each.partition}": each.end for each in epoch_input.ranges},
             )
         )  # fmt: skip
 
-    def _load(self, table: GlobalTable, store: Store, work: EpochInput) -> tuple[EpochStatistics, float]:
+    def _load(self, table: GlobalTable, store: Store, epoch_input: EpochInput) -> tuple[EpochStatistics, float]:
         """Read some more of a table into its store; what was read, and the milliseconds of the job."""
         if self._jobs is None:
             self._jobs = self._make_jobs()
         started = time.monotonic()
-        emitted = self._jobs.run_table(table.name, work)
+        output = self._jobs.run_table(table.name, epoch_input)
         job_ms = (time.monotonic() - started) * 1000
-        if table.unreadable.stop and (record := first_dead(emitted.read.dead)) is not None:
+        if table.unreadable.stop and (record := first_dead(output.read.dead)) is not None:
             raise unreadable(record)
-        (rows,) = emitted.rows.values()
-        for each in work.ranges:
+        (rows,) = output.rows.values()
+        for each in epoch_input.ranges:
             mine = rows.filter(pc.equal(rows["partition"], each.partition))
             store.write(mine["key"].combine_chunks(), mine["value"].combine_chunks(), each.end, each.partition)
-        return emitted.read, job_ms
+        return output.read, job_ms
 
     def _tell(
         self, table: GlobalTable, ends: Mapping[TopicPartition, int], places: Mapping[TopicPartition, int]

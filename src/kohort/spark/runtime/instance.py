@@ -1,4 +1,4 @@
-"""An instance of an application: what the group says, made true."""
+"""An instance of an application: a member of its group, with all that its tasks need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from kohort.client.cluster import Cluster
 from kohort.client.producer import Producer
 from kohort.client.streams.events import (
     Assigned,
-    Endpoint,
     EndpointPartitions,
     EndpointsChanged,
     Event,
@@ -31,22 +30,24 @@ from kohort.client.streams_member import StreamsMember
 from kohort.client.types import TopicInfo
 from kohort.spark.monitoring.events import Listener, Listeners, TasksNow
 from kohort.spark.program.settings import AppSettings
-from kohort.spark.runtime.activation import Activation, DanglingTransactions
+from kohort.spark.runtime.activation import Activation
 from kohort.spark.runtime.application_plan import ApplicationPlan
-from kohort.spark.runtime.dangling_transactions import end_own, transactional_id
+from kohort.spark.runtime.dangling_transactions import DanglingTransactions, end_own, transactional_id
 from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_committer import EpochCommitter, Probe, unprobed
 from kohort.spark.runtime.epoch_limit import LimitSettings
 from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.global_tables import GLOBALS, GlobalTables
-from kohort.spark.runtime.local_task import LocalTask, tasks_now
+from kohort.spark.runtime.interpreter import Interpreter
+from kohort.spark.runtime.local_task import tasks_now
 from kohort.spark.runtime.open_stores import OpenStores
-from kohort.spark.runtime.reporting import Reporting, settings_of_group
+from kohort.spark.runtime.plain_errors import plain
+from kohort.spark.runtime.repartition_purging import purge_repartition_topics
 from kohort.spark.runtime.subtopology_runner import Jobs, SubtopologyRunner
 from kohort.spark.runtime.task_manager import TaskManager
-from kohort.spark.runtime.wait_reasons import Reasons, plain
+from kohort.spark.runtime.task_offset_reporting import TaskOffsetReporting
 from kohort.spark.state import ChangelogTailer, StateDirectory
-from kohort.streams.tasks import TaskId
+from kohort.streams.endpoint import Endpoint
 
 log = logging.getLogger(__name__)
 
@@ -55,17 +56,21 @@ _LOOK_S: Final = 1.0
 
 
 class Instance:
-    """Runs an application as a member of its group, until it is stopped or can't go on.
+    """Runs an application as a member of its group, until it is stopped or can't go on. Made in an event loop.
 
-    Every task is seen to by itself: what is opened, moved or closed holds up nothing else.
+    What the group says goes to the task manager, which decides; the interpreter does what it decides.
 
     Args:
-        blueprint: what to run.
+        plan: what to run.
         settings: how.
-        make_jobs: the Spark jobs of a part by its id, or of `GLOBALS`; called in the thread that runs them.
+        make_jobs: the Spark jobs of a subtopology by its id, or of `GLOBALS`; called in the thread that runs them.
         listener: told what happens.
         before_joining: checks that need the cluster.
-        probe: called between the steps of epochs and of taking tasks on.
+        probe: called between the steps of epochs and of activations.
+
+    Attributes:
+        endpoint: where others reach this instance.
+        endpoints: who has which partitions, as the group said last.
 
     Raises:
         StateDirectoryError: another process uses the state directory, or it can't be written.
@@ -73,7 +78,7 @@ class Instance:
 
     def __init__(
         self,
-        blueprint: ApplicationPlan,
+        plan: ApplicationPlan,
         settings: AppSettings,
         make_jobs: Callable[[str], Jobs],
         *,
@@ -81,24 +86,30 @@ class Instance:
         before_joining: Callable[[Admin], Awaitable[None]] | None = None,
         probe: Probe = unprobed,
     ) -> None:
-        self.blueprint, self.settings = blueprint, settings
+        self.plan, self.settings = plan, settings
         self._make_jobs, self._before_joining, self._probe = make_jobs, before_joining, probe
         self._listener = Listeners([listener] if listener is not None else [])
         self.endpoint: Endpoint | None = None if settings.endpoint is None else Endpoint(*settings.endpoint)
-        self._reasons = Reasons(self._listener.waiting)
-        self.directory = StateDirectory(settings.state_dir, settings.application_id)
-        self.stores = OpenStores(blueprint, self.directory)
-        self.admin, self.cluster = Admin(settings.client), Cluster(settings.client)
         self.endpoints: Mapping[Endpoint, EndpointPartitions] = {}
-        self.held: dict[TaskId, LocalTask] = {}
-        self.lanes: dict[str, SubtopologyRunner] = {}
-        self._stopped: dict[str, str] = {}
+        self.directory = StateDirectory(settings.state_dir, settings.application_id)
+        self.stores = OpenStores(plan, self.directory)
+        self.admin, self.cluster = Admin(settings.client), Cluster(settings.client)
+        self.ends = EndOffsets(self.cluster, pause_ms=settings.poll_ms)
+        self.changelogs = ChangelogTailer(settings.client, self.waits("changelogs"))
+        self.manager = TaskManager(
+            plan.subtopologies,
+            plan.fingerprint,
+            LimitSettings(
+                most_records=settings.max_epoch_records,
+                most_bytes=settings.max_epoch_bytes,
+                target_ms=settings.target_epoch_ms,
+            ),
+        )
+        self.globals = self._global_tables() if plan.globals else None
         self._told: TasksNow | None = None
-        self._running: set[asyncio.Task[Any]] = set()
-        self._globals: GlobalTables | None = None
-        self._stop, self._failure = asyncio.Event(), None
-
-    _failure: BaseException | None
+        self._background: set[asyncio.Task[Any]] = set()
+        self._stop = asyncio.Event()
+        self._failure: BaseException | None = None
 
     def lookup(self, store: str, partition: int | None, keys: pa.Array) -> pa.Array:
         """Values that stores have, for Spark's jobs: from any thread. Raises StateError."""
@@ -118,8 +129,13 @@ class Instance:
         self._listener.add(*listeners)
 
     def waits(self, source: str) -> Callable[[str | None], None]:
-        """What whoever `source` is calls with its reason to wait, and with None when it goes on."""
-        return self._reasons.of(source)
+        """What `source` calls with its reason to wait, and with None when it goes on."""
+
+        def says(reason: str | None) -> None:
+            self.manager.says(source, reason)
+            self._listener.waiting(self.manager.reason)
+
+        return says
 
     # Life --------------------------------------------------------------------------------------------------------
 
@@ -130,60 +146,60 @@ class Instance:
             ApplicationError: the application can't go on.
             KafkaError, ClientError: the group won't have it, or the cluster can't be reached at the start.
         """
-        client, application_id = self.settings.client, self.blueprint.application_id
-        process_id = self.directory.process_id
+        application_id, process_id = self.plan.application_id, self.directory.process_id
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(self.directory.close)
             await stack.enter_async_context(self.admin)
             await stack.enter_async_context(self.cluster)
-            self.cluster.follow({topic for part in self.blueprint.parts.values() for topic in part.inputs.topics})
+            self.cluster.follow({topic for each in self.plan.subtopologies.values() for topic in each.inputs.topics})
             if self._before_joining is not None:
                 await self._before_joining(self.admin)
-            if configs := settings_of_group(self.settings):
+            if configs := group_configs(self.settings):
                 await self.admin.configs.alter(ConfigResource(ResourceType.GROUP, application_id), set=configs)
             await end_own(self.admin, application_id, process_id)
-            self._ends = EndOffsets(self.cluster, pause_ms=self.settings.poll_ms)
-            stack.push_async_callback(self._ends.close)
-            self.tailer = ChangelogTailer(client, self._reasons.of("changelogs"))
-            await stack.enter_async_context(self.tailer)
-            self.member = StreamsMember(
-                client,
+            stack.push_async_callback(self.ends.close)
+            await stack.enter_async_context(self.changelogs)
+            member = StreamsMember(
+                self.settings.client,
                 application_id,
-                self.blueprint.topology,
+                self.plan.topology,
                 process_id=process_id,
                 instance_id=self.settings.group_instance_id,
                 rack_id=self.settings.rack_id,
                 client_tags=self.settings.client_tags,
                 user_endpoint=self.endpoint,
             )
-            orphans = DanglingTransactions(self.admin, application_id, process_id)
-            taking = Activation(
-                self.blueprint, self.member, self.stores, self.tailer, self._ends, orphans, self._listener, self._probe
-            )
-            self.tasks = TaskManager(
-                self, self.held, self.member, self.blueprint, self.stores, self.tailer, taking, self._reasons
-            )
-            reporting = Reporting(self, self._ends)
-            await reporting.look_at_disk()
-            self._globals = await self._begin_globals(stack)
-            stack.push_async_callback(self.member.close)
-            stack.push_async_callback(self._close_lanes)
-            await self.member.start()
-            self.spawn(reporting.run(), "reporting")
-            self.spawn(self._look(), "looking")
-            await self._live()
+            reporting = TaskOffsetReporting(self, member)
+            await reporting.report_disk()
+            if self.globals is not None:
+                stack.push_async_callback(self.globals.close)
+                following = self._beside(self._until_failure(self.globals.run()), "globals")
+                stack.push_async_callback(_ended, following)
+            stack.push_async_callback(member.close)
+            interpreter = self._interpreter(member)
+            stack.push_async_callback(interpreter.close)
+            stack.push_async_callback(self._end_background)
+            await member.start()
+            self._beside(reporting.run(), "reporting")
+            if topics := self.plan.repartition_topics:
+                interval_ms = self.settings.repartition_purge_interval_ms
+                self._beside(
+                    purge_repartition_topics(self.admin, topics, self.manager.positions, interval_ms), "purging"
+                )
+            self._beside(_every(_LOOK_S, interpreter.look), "looking")
+            await self._follow_group(member, interpreter)
         if self._failure is not None:
             raise self._failure
 
-    async def _live(self) -> None:
+    async def _follow_group(self, member: StreamsMember, interpreter: Interpreter) -> None:
         """Do as the group says until it is over."""
-        events = asyncio.create_task(self._follow_events(), name="kohort-events")
+        events = asyncio.create_task(self._follow_events(member, interpreter), name="kohort-events")
         stopping = asyncio.create_task(self._stop.wait(), name="kohort-stopping")
         try:
             await asyncio.wait([events, stopping], return_when=asyncio.FIRST_COMPLETED)
             if not events.done():
-                self._reasons.of("stopping")(None if self._failure is None else plain(self._failure))
-                self.member.leave()
+                self.waits("stopping")(None if self._failure is None else plain(self._failure))
+                member.leave()
                 await asyncio.wait([events], timeout=_STOP_WITHIN_S)
             if not events.done():
                 log.warning(
@@ -196,36 +212,28 @@ class Instance:
                 task.cancel()
             await asyncio.wait([events, stopping])
 
-    async def _begin_globals(self, stack: contextlib.AsyncExitStack) -> GlobalTables | None:
-        if not self.blueprint.globals:
-            return None
-        tables = GlobalTables(
-            self.blueprint.globals, lambda: self._make_jobs(GLOBALS), self.stores, self.cluster, self._ends,
-            self._listener, self._reasons.of("globals"),
-        )  # fmt: skip
-        stack.push_async_callback(tables.close)
-        following = self.spawn(self._until_failure(tables.run()), "globals")
-        stack.push_async_callback(_ended, following)
-        return tables
+    async def _follow_events(self, member: StreamsMember, interpreter: Interpreter) -> None:
+        async for event in member:
+            self._hear(event, interpreter)
 
-    async def _close_lanes(self) -> None:
-        for task in list(self._running):
-            task.cancel()
-        if self._running:
-            await asyncio.wait(self._running)
-        await asyncio.gather(*(lane.close() for lane in self.lanes.values()))
-
-    def spawn(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
-        """Do something beside the rest, until it is over or the instance ends. The application stops if it fails."""
-        task = asyncio.create_task(work, name=f"kohort-{name}")
-        self._running.add(task)
-        task.add_done_callback(self._over)
-        return task
-
-    def _over(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self.fail(error)
+    def _hear(self, event: Event, interpreter: Interpreter) -> None:
+        match event:
+            case Assigned(tasks):
+                interpreter.do(self.manager.assigned(tasks))
+            case Revoked(tasks):
+                interpreter.do(self.manager.revoked(tasks))
+            case Lost(tasks):
+                log.warning("the group fenced this instance; it joins again")
+                interpreter.do(self.manager.lost(tasks))
+            case RolesChanged(changed):
+                interpreter.do(self.manager.roles_changed(changed))
+            case StatusesChanged(statuses):
+                text = "; ".join(f"{_name(status.code)}: {status.detail}" for status in statuses)
+                self.waits("group")(f"the group says: {text}" if text else None)
+            case EndpointsChanged(endpoints):
+                self.endpoints = endpoints
+            case ShutdownRequested(detail):
+                log.warning("another instance asks that all stop: %s", detail)
 
     def fail(self, error: BaseException) -> None:
         """The application can't go on: leave, so that `run` raises this."""
@@ -237,11 +245,23 @@ class Instance:
             self._listener.failed(f"the application stops: {plain(error)}")
         self._stop.set()
 
-    async def _look(self) -> None:
-        """Have lanes know how far their inputs go, whatever they are at: so the lag is seen to grow if one hangs."""
-        while True:
-            await asyncio.sleep(_LOOK_S)
-            await asyncio.gather(*(lane.look() for lane in self.lanes.values()))
+    def _beside(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        """Do something beside the rest, until it is over or the instance ends. The application stops if it fails."""
+        task = asyncio.create_task(work, name=f"kohort-{name}")
+        self._background.add(task)
+        task.add_done_callback(self._over)
+        return task
+
+    def _over(self, task: asyncio.Task[Any]) -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.fail(error)
+
+    async def _end_background(self) -> None:
+        for task in list(self._background):
+            task.cancel()
+        if self._background:
+            await asyncio.wait(self._background)
 
     async def _until_failure(self, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -249,100 +269,75 @@ class Instance:
         except ApplicationError as error:
             self.fail(error)
 
-    # Events ------------------------------------------------------------------------------------------------------
+    # What it is made of ------------------------------------------------------------------------------------------
 
-    async def _follow_events(self) -> None:
-        async for event in self.member:
-            self._hear(event)
+    def _interpreter(self, member: StreamsMember) -> Interpreter:
+        plan, process_id = self.plan, self.directory.process_id
+        dangling = DanglingTransactions(self.admin, plan.application_id, process_id)
+        activation = Activation(
+            plan, member, self.stores, self.changelogs, self.ends, dangling, self._listener, self._probe
+        )
 
-    def _hear(self, event: Event) -> None:
-        match event:
-            case Assigned(tasks):
-                self.tasks.assigned(tasks)
-            case Revoked(tasks):
-                self.tasks.revoked(tasks)
-            case Lost(tasks):
-                log.warning("the group went on without this instance; it joins anew")
-                self.tasks.lost(tasks)
-            case RolesChanged(changed):
-                self.tasks.changed(changed)
-            case StatusesChanged(statuses):
-                text = "; ".join(f"{_name(status.code)}: {status.detail}" for status in statuses)
-                self._reasons.of("group")(f"the group says: {text}" if text else None)
-            case EndpointsChanged(endpoints):
-                self.endpoints = endpoints
-            case ShutdownRequested(detail):
-                log.warning("another instance asks that all stop: %s", detail)
-        self.tell_tasks()
-
-    # Lanes -------------------------------------------------------------------------------------------------------
-
-    def lane(self, part: str) -> SubtopologyRunner:
-        """The lane of a part, which is made if need be."""
-        if part not in self.lanes:
-            waiting = self._reasons.of(f"part {part}")
-            settings = self.settings
-            committer = EpochCommitter(
-                lambda: Producer(
-                    settings.client,
-                    transactional_id=transactional_id(self.blueprint.application_id, self.directory.process_id, part),
-                    transaction_timeout_ms=settings.transaction_timeout_ms,
+        def make_runner(subtopology: str) -> SubtopologyRunner:
+            def make_producer() -> Producer:
+                return Producer(
+                    self.settings.client,
+                    transactional_id=transactional_id(plan.application_id, process_id, subtopology),
+                    transaction_timeout_ms=self.settings.transaction_timeout_ms,
                     compression_type="lz4",
-                ),
-                self.cluster,
-                self.member,
-                waiting,
+                )
+
+            return SubtopologyRunner(
+                plan.subtopologies[subtopology],
+                lambda: self._make_jobs(subtopology),
+                EpochCommitter(make_producer, self.cluster, member, self._probe),
+                self.stores.of,
                 self._probe,
             )
-            lane = self.lanes[part] = SubtopologyRunner(
-                self.blueprint.parts[part],
-                lambda: self._make_jobs(part),
-                committer,
-                self._ends,
-                self.tasks.reopen,
-                program=self.blueprint.fingerprint,
-                listener=self._listener,
-                waiting=waiting,
-                opening=lambda: self.tasks.opening(part),
-                limits=LimitSettings(
-                    most_records=settings.max_epoch_records,
-                    most_bytes=settings.max_epoch_bytes,
-                    target_ms=settings.target_epoch_ms,
-                ),
-                prepared=None if self._globals is None else self._globals.loaded,
-                probe=self._probe,
-            )
-            self.spawn(self._run_lane(lane), f"lane-{part}")
-        return self.lanes[part]
 
-    async def _run_lane(self, lane: SubtopologyRunner) -> None:
-        try:
-            await lane.run()
-        except ApplicationError as error:
-            self._stopped[lane.duties.part] = str(error)
-            self.fail(error)
+        return Interpreter(
+            plan, self.manager, member, self.stores, self.changelogs, self.ends, activation, make_runner,
+            listener=self._listener, changed=self._changed, fail=self.fail,
+            prepared=None if self.globals is None else self.globals.loaded,
+        )  # fmt: skip
+
+    def _global_tables(self) -> GlobalTables:
+        return GlobalTables(
+            self.plan.globals, lambda: self._make_jobs(GLOBALS), self.stores, self.cluster, self.ends,
+            self._listener, self.waits("globals"),
+        )  # fmt: skip
 
     # What is known -----------------------------------------------------------------------------------------------
 
-    def tell_tasks(self) -> None:
-        """Tell the listener which tasks there are, if that has changed."""
-        now = tasks_now(time.time(), self.held.values(), self._stopped)
+    def _changed(self) -> None:
+        """Tell the listener which tasks there are and why something waits, if that has changed."""
+        now = tasks_now(time.time(), self.manager.tasks.values(), self.manager.stopped)
         if self._told is None or replace(self._told, at=now.at) != now:
             self._told = now
             self._listener.tasks(now)
+        self._listener.waiting(self.manager.reason)
 
     def known_topics(self) -> Mapping[str, TopicInfo]:
         """What is known of the topics that the tasks read."""
         return self.cluster.info.topics
 
-    @property
-    def globals_ready(self) -> bool:
-        """Whether all global tables were loaded to their end."""
-        return self._globals is None or self._globals.ready
 
-    def positions(self) -> dict[Any, int]:
-        """Where the tasks that run read on, by partition."""
-        return {partition: at for lane in self.lanes.values() for partition, at in lane.positions().items()}
+def group_configs(settings: AppSettings) -> dict[str, str]:
+    """The group's configuration that an application asks for."""
+    wanted = {
+        "streams.num.standby.replicas": settings.num_standby_replicas,
+        "streams.num.warmup.replicas": settings.max_warmup_replicas,
+        "streams.acceptable.recovery.lag": settings.acceptable_recovery_lag,
+        "streams.session.timeout.ms": settings.session_timeout_ms,
+        "streams.heartbeat.interval.ms": settings.heartbeat_interval_ms,
+    }
+    return {key: str(value) for key, value in wanted.items() if value is not None}
+
+
+async def _every(seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await asyncio.sleep(seconds)
+        await work()
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:

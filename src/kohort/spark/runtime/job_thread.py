@@ -1,4 +1,4 @@
-"""A thread that a lane has to itself.
+"""A thread that a subtopology's runner has to itself.
 
 Spark's calls block, and py4j ties a thread of Python to one of the JVM: what must be seen by the next call, such as the
 job group by which a job is cancelled, needs the same thread each time.
@@ -38,7 +38,7 @@ class JobThread:
     async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Have a function run in the thread. Cancelled, it runs on: see `idle`."""
         future: asyncio.Future[R] = self._loop.create_future()
-        future.add_done_callback(_look)
+        future.add_done_callback(_consume_error)
 
         def work() -> None:
             try:
@@ -102,7 +102,7 @@ class JobThread:
             work()
 
 
-def _look(future: asyncio.Future[Any]) -> None:
+def _consume_error(future: asyncio.Future[Any]) -> None:
     """An error that nobody waits for any more is no news."""
     if not future.cancelled():
         future.exception()

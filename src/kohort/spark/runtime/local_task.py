@@ -1,58 +1,83 @@
-"""A task that an instance has, whatever it is to it at the moment."""
+"""A task that an instance has."""
 
 from __future__ import annotations
 
-import asyncio
-import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from kohort.client.types import TopicPartition
 from kohort.spark.monitoring.events import TasksNow
+from kohort.spark.runtime.task_states import TaskEvent, TaskState
 from kohort.streams.tasks import Role, TaskId
 
-
-class Phase(enum.Enum):
-    """How far a task is with what it is to be."""
-
-    OPENING = "opening"
-    """It is to run, and its state is being restored."""
-    RUNNING = "running"
-    COPY = "copy"
-    """A standby or a warm-up: it follows its changelogs."""
-    CLOSING = "closing"
+_TO_RUN = frozenset({TaskState.CREATED, TaskState.SUSPENDED, TaskState.RESTORING, TaskState.RETRYING})
+_GIVEN_UP = frozenset({TaskState.SUSPENDING, TaskState.ABORTING, TaskState.CANCELLING, TaskState.CLOSING})
 
 
 @dataclass
 class LocalTask:
-    """A task.
+    """A task, what the group wants of it, and how far it is.
 
     Attributes:
         id: which.
-        role: as the group wants it.
-        phase: how far it is.
-        works: what is being done with it; the last of these is what shall be done, once the others are over.
+        wanted: the role that the group wants it in; None: none, it is revoked or lost.
+        lost: whether others may have it already.
+        owes_acknowledgement: whether the group waits to hear that it is given up.
+        state: see `task_states`.
+        operation: the number of the effect that is under way, or was last.
+        positions: the next offset of each partition that it reads, while it runs.
+        stream_time: the largest event time in what it has read of its stream (ms); None: nothing yet.
+        failures: how many of its epochs failed in a row.
+        why, why_since: why opening or restoring it failed last, and the number of the event that said so.
     """
 
     id: TaskId
-    role: Role
-    phase: Phase = Phase.OPENING
-    works: list[asyncio.Task[Any]] = field(default_factory=list, repr=False)
+    wanted: Role | None
+    lost: bool = False
+    owes_acknowledgement: bool = False
+    state: TaskState = TaskState.CREATED
+    operation: int = 0
+    positions: dict[TopicPartition, int] = field(default_factory=dict)
+    stream_time: int | None = None
+    failures: int = 0
+    why: str | None = None
+    why_since: int = 0
+
+    @property
+    def wish(self) -> TaskEvent:
+        """What the group wants, as an event."""
+        if self.wanted is None:
+            return TaskEvent.LOST if self.lost else TaskEvent.REVOKED
+        return TaskEvent.WANT_ACTIVE if self.wanted is Role.ACTIVE else TaskEvent.WANT_COPY
+
+    @property
+    def is_to_run(self) -> bool:
+        """Whether it will run once it is restored."""
+        return self.wanted is Role.ACTIVE and self.state in _TO_RUN | _GIVEN_UP
+
+    @property
+    def reason(self) -> str | None:
+        """Why it doesn't get on; None if it does."""
+        if self.why is None or self.wanted is None:
+            return None
+        what = "can't be restored yet" if self.wanted is Role.ACTIVE else "can't follow its changelogs yet"
+        return f"task {self.id} {what}: {self.why}"
 
 
-def tasks_now(at: float, held: Iterable[LocalTask], stopped: Mapping[str, str]) -> TasksNow:
+def tasks_now(at: float, tasks: Iterable[LocalTask], stopped: Mapping[str, str]) -> TasksNow:
     """All tasks, for listeners."""
-    tasks = sorted(held, key=lambda each: each.id)
+    tasks = sorted(tasks, key=lambda task: task.id)
+    closing = [task for task in tasks if task.wanted is None or (task.owes_acknowledgement and task.state in _GIVEN_UP)]
 
-    def those(role: Role, phases: Iterable[Phase]) -> tuple[str, ...]:
-        return tuple(str(each.id) for each in tasks if each.role is role and each.phase in phases)
+    def those(role: Role) -> tuple[str, ...]:
+        return tuple(str(task.id) for task in tasks if task.wanted is role and task not in closing)
 
     return TasksNow(
         at=at,
-        active=those(Role.ACTIVE, (Phase.OPENING, Phase.RUNNING)),
-        standby=those(Role.STANDBY, (Phase.OPENING, Phase.COPY)),
-        warmup=those(Role.WARMUP, (Phase.OPENING, Phase.COPY)),
-        restoring=those(Role.ACTIVE, (Phase.OPENING,)),
-        closing=tuple(str(each.id) for each in tasks if each.phase is Phase.CLOSING),
+        active=those(Role.ACTIVE),
+        standby=those(Role.STANDBY),
+        warmup=those(Role.WARMUP),
+        restoring=tuple(str(task.id) for task in tasks if task.is_to_run),
+        closing=tuple(str(task.id) for task in closing),
         stopped=dict(stopped),
     )

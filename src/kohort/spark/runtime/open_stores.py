@@ -24,8 +24,8 @@ class OpenStores:
         directory: where stores are.
     """
 
-    def __init__(self, blueprint: ApplicationPlan, directory: StateDirectory) -> None:
-        self._blueprint, self._directory = blueprint, directory
+    def __init__(self, plan: ApplicationPlan, directory: StateDirectory) -> None:
+        self._blueprint, self._directory = plan, directory
         self._of_tasks: dict[TaskId, dict[str, Store]] = {}
         self._by_partition: dict[tuple[str, int | None], Store] = {}
         self._mutex = threading.Lock()
@@ -50,7 +50,7 @@ class OpenStores:
                 for name in self._blueprint.changelogs(task):
                     opened[name] = await _opened(self._directory, task, name)
             except BaseException:
-                _close(opened.values())
+                _close_windows(opened.values())
                 raise
             with self._mutex:
                 self._of_tasks[task] = opened
@@ -72,7 +72,7 @@ class OpenStores:
                 self._by_partition.pop((name, task.partition), None)
         changelogs = self._blueprint.changelogs(task)
         stand = {changelogs[name]: store.position for name, store in stores.items()}
-        await _whole(asyncio.to_thread(_close, list(stores.values())))
+        await _uninterrupted(asyncio.to_thread(_close_windows, list(stores.values())))
         return {partition: at for partition, at in stand.items() if at is not None}
 
     def lookup(self, name: str, partition: int | None, keys: pa.Array) -> pa.Array:
@@ -92,20 +92,20 @@ async def _opened(directory: StateDirectory, task: TaskId, name: str) -> Store:
     """Open a store in a thread; one that nobody waits for any more is closed again."""
     opened: list[Store] = []
     try:
-        await _whole(asyncio.to_thread(lambda: opened.append(directory.open_store(task, name))))
+        await _uninterrupted(asyncio.to_thread(lambda: opened.append(directory.open_store(task, name))))
     except asyncio.CancelledError:
-        _close(opened)
+        _close_windows(opened)
         raise
     return opened[0]
 
 
-def _close(stores: Iterable[Store]) -> None:
+def _close_windows(stores: Iterable[Store]) -> None:
     for store in stores:
         store.close()
 
 
-async def _whole(work: Coroutine[Any, Any, None]) -> None:
-    """Have something done to its end, also if this is cancelled: whoever comes next finds it done."""
+async def _uninterrupted(work: Coroutine[Any, Any, None]) -> None:
+    """Finish something even if this is cancelled: what comes next finds it done."""
     doing = asyncio.create_task(work)
     try:
         await asyncio.shield(doing)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kohort.client.streams.events import Endpoint, EndpointPartitions
+from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
 from kohort.spark.queries.queryable import OpenStore, StoreInfo, StoreRole
-from kohort.spark.runtime.local_task import LocalTask, Phase
+from kohort.spark.runtime.local_task import LocalTask
+from kohort.spark.runtime.task_states import IN_AN_EPOCH, TaskState
+from kohort.streams.endpoint import Endpoint
 from kohort.streams.tasks import Role, TaskId
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ class QueryableInstance:
         """How many tasks a subtopology has; None while that isn't known."""
         known = self._instance.known_topics()
         counts = []
-        for topic in self._instance.blueprint.topology.subtopologies[subtopology].inputs:
+        for topic in self._instance.plan.topology.subtopologies[subtopology].inputs:
             if topic not in known:
                 return None
             counts.append(len(known[topic].partitions))
@@ -44,7 +46,7 @@ class QueryableInstance:
 
     def inputs(self, subtopology: str, partition: int) -> Collection[TopicPartition]:
         """The input partitions of a task."""
-        return self._instance.blueprint.inputs(TaskId(subtopology, partition))
+        return self._instance.plan.inputs(TaskId(subtopology, partition))
 
     def open_stores(self, name: str) -> Sequence[OpenStore]:
         """The partitions of a store that are open here now."""
@@ -56,13 +58,13 @@ class QueryableInstance:
             store = stores.get(name, None)
             if store is None:
                 return ()
-            if not self._instance.globals_ready:
+            if not self._globals_ready:
                 return (OpenStore(name, None, StoreRole.RESTORING, None, store),)
             return (OpenStore(name, None, StoreRole.GLOBAL, 0, store),)
         found = []
-        for task, held in sorted(self._instance.held.items()):
+        for task, local in sorted(self._instance.manager.tasks.items()):
             store = stores.get(name, task.partition) if task.subtopology == info.subtopology else None
-            role = _role(held)
+            role = _role(local)
             if store is not None and role is not None:
                 lag = 0 if role is StoreRole.ACTIVE else self._lag(task, name)
                 found.append(OpenStore(name, task.partition, role, lag, store))
@@ -73,26 +75,31 @@ class QueryableInstance:
         return self._instance.endpoints
 
     def endpoint(self) -> Endpoint | None:
-        """Where others reach this instance; None if it told nobody."""
+        """Where others reach this instance; None if it answers no queries."""
         return self._instance.endpoint
 
     def lags(self) -> Mapping[str, tuple[int, float]]:
-        """By part that has tasks here: records left to read, and when that was known (seconds since 1970)."""
-        lanes = self._instance.lanes.items()
-        return {part: behind for part, lane in lanes if (behind := lane.behind) is not None}
+        """By subtopology that has tasks here: records left to read, and when that was known (seconds since 1970)."""
+        epochs = self._instance.manager.epochs
+        return {name: (each.lag, each.ends_at) for name, each in epochs.items() if each.ends and each.positions()}
+
+    @property
+    def _globals_ready(self) -> bool:
+        return self._instance.globals is None or self._instance.globals.ready
 
     def _lag(self, task: TaskId, name: str) -> int | None:
-        changelog = self._instance.blueprint.changelogs(task)[name]
-        known = self._instance.tailer.positions().get(changelog)
+        changelog = self._instance.plan.changelogs(task)[name]
+        known = self._instance.changelogs.positions().get(changelog)
         return None if known is None else max(0, known[1] - known[0])
 
 
-def _role(held: LocalTask) -> StoreRole | None:
-    match held.phase:
-        case Phase.RUNNING:
-            return StoreRole.ACTIVE
-        case Phase.OPENING:
+def _role(task: LocalTask) -> StoreRole | None:
+    match task.state:
+        case TaskState.FOLLOWING if task.wanted is not None:
+            return _COPIES.get(task.wanted)
+        case TaskState.RESTORING:
             return StoreRole.RESTORING
-        case Phase.COPY:
-            return _COPIES.get(held.role)
-    return None  # it is being closed: somebody else is about to have it
+        case TaskState.RUNNING:
+            return StoreRole.ACTIVE
+    # One that is to be given up when its epoch is over: somebody else is about to have it.
+    return StoreRole.ACTIVE if task.state in IN_AN_EPOCH and task.wanted is Role.ACTIVE else None

@@ -1,258 +1,224 @@
-"""The tasks that an instance has: opened, moved and closed as the group says, each by itself."""
+"""The tasks of an instance: what the group wants, and what came of effects, turned into what is to be done next.
+
+Pure: no I/O, no clock. Each call returns effects (`effects`), in order; whoever does them (`interpreter`) tells what
+came of them. Nothing else decides about tasks.
+"""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Callable, Collection, Coroutine, Mapping
-from typing import Any, Final, Protocol
+from collections.abc import Collection, Mapping
+from typing import Final
 
-from kohort.client.errors import ClientError
 from kohort.client.types import TopicPartition
-from kohort.protocol.errors import KafkaError
-from kohort.spark.runtime.activation import Activation
-from kohort.spark.runtime.application_plan import ApplicationPlan
-from kohort.spark.runtime.errors import ApplicationError
-from kohort.spark.runtime.local_task import LocalTask, Phase
-from kohort.spark.runtime.open_stores import OpenStores
-from kohort.spark.runtime.subtopology_runner import SubtopologyRunner
-from kohort.spark.runtime.wait_reasons import Reasons
-from kohort.spark.state import StateError, Store
+from kohort.spark.jobs.epoch import EpochStatistics
+from kohort.spark.runtime.effects import Effect, ForTask
+from kohort.spark.runtime.epoch_limit import LimitSettings
+from kohort.spark.runtime.epoch_states import EpochEvent
+from kohort.spark.runtime.local_task import LocalTask
+from kohort.spark.runtime.subtopology_epochs import SubtopologyEpochs
+from kohort.spark.runtime.subtopology_plan import SubtopologyPlan
+from kohort.spark.runtime.task_states import RESTING, TRANSITIONS, TaskEffect, TaskEvent, TaskState
 from kohort.streams.tasks import Role, TaskId
 
-log = logging.getLogger(__name__)
-
-_PAUSE_S: Final = 0.5
-
-
-class Owner(Protocol):
-    """What the instance is to its tasks."""
-
-    @property
-    def lanes(self) -> Mapping[str, SubtopologyRunner]:
-        """Those that there are, by part."""
-
-    def lane(self, part: str) -> SubtopologyRunner:
-        """The lane of a part, which is made if need be."""
-
-    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """Do something beside the rest; the application stops if that fails."""
-
-    def fail(self, error: BaseException) -> None:
-        """The application can't go on."""
-
-    def tell_tasks(self) -> None:
-        """The tasks have changed."""
-
-
-class Member(Protocol):
-    """The member of the group."""
-
-    def closed(self, *tasks: TaskId) -> None:
-        """These are closed."""
-
-
-class Tailer(Protocol):
-    """What keeps copies abreast: `kohort.spark.state.ChangelogTailer`."""
-
-    def follow(self, store: Store, partition: TopicPartition) -> None:
-        """Keep a store abreast of its changelog."""
-
-    async def unfollow(self, partition: TopicPartition) -> None:
-        """Leave it alone."""
+RETRY_S: Final = 0.5
+"""How long after it failed opening or restoring a task is tried again."""
 
 
 class TaskManager:
-    """The tasks of an instance.
-
-    What is to be done with a task waits for what was begun before, and that is given up if it can be: so a task that
-    was to be opened, then copied, then closed is never opened and closed at a time.
+    """Moves the tasks of an instance, by the tables of `task_states` and `epoch_states`.
 
     Args:
-        owner: the instance.
-        held: where its tasks are kept.
-        member: told of tasks that are closed.
-        blueprint: the application.
-        stores: of the tasks.
-        tailer: keeps copies abreast.
-        taking: takes on active tasks.
-        reasons: told why it waits.
+        subtopologies: what each subtopology reads and writes, by id.
+        program: the program's fingerprint.
+        limits: how large epochs may be.
 
     Attributes:
-        held: the tasks.
+        tasks: those that it has, until the group knows that they are given up.
+        epochs: those of each subtopology, by id.
         left: of tasks that it had: how far their stores here are, over all changelogs.
     """
 
     def __init__(
-        self,
-        owner: Owner,
-        held: dict[TaskId, LocalTask],
-        member: Member,
-        blueprint: ApplicationPlan,
-        stores: OpenStores,
-        tailer: Tailer,
-        taking: Activation,
-        reasons: Reasons,
+        self, subtopologies: Mapping[str, SubtopologyPlan], program: str, limits: LimitSettings | None = None
     ) -> None:
-        self._owner, self._member, self._blueprint = owner, member, blueprint
-        self._stores, self._tailer, self._taking, self._reasons = stores, tailer, taking, reasons
-        self.held = held
+        self.tasks: dict[TaskId, LocalTask] = {}
         self.left: dict[TaskId, int] = {}
+        self._effects: list[Effect] = []
+        self._events = 0
+        self._reasons: dict[str, tuple[int, str]] = {}
+        self.epochs = {
+            name: SubtopologyEpochs(plan, program, limits or LimitSettings(), self.tasks, self._move, self._effects)
+            for name, plan in subtopologies.items()
+        }
 
-    # What the group says -----------------------------------------------------------------------------------------
+    # What the group wants ----------------------------------------------------------------------------------------
 
-    def assigned(self, tasks: Mapping[TaskId, Role]) -> None:
+    def assigned(self, tasks: Mapping[TaskId, Role]) -> list[Effect]:
         """Take these on."""
-        for task, role in tasks.items():
-            held = self.held[task] = LocalTask(task, role)
-            self._take(held) if role is Role.ACTIVE else self._copy(held)
+        for task_id, role in tasks.items():
+            self._want(self.tasks.setdefault(task_id, LocalTask(task_id, role)), role)
+        return self._done()
 
-    def revoked(self, tasks: Collection[TaskId]) -> None:
+    def roles_changed(self, roles: Mapping[TaskId, tuple[Role, Role]]) -> list[Effect]:
+        """Run what was a copy (promote it), or keep as a copy what ran (demote it)."""
+        for task_id, (before, after) in roles.items():
+            task = self.tasks[task_id]
+            task.owes_acknowledgement |= before is Role.ACTIVE
+            self._want(task, after)
+        return self._done()
+
+    def revoked(self, tasks: Collection[TaskId]) -> list[Effect]:
         """Give these up, when their epochs are committed."""
-        for task in tasks:
-            self._then(self.held[task], Phase.CLOSING, self._close, lost=False)
+        for task_id in tasks:
+            self.tasks[task_id].owes_acknowledgement = True
+            self._want(self.tasks[task_id], None)
+        return self._done()
 
-    def lost(self, tasks: Collection[TaskId]) -> None:
-        """Give these up at once: they are others' already."""
-        for part, lane in self._owner.lanes.items():
-            self._owner.spawn(lane.lose([task for task in tasks if task.subtopology == part]), f"lose-{part}")
-        for task in tasks:
-            self._then(self.held[task], Phase.CLOSING, self._close, lost=True)
+    def lost(self, tasks: Collection[TaskId]) -> list[Effect]:
+        """Give these up at once: they are others' already. What is under way for them is aborted."""
+        for task_id in tasks:
+            self.tasks[task_id].owes_acknowledgement = self.tasks[task_id].lost = True
+            self._want(self.tasks[task_id], None)
+        return self._done()
 
-    def changed(self, roles: Mapping[TaskId, tuple[Role, Role]]) -> None:
-        """Run what was a copy, or keep as a copy what ran."""
-        for task, (before, after) in roles.items():
-            held = self.held[task]
-            held.role = after
-            if after is Role.ACTIVE:
-                self._take(held)
-            elif before is Role.ACTIVE:
-                self._then(held, Phase.CLOSING, self._demote)
+    # What came of effects ----------------------------------------------------------------------------------------
 
-    def reopen(self, tasks: Collection[TaskId]) -> None:
-        """A lane has stopped some of its tasks: take those on anew that are still to run."""
-        for task in tasks:
-            held = self.held.get(task)
-            if held is not None and held.phase is Phase.RUNNING:
-                self._then(held, Phase.OPENING, self._open_anew)
-        self._owner.tell_tasks()
+    def restored(
+        self, task_id: TaskId, operation: int, positions: Mapping[TopicPartition, int], stream_time: int | None
+    ) -> list[Effect]:
+        """A task's stores are restored, and it reads on there."""
+        task = self._at(task_id, operation)
+        if task is not None:
+            task.positions, task.stream_time = dict(positions), stream_time
+            self._move(task, TaskEvent.RESTORED)
+        return self._done()
 
-    def opening(self, part: str) -> bool:
-        """Whether any task of a part is being opened."""
-        return any(each.phase is Phase.OPENING for each in self.held.values() if each.id.subtopology == part)
+    def task_happened(self, task_id: TaskId, operation: int, event: TaskEvent, why: str | None = None) -> list[Effect]:
+        """What came of another effect for a task. `why`: what went wrong."""
+        task = self._at(task_id, operation)
+        if task is not None:
+            if why is not None and task.why is None:
+                task.why_since = self._number()
+            task.why = why if why is not None else task.why
+            self._move(task, event)
+        return self._done()
 
-    # One thing after the other -----------------------------------------------------------------------------------
+    def stores_closed(self, task_id: TaskId, operation: int, position: int | None) -> list[Effect]:
+        """A task's stores are closed; `position` is how far they are, over all changelogs, if it has any."""
+        if position is not None:
+            self.left[task_id] = position
+        return self.task_happened(task_id, operation, TaskEvent.STORES_CLOSED)
 
-    def _take(self, held: LocalTask) -> None:
-        self._then(held, Phase.OPENING, self._open)
+    def looked(
+        self,
+        subtopology: str,
+        operation: int,
+        ends: Mapping[TopicPartition, int],
+        partitions: Mapping[str, int],
+        now: float,
+    ) -> list[Effect]:
+        """Where a subtopology's inputs end; see `SubtopologyEpochs.looked`."""
+        epochs = self.epochs[subtopology]
+        if operation == epochs.operation:
+            epochs.looked(ends, partitions, now, self._number())
+        return self._done()
 
-    def _copy(self, held: LocalTask) -> None:
-        self._then(held, Phase.COPY, self._begin_copy)
+    def job_done(self, subtopology: str, operation: int, statistics: EpochStatistics) -> list[Effect]:
+        """An epoch's job is done."""
+        if operation == self.epochs[subtopology].operation:
+            self.epochs[subtopology].job_done(statistics)
+        return self._done()
 
-    def _then(
-        self, held: LocalTask, phase: Phase, work: Callable[..., Coroutine[Any, Any, None]], **options: Any
-    ) -> None:
-        """Have something done with a task when what is being done with it is over; opening it is given up for that."""
-        before = [each for each in held.works if not each.done()]
-        if before and held.phase in (Phase.OPENING, Phase.COPY):
-            before[-1].cancel()
-        held.phase = phase
+    def stored(self, subtopology: str, operation: int, took_ms: float) -> list[Effect]:
+        """An epoch is in the stores, too."""
+        if operation == self.epochs[subtopology].operation:
+            self.epochs[subtopology].stored(took_ms)
+        return self._done()
 
-        async def after() -> None:
-            if before:
-                await asyncio.wait(before)
-            await work(held, **options)
+    def epoch_happened(
+        self, subtopology: str, operation: int, event: EpochEvent, why: str | None = None
+    ) -> list[Effect]:
+        """What came of another effect for an epoch. `why`: what went wrong."""
+        if operation == self.epochs[subtopology].operation:
+            self.epochs[subtopology].happened(event, why, self._number())
+        return self._done()
 
-        held.works = [*before, self._owner.spawn(after(), f"{work.__name__.strip('_')}-{held.id}")]
+    # What is known -----------------------------------------------------------------------------------------------
 
-    def _superseded(self, held: LocalTask) -> bool:
-        """Whether something else is to be done with the task by now, which goes on from here."""
-        return held.works[-1] is not asyncio.current_task()
+    def says(self, source: str, reason: str | None) -> None:
+        """Something beside the tasks has to wait, or goes on (None): the changelogs' reader, global tables, …"""
+        if reason is None:
+            self._reasons.pop(source, None)
+        else:
+            since = self._reasons[source][0] if source in self._reasons else self._number()
+            self._reasons[source] = since, reason
 
-    # What is done with a task ------------------------------------------------------------------------------------
+    @property
+    def reason(self) -> str | None:
+        """Why something doesn't get on: of all reasons the one that has held the longest. None if all goes on."""
+        reasons = [*self._reasons.values()]
+        reasons += [(task.why_since, task.reason) for task in self.tasks.values() if task.reason is not None]
+        reasons += [(each.why_since, each.why) for each in self.epochs.values() if each.why is not None]
+        return min(reasons)[1] if reasons else None
 
-    async def _open(self, held: LocalTask) -> None:
-        """Take on an active task, again and again until that works."""
-        waiting = self._reasons.of(f"task {held.id}")
-        lane = self._owner.lane(held.id.subtopology)
-        try:
-            while True:
-                try:
-                    task = await self._taking.take(held.id, lane.committer.open)
-                    break
-                except Exception as caught:
-                    error = _first(caught)
-                    if isinstance(error, ApplicationError):
-                        self._owner.fail(error)
-                        return
-                    if not isinstance(error, KafkaError | ClientError | StateError):
-                        raise
-                    waiting(f"task {held.id} can't be opened yet: {error}")
-                await asyncio.sleep(_PAUSE_S)
-        finally:
-            waiting(None)
-        held.phase = Phase.RUNNING
-        lane.add(task)
-        self._owner.tell_tasks()
+    @property
+    def stopped(self) -> dict[str, str]:
+        """Why the application stops, by subtopology."""
+        return {name: each.stopped for name, each in self.epochs.items() if each.stopped is not None}
 
-    async def _open_anew(self, held: LocalTask) -> None:
-        await self._leave_stores(held.id)
-        await self._open(held)
+    def positions(self) -> dict[TopicPartition, int]:
+        """Where the tasks that run read on."""
+        return {partition: at for each in self.epochs.values() for partition, at in each.positions().items()}
 
-    async def _begin_copy(self, held: LocalTask) -> None:
-        """Have the task's stores follow their changelogs."""
-        waiting = self._reasons.of(f"task {held.id}")
-        try:
-            while True:
-                try:
-                    stores = await self._stores.open(held.id)
-                    break
-                except StateError as error:
-                    waiting(f"the state of task {held.id} can't be opened: {error}")
-                    await asyncio.sleep(_PAUSE_S)
-        finally:
-            waiting(None)
-        changelogs = self._blueprint.changelogs(held.id)
-        for name, store in stores.items():
-            self._tailer.follow(store, changelogs[name])
-        self._owner.tell_tasks()
+    # Moves -------------------------------------------------------------------------------------------------------
 
-    async def _demote(self, held: LocalTask) -> None:
-        """Run a task no more, and keep a copy of its state."""
-        await self._stop_running(held, lost=False)
-        if self._superseded(held):
+    def _want(self, task: LocalTask, role: Role | None) -> None:
+        task.wanted = role
+        if role is not None:
+            task.lost = False
+        self._move(task, task.wish)
+
+    def _move(self, task: LocalTask, event: TaskEvent) -> None:
+        found = TRANSITIONS.get((task.state, event))
+        if found is None:
             return
-        held.phase = Phase.COPY
-        self._member.closed(held.id)
-        await self._begin_copy(held)
+        effects, task.state = found
+        if task.state in (TaskState.RUNNING, TaskState.FOLLOWING):
+            task.why = None
+        if task.state in (TaskState.CREATED, TaskState.SUSPENDED, TaskState.CLOSING):
+            task.positions = {}
+        for effect in effects:
+            self._emit(task, effect)
+        if task.state is TaskState.CLOSED:
+            del self.tasks[task.id]
+        epochs = self.epochs[task.id.subtopology]
+        if task.state in RESTING and (epochs.stopped is None or task.wish is not TaskEvent.WANT_ACTIVE):
+            self._move(task, task.wish)
+        epochs.tasks_moved()
 
-    async def _close(self, held: LocalTask, *, lost: bool) -> None:
-        """Give a task up."""
-        await self._stop_running(held, lost=lost)
-        if self._superseded(held):
+    def _emit(self, task: LocalTask, effect: TaskEffect) -> None:
+        if effect is TaskEffect.ABORT_EPOCH:
+            self.epochs[task.id.subtopology].happened(EpochEvent.LOST)
             return
-        await self._leave_stores(held.id)
-        if self._superseded(held):
-            return
-        del self.held[held.id]
-        self._member.closed(held.id)
-        self._owner.tell_tasks()
+        if effect is TaskEffect.ACKNOWLEDGE:
+            if not task.owes_acknowledgement:
+                return
+            task.owes_acknowledgement = False
+        elif effect is not TaskEffect.CANCEL:
+            task.operation = self._number()
+        self._effects.append(
+            ForTask(effect, task.id, task.operation, seconds=RETRY_S if effect is TaskEffect.WAIT else 0.0)
+        )
 
-    async def _stop_running(self, held: LocalTask, *, lost: bool) -> None:
-        lane = self._owner.lanes.get(held.id.subtopology)
-        if lane is not None:
-            await (lane.lose([held.id]) if lost else lane.drop([held.id]))
+    def _at(self, task_id: TaskId, operation: int) -> LocalTask | None:
+        task = self.tasks.get(task_id)
+        return task if task is not None and task.operation == operation else None
 
-    async def _leave_stores(self, task: TaskId) -> None:
-        for changelog in self._blueprint.changelogs(task).values():
-            await self._tailer.unfollow(changelog)
-        stand = await self._stores.close(task)
-        if stand:
-            self.left[task] = sum(stand.values())
+    def _number(self) -> int:
+        self._events += 1
+        return self._events
 
-
-def _first(error: BaseException) -> BaseException:
-    """What happened first, of several things at a time."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+    def _done(self) -> list[Effect]:
+        effects = self._effects[:]
+        self._effects.clear()
+        return effects

@@ -1,1 +1,1 @@
-"""What the demo draws: the delays, and who did what when."""
+"""The demo's charts: the delays, and the work of the instances over time."""

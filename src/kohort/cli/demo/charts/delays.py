@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from kohort.cli.demo.charts.style import COLOURS, FAINT, INK, bare, new_figure, save, titled
-from kohort.cli.demo.comparing import Groups
+from kohort.cli.demo.compare import Groups
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,11 +27,11 @@ _AIRPORTS: Final = {"EWR": "Newark", "JFK": "JFK", "LGA": "LaGuardia"}
 _SKIES: Final = ("calm", "wind", "fog", "rain", "snow")
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _WORST: Final = 75.0
-"""Minutes from which on everything is as dark as can be."""
+"""Minutes of delay with the darkest colour."""
 
 
 def draw_delays(by_hour: Groups, by_sky: Groups, file: Path) -> Path:
-    """Draw what is in the topics `delays-by-hour` and `delays-by-sky`, and write it as PNG."""
+    """Draws the topics `delays-by-hour` and `delays-by-sky`, and writes a PNG."""
     figure = new_figure(8.2)
     grid = figure.add_gridspec(2, 2, height_ratios=(1.25, 1), left=0.055, right=0.975, top=0.915, bottom=0.065,
                                hspace=0.4, wspace=0.16)  # fmt: skip
@@ -129,5 +129,5 @@ def _skies(axes: Axes, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _local(window: str) -> datetime:
-    """The start of a window as New York's clocks show it."""
+    """The start of a window in New York's time."""
     return datetime.fromisoformat(window).astimezone(_NEW_YORK)

@@ -1,4 +1,4 @@
-"""The chart of instances: how much each did, and which tasks it had, over time; with the kill and the takeover."""
+"""The chart of instances: throughput and tasks of each over time, with the kill and the takeover."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 __all__ = ["draw_instances"]
 
 _BEFORE: Final = 4.0
-"""Seconds that are shown before the first flight."""
+"""Seconds shown before the first flight."""
 _THICK, _THIN = 0.46, 0.17
-"""Heights of bars: of active tasks, of copies. A row is 1 high."""
+"""Heights of bars: of active tasks, and of standbys. A row is 1 high."""
 
 
 def draw_instances(timeline: Timeline, file: Path) -> Path:
-    """Draw it, and write it as PNG."""
+    """Draws the chart, and writes a PNG."""
     tasks = timeline.tasks
     figure = new_figure(4.6 + 0.26 * len(tasks))
     grid = figure.add_gridspec(2, 1, height_ratios=(2.6, 0.26 * len(tasks)), left=0.07, right=0.975, top=0.90,
@@ -43,7 +43,7 @@ def _throughput(axes: Axes, timeline: Timeline, colours: dict[str, str]) -> None
         times, *rates.values(), labels=list(rates),
         colors=[colours[name] for name in rates], linewidth=0, step="post",
     )  # fmt: skip
-    axes.set_ylim(0, axes.get_ylim()[1] * 1.22)  # room for what is said of the kill
+    axes.set_ylim(0, axes.get_ylim()[1] * 1.22)  # room for the text of the kill
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.tick_params(labelbottom=True)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0f} s")
@@ -83,7 +83,7 @@ def _bar(axes: Axes, span: Span, row: int, begin: float, colour: str) -> None:
 
 
 def _mark(above: Axes, below: Axes, timeline: Timeline) -> None:
-    """The kill, and until when something stood still."""
+    """The kill, and the time until all tasks ran again."""
     pause = max(timeline.takeovers().values(), default=None)
     for dead, killed in timeline.kills.items():
         at = killed - timeline.began
@@ -92,8 +92,8 @@ def _mark(above: Axes, below: Axes, timeline: Timeline) -> None:
             if pause is not None:
                 axes.axvspan(at, at + pause, color=RED, alpha=0.08, linewidth=0, zorder=0)
         top = above.get_ylim()[1]
-        said: dict[str, Any] = {"va": "top", "fontsize": 9.5, "textcoords": "offset points"}
-        above.annotate(f"kill -9, {dead}", (at, top), (-6, -3), ha="right", color=RED, fontweight="bold", **said)
+        style: dict[str, Any] = {"va": "top", "fontsize": 9.5, "textcoords": "offset points"}
+        above.annotate(f"kill -9, {dead}", (at, top), (-6, -3), ha="right", color=RED, fontweight="bold", **style)
         if pause is not None:
             late = at + pause > 0.7 * above.get_xlim()[1]  # no room on the right
             where = (
@@ -101,4 +101,4 @@ def _mark(above: Axes, below: Axes, timeline: Timeline) -> None:
                 if late
                 else {"xy": (at + pause, top), "xytext": (6, -3)}
             )
-            above.annotate(f"all its tasks run again after {pause:.1f} s", color=FAINT, **where, **said)
+            above.annotate(f"all its tasks run again after {pause:.1f} s", color=FAINT, **where, **style)

@@ -1,4 +1,4 @@
-"""How charts look: light, with few lines, and colours that everybody can tell apart."""
+"""The style of charts: light, with few lines, and colours that everybody can distinguish."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAINT: Final = "#7b8794"
 GRID: Final = "#e4e7eb"
 RED: Final = "#c81e4a"
 COLOURS: Final = ("#2868b5", "#e8833a", "#3a9b78")
-"""One an instance, or an airport."""
+"""One for each instance, or airport."""
 
 _WIDTH: Final = 12.0
 """Inches."""
@@ -68,6 +68,5 @@ def bare(axes: Axes, grid: str = "") -> None:
 
 
 def save(figure: Figure, file: Path) -> Path:
-    """Write it as PNG."""
     figure.savefig(file, dpi=_DPI, facecolor=PAPER)
     return file

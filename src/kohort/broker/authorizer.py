@@ -1,0 +1,68 @@
+"""The authorizer hook: called wherever Kafka calls its authorizer.
+
+Operations and resource types have Kafka's numbers.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final, Protocol
+
+__all__ = ["CLUSTER_NAME", "OPERATIONS", "Authorizer", "Operation", "ResourceType"]
+
+
+class Operation(enum.IntEnum):
+    """Kafka's AclOperation."""
+
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    TWO_PHASE_COMMIT = 15
+
+
+class ResourceType(enum.IntEnum):
+    """Kafka's ResourceType of ACLs."""
+
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+CLUSTER_NAME: Final = "kafka-cluster"
+"""Name of the one resource of type CLUSTER."""
+
+_TOPIC: Final = (
+    Operation.READ, Operation.WRITE, Operation.CREATE, Operation.DELETE, Operation.ALTER, Operation.DESCRIBE,
+    Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS,
+)  # fmt: skip
+_CLUSTER: Final = (
+    Operation.CREATE, Operation.ALTER, Operation.DESCRIBE, Operation.CLUSTER_ACTION, Operation.DESCRIBE_CONFIGS,
+    Operation.ALTER_CONFIGS, Operation.IDEMPOTENT_WRITE,
+)  # fmt: skip
+_GROUP: Final = (
+    Operation.READ, Operation.DELETE, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS,
+)  # fmt: skip
+
+OPERATIONS: Final = {ResourceType.TOPIC: _TOPIC, ResourceType.CLUSTER: _CLUSTER, ResourceType.GROUP: _GROUP}
+"""The operations on each type of resource, for clients that ask which of them they are allowed (KIP-430)."""
+
+
+class Authorizer(Protocol):
+    """Decides which operations are allowed; a broker without an authorizer allows all, as in Kafka.
+
+    It is called for every resource of every request, so it must be quick.
+    """
+
+    def allowed(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> bool:
+        """Whether `principal` ("User:alice") from `host` is allowed `operation` on the resource."""
+        ...

@@ -1,0 +1,131 @@
+"""The group coordinator: its shards in `__consumer_offsets`, and what spans several of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from kohort.broker.config.component_settings import group_settings
+from kohort.broker.coordinator_runtime import CoordinatorRuntime, ShardState
+from kohort.broker.streams.cluster import BrokerCluster
+from kohort.broker.streams.group_configs import StreamsGroupConfigs
+from kohort.broker.streams.internal_topics import InternalTopics
+from kohort.broker.streams.placer import Placer
+from kohort.broker.topics import ConfigResource
+from kohort.coordinator.placement.model import Placement
+from kohort.coordinator.shard import GroupShard, value_version
+from kohort.coordinator.streams.environment import PlacementJob, StreamsEnvironment
+from kohort.protocol.errors import KafkaError, shown
+from kohort.protocol.message import Data
+from kohort.protocol.stored import OFFSETS_TOPIC
+
+if TYPE_CHECKING:
+    from kohort.broker.broker import Broker
+
+__all__ = ["GroupCoordinator"]
+
+LARGEST_STEP: Final = 8 * 1024 * 1024
+"""Bytes of the records of one step: they are one batch."""
+
+log = logging.getLogger("kohort.broker.group_coordinator")
+
+
+class GroupCoordinator(CoordinatorRuntime[GroupShard]):
+    """Runs the shards of the group coordinator.
+
+    Attributes:
+        placer: places the tasks of streams groups.
+        cluster: the topics as streams groups see them.
+        internal_topics: creates the internal topics of streams groups.
+        streams_offered: whether streams groups are enabled (group.coordinator.rebalance.protocols).
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        config = broker.config
+        super().__init__(
+            broker,
+            OFFSETS_TOPIC,
+            config.int("offsets.topic.num.partitions"),
+            {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                # A step is one batch: thousands of members, or the offsets of a group that is deleted.
+                "max.message.bytes": str(LARGEST_STEP),
+                "segment.bytes": str(config.int("offsets.topic.segment.bytes")),
+            },
+        )
+        self.streams_offered = "streams" in config.names("group.coordinator.rebalance.protocols")
+        self._settings = group_settings(config)
+        self._streams_configs = StreamsGroupConfigs(config, broker.topics)
+        self.internal_topics = InternalTopics(broker)
+        self.placer = Placer(self._placed)
+        self.cluster = BrokerCluster(broker.topics)
+        self._environment = StreamsEnvironment(self._streams_configs.of, self.cluster, self.placer)
+        self._changed_topics: dict[str, None] = {}
+
+    def make(self, partition: int) -> GroupShard:
+        """Returns a new, empty shard."""
+        return GroupShard(partition, self._settings, self.broker.wheel, self.broker.new_member_id, self._environment)
+
+    def value_version(self, value: Data) -> int:
+        """The version that Kafka 4.2 writes."""
+        return value_version(value)
+
+    async def stop(self) -> None:
+        await super().stop()
+        self.internal_topics.stop()
+        self.placer.stop()
+
+    def config_changed(self, kind: ConfigResource, name: str) -> None:
+        if kind is ConfigResource.BROKER:
+            self._streams_configs.configure(self.broker.config)
+        elif kind is ConfigResource.GROUP:
+            self._streams_configs.configure_group(name)
+
+    # Transactions
+
+    def replay_marker(self, shard: GroupShard, producer_id: int, producer_epoch: int, commit: bool) -> None:
+        shard.replay_marker(producer_id, producer_epoch, commit)
+
+    def transaction_ended(self, partition: int, producer_id: int, producer_epoch: int, commit: bool) -> None:
+        """Replays a marker that was written to the topic. A shard that is loading reads it from the log."""
+        if partition < len(self._entries) and self._entries[partition].state is ShardState.ACTIVE:
+            self.replay_marker(self._entries[partition].shard, producer_id, producer_epoch, commit)
+
+    # Topics
+
+    def topic_deleted(self, name: str) -> None:
+        """Deletes the offsets that were committed for a topic."""
+        self.each(lambda shard: shard.offsets.delete_topic(name))
+        self.topic_changed(name)
+
+    def topic_changed(self, name: str) -> None:
+        """Notifies streams groups, once for all topics that are created, grown or deleted in this turn of the loop."""
+        if not any(shard.streams.group_ids() for shard in self.active()):
+            return
+        if not self._changed_topics:
+            asyncio.get_running_loop().call_soon(self._notify_of_topics)
+        self._changed_topics[name] = None
+
+    def _notify_of_topics(self) -> None:
+        names, self._changed_topics = self._changed_topics, {}
+        now = self.broker.now()
+        self.each(lambda shard: shard.streams.topics_changed(names, now))
+
+    # Placement of tasks
+
+    def _placed(self, job: PlacementJob, placement: Placement | None) -> None:
+        try:
+            entry = self.entry(job.group_id)
+        except KafkaError as error:
+            log.warning("a placement is dropped group=%s error=%s", shown(job.group_id), error)
+            return
+        self.perform(entry, entry.shard.streams.placed(job, placement, self.broker.now()))
+
+    # Expiry
+
+    def expire_offsets(self) -> None:
+        """Expires offsets by `offsets.retention.minutes`."""
+        now = self.broker.now()
+        self.each(lambda shard: shard.offsets.expire(now))

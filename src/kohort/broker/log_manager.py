@@ -1,0 +1,167 @@
+"""The log manager: the broker's data directory, the metadata log, and a log for each partition."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final
+
+from kohort.broker.config import ConfigError, Settings
+from kohort.broker.config.component_settings import log_config
+from kohort.broker.metadata_log import unusable
+from kohort.broker.topics import Partition, Topic
+from kohort.log import DataDirectory, Log, LogConfig
+from kohort.log.data_directory import PartitionName, read_topic_id, uuid_text, write_topic_id
+from kohort.protocol.stored.cluster_metadata import METADATA_TOPIC
+
+__all__ = ["LogManager"]
+
+log = logging.getLogger("kohort.broker.log_manager")
+
+_METADATA: Final = PartitionName(METADATA_TOPIC, 0)
+_METADATA_CONFIG: Final = LogConfig(retention_ms=-1, max_message_bytes=100 * 1024 * 1024)
+_STRAY: Final = "-stray"
+
+
+class LogManager:
+    """Opens, configures, checkpoints and closes logs.
+
+    Args:
+        directory: the data directory.
+        node_id: the node that the directory belongs to from now on.
+        durable: whether the high watermark waits for a sync.
+        settings: returns the current configuration.
+        clock: ms since 1970.
+
+    Attributes:
+        cluster_id: created with the directory.
+
+    Raises:
+        OSError: the directory can't be used, or another server uses it.
+        ConfigError: it belongs to another node.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        node_id: int,
+        *,
+        durable: bool,
+        settings: Callable[[], Settings],
+        clock: Callable[[], int],
+    ) -> None:
+        self.directory = directory
+        self._durable = durable
+        self._settings = settings
+        self._clock = clock
+        self._data = DataDirectory(directory)
+        try:
+            self.cluster_id = self._load_or_create_cluster_id(node_id)
+        except BaseException:
+            self._data.close({})
+            raise
+        self._metadata: Log | None = None
+
+    def _load_or_create_cluster_id(self, node_id: int) -> str:
+        properties = self._data.properties()
+        if properties is None:
+            properties = {
+                "version": "1",
+                "cluster.id": uuid_text(uuid.uuid4()),
+                "node.id": str(node_id),
+                "directory.id": uuid_text(uuid.uuid4()),
+            }
+            self._data.write_properties(properties)
+        if properties.get("node.id") != str(node_id):
+            raise ConfigError(
+                f"{self.directory / 'meta.properties'} says that this data is of node.id={properties.get('node.id')}, "
+                f"but the configuration says node.id={node_id}: set it so, or give another data directory"
+            )
+        return properties.get("cluster.id", "")
+
+    def open_metadata(self) -> Log:
+        """The log of `__cluster_metadata`.
+
+        Raises:
+            OSError: it can't be used, or is incomplete; the message says what to do. The directory is unlocked then.
+        """
+        opened = self._data.open_log(_METADATA, _METADATA_CONFIG, now=self._clock(), durable=self._durable)
+        reason = opened.offline
+        if reason is None and opened.log_end_offset < (flushed := self._data.recovery_point(_METADATA)):
+            reason = (
+                f"it ends at offset {opened.log_end_offset}, but it was on the disk up to {flushed} "
+                "(to go on with what is left, remove its line from recovery-point-offset-checkpoint)"
+            )
+        if reason is not None:
+            opened.close(clean=False)
+            self._data.close({})
+            raise unusable(opened, reason)
+        self._metadata = opened
+        return opened
+
+    def open(self, topic: Topic, indexes: range) -> list[Log]:
+        """Opens or creates the logs of partitions; sets aside those of a deleted topic with the same name."""
+        config = log_config(self._settings(), topic.configs)
+        return [self._open(topic, index, config) for index in indexes]
+
+    def _open(self, topic: Topic, index: int, config: LogConfig) -> Log:
+        name = PartitionName(topic.name, index)
+        directory = self.directory / str(name)
+        topic_id = read_topic_id(directory)
+        if topic_id is not None and topic_id != topic.id:
+            _set_aside(directory, "belongs to another topic of that name")
+            topic_id = None
+        opened = self._data.open_log(name, config, now=self._clock(), durable=self._durable)
+        if topic_id is None and opened.offline is None:
+            try:
+                write_topic_id(directory, topic.id)
+            except OSError as error:
+                log.warning("%s: the topic id can't be written: %s; the next start tries again", directory, error)
+        return opened
+
+    def set_aside_strays(self, topics: Iterable[Topic]) -> None:
+        """Renames the directories of partitions that no topic has. All topics must be loaded."""
+        known = {(topic.name, partition.index) for topic in topics for partition in topic.partitions}
+        for name in self._data.partitions():
+            if name != _METADATA and name not in known:
+                _set_aside(self.directory / str(name), "belongs to no topic")
+
+    def remove(self, partition: Partition) -> None:
+        partition.log.delete()
+
+    def configure(self, topic: Topic) -> None:
+        """Applies the topic's configuration to its logs."""
+        config = log_config(self._settings(), topic.configs)
+        for partition in topic.partitions:
+            partition.log.config = config
+
+    def checkpoint(self, logs: dict[PartitionName, Log]) -> None:
+        """Writes the checkpoints: recovery point, log start offset, and cleaner offset of each log. Runs in any thread.
+
+        Raises:
+            OSError: it can't be written.
+        """
+        self._data.checkpoint(logs)
+
+    def close(self, logs: dict[PartitionName, Log]) -> None:
+        """Flushes and closes all logs, and marks a clean shutdown."""
+        self._data.close(logs)
+
+    def logs(self, topics: Iterable[Topic]) -> dict[PartitionName, Log]:
+        """All logs, with the metadata log."""
+        logs = {
+            PartitionName(topic.name, partition.index): partition.log
+            for topic in topics
+            for partition in topic.partitions
+        }
+        if self._metadata is not None:
+            logs[_METADATA] = self._metadata
+        return logs
+
+
+def _set_aside(directory: Path, reason: str) -> None:
+    stray = directory.with_name(f"{directory.name[:200]}.{uuid.uuid4().hex}{_STRAY}")
+    log.warning("%s %s and is set aside as a stray: %s", directory, reason, stray.name)
+    directory.rename(stray)

@@ -1,0 +1,105 @@
+"""Running a command with an admin client, and checking that topics and groups exist."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+import typer
+
+from kohort.cli.client.errors import explain, not_found
+from kohort.cli.client.options import client_config
+from kohort.cli.client.run import run
+from kohort.cli.terminal import complain, err, fail, printable
+from kohort.client.errors import PartialFailureError
+from kohort.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from kohort.client.admin import Admin
+    from kohort.client.administration.group_types import GroupType
+    from kohort.client.types import TopicInfo
+
+__all__ = ["confirm", "existing_groups", "existing_topics", "with_admin"]
+
+T = TypeVar("T")
+
+
+def with_admin(
+    bootstrap_server: str | None,
+    config: str | None,
+    timeout: float,
+    body: Callable[[Admin], Awaitable[T]],
+    *,
+    changes: bool = False,
+    endless: bool = False,
+) -> T:
+    """Runs `body` with an admin client, and returns its result; any failure ends the command with an error line.
+
+    Args:
+        bootstrap_server, config, timeout: the options.
+        body: the work.
+        changes: whether it changes something; if only a part of it fails, the rest is listed as done.
+        endless: whether the timeout is for each request alone, since the command runs until it is stopped.
+    """
+    from kohort.client.admin import Admin  # imported before the timeout starts
+
+    settings = client_config(bootstrap_server, config, timeout)
+
+    async def work() -> T:
+        async with Admin(settings, default_api_timeout_ms=int(timeout * 1000)) as admin:
+            try:
+                return await body(admin)
+            except PartialFailureError as error:
+                for subject, each in error.errors.items():
+                    complain(f"{subject}: {explain(each)}")
+                if changes and error.done:
+                    err.print(
+                        f"done: {printable(', '.join(map(str, sorted(error.done))))}", markup=False, soft_wrap=True
+                    )
+                raise typer.Exit(1) from None
+
+    return run(work, None if endless else timeout)
+
+
+async def existing_topics(admin: Admin, names: Collection[str]) -> dict[str, TopicInfo]:
+    """The topics of these names; if one doesn't exist, the command ends and suggests a similar name."""
+    try:
+        return await admin.topics.describe(*names)
+    except (KafkaError, PartialFailureError) as error:
+        missing = _missing(error, names, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if not missing:
+            raise
+        _not_found("topic", missing, await admin.topics.list(internal=True))
+
+
+async def existing_groups(admin: Admin, names: Collection[str]) -> dict[str, GroupType]:
+    """The types of the groups of these names; if one doesn't exist, the same as `existing_topics`."""
+    try:
+        return await admin.groups.types(*names)
+    except (KafkaError, PartialFailureError) as error:
+        missing = _missing(error, names, ErrorCode.GROUP_ID_NOT_FOUND)
+        if not missing:
+            raise
+        _not_found("group", missing, [group.group_id for group in await admin.groups.list()])
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Asks before something is deleted, in a terminal; any answer but yes ends the command."""
+    if yes or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return
+    if not typer.confirm(printable(question)):
+        fail("nothing was done", 1)
+
+
+def _missing(error: KafkaError | PartialFailureError, names: Collection[str], code: ErrorCode) -> list[str]:
+    if isinstance(error, KafkaError):
+        return [*names] if error.code is code else []
+    return [name for name, each in error.errors.items() if isinstance(each, KafkaError) and each.code is code]
+
+
+def _not_found(kind: str, missing: Iterable[str], existing: Iterable[str]) -> NoReturn:
+    names = [*existing]
+    for name in missing:
+        complain(not_found(kind, name, names))
+    raise typer.Exit(1)

@@ -1,0 +1,51 @@
+"""Settings of producers and consumers in a file, as keyword arguments of our clients."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kohort.client.errors import ConfigError
+
+__all__ = ["arguments_of"]
+
+_FLAGS: Final = {"true": True, "false": False}
+
+
+def arguments_of(client: Callable[..., Any], properties: Mapping[str, str], source: str) -> dict[str, Any]:
+    """Keyword arguments for `client` from values by Kafka's keys ("linger.ms"); keys that it doesn't have are ignored.
+
+    Raises:
+        ConfigError: a value of the wrong type.
+    """
+    parameters = inspect.signature(client).parameters
+    arguments = {}
+    for key, text in properties.items():
+        parameter = parameters.get(key.replace(".", "_"))
+        if parameter is None or parameter.name.endswith("serializer"):  # a Java class
+            continue
+        try:
+            arguments[parameter.name] = _value(text, parameter)
+        except ValueError as error:
+            raise ConfigError(f"{source}: {key}={text!r}: {error}") from None
+    return arguments
+
+
+def _value(text: str, parameter: inspect.Parameter) -> Any:
+    kind, default = str(parameter.annotation), parameter.default
+    if isinstance(default, bool):
+        if text.lower() not in _FLAGS:
+            raise ValueError("true or false is wanted")
+        return _FLAGS[text.lower()]
+    if isinstance(default, tuple):
+        return tuple(part.strip() for part in text.split(","))
+    kinds = kind.split(" | ")
+    if isinstance(default, int | float) or "int" in kinds:
+        try:
+            return int(text)
+        except ValueError:
+            if "str" in kinds:  # acks=all
+                return text
+            raise ValueError("a whole number is wanted") from None
+    return text

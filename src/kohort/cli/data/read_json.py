@@ -1,0 +1,128 @@
+"""Reading JSON lines: a document as a value, or a description of a whole record."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, TypeVar
+
+import msgspec
+import pyarrow as pa
+
+from kohort.cli.data.columns import records
+from kohort.cli.data.errors import DataError
+from kohort.cli.data.source import Source
+from kohort.protocol.records.arrow import RECORD_SCHEMA
+
+__all__ = ["read_json", "read_json_records"]
+
+T = TypeVar("T")
+
+
+def read_json(source: Source, key: str | None = None) -> Iterator[pa.RecordBatch]:
+    """Each line as a value, unchanged; its field `key`, if given, as the key. Empty lines are skipped.
+
+    A key is a string's text, or another value's JSON; null where the field is null or missing.
+
+    Raises:
+        DataError: a line isn't JSON, or isn't an object although there is a `key`.
+    """
+    if key is None:
+        raw = msgspec.json.Decoder(msgspec.Raw)
+        for lines, _ in _decoded(source, raw.decode):
+            yield records(value=pa.array(lines, pa.binary()))
+        return
+    fields: Any = msgspec.defstruct("Line", [("key", Any, None)], rename={"key": key})  # mypy doesn't know its fields
+    line = msgspec.json.Decoder(fields)
+    for lines, objects in _decoded(source, line.decode):
+        keys = [_bytes(each.key) for each in objects]
+        yield records(key=pa.array(keys, pa.binary()), value=pa.array(lines, pa.binary()))
+
+
+class _Header(msgspec.Struct):
+    key: str
+    value: Any = None
+    value_encoding: Literal["base64"] | None = None
+
+
+class _Record(msgspec.Struct):
+    key: Any = None
+    value: Any = None
+    key_encoding: Literal["base64"] | None = None
+    value_encoding: Literal["base64"] | None = None
+    timestamp: int | None = None
+    headers: list[_Header] = []
+
+
+class _Columns(msgspec.Struct):
+    key: bytes | None
+    value: bytes | None
+    timestamp: int | None
+    headers: list[tuple[str, bytes | None]]
+
+
+def read_json_records(source: Source) -> Iterator[pa.RecordBatch]:
+    """A record a line, as `kohort consume --format json` writes it: key, value, headers and timestamp (ms).
+
+    Topic, partition and offset are ignored. Keys and values are the same as with `read_json`; those with an
+    "…_encoding" of "base64" are bytes.
+
+    Raises:
+        DataError: a line isn't such an object.
+    """
+    decode = msgspec.json.Decoder(_Record).decode
+
+    def row(line: bytes) -> _Columns:
+        record = decode(line)
+        return _Columns(
+            _bytes(record.key, record.key_encoding),
+            _bytes(record.value, record.value_encoding),
+            record.timestamp,
+            [(header.key, _bytes(header.value, header.value_encoding)) for header in record.headers],
+        )
+
+    kinds = {name: RECORD_SCHEMA.field(name).type for name in ("key", "value", "timestamp", "headers")}
+    for _, rows in _decoded(source, row):
+        columns = {name: pa.array([getattr(row, name) for row in rows], kind) for name, kind in kinds.items()}
+        yield records(**columns)
+
+
+def _decoded(source: Source, decode: Callable[[bytes], T]) -> Iterator[tuple[list[bytes], list[T]]]:
+    """Lines, and the decoded values; an error at the first line that can't be decoded."""
+    for first, block in source.line_blocks():
+        if first == 1:
+            block = block.removeprefix(b"\xef\xbb\xbf")
+        lines, found = [], []
+        problem = None
+        for number, line in enumerate(block.split(b"\n"), first):
+            try:
+                found.append(decode(line))
+                lines.append(line.strip())
+            except (msgspec.DecodeError, ValueError) as error:
+                if line.strip():
+                    problem = DataError(f"{source.name}, line {number}: {_explained(error, line)}")
+                    break
+        if found:
+            yield lines, found
+        if problem is not None:
+            raise problem
+
+
+def _explained(error: Exception, line: bytes) -> str:
+    shown = line[:60].decode(errors="replace") + ("…" if len(line) > 60 else "")
+    if isinstance(error, msgspec.ValidationError):
+        return f"{error}: {shown}"
+    if isinstance(error, binascii.Error):
+        return f"base64 that isn't: {error}"
+    return f"not JSON ({error}): {shown}"
+
+
+def _bytes(value: Any, encoding: str | None = None) -> bytes | None:
+    if value is None:
+        return None
+    if encoding is not None:
+        if not isinstance(value, str):
+            raise msgspec.ValidationError("what is encoded as base64 must be a string")
+        return base64.b64decode(value, validate=True)
+    return value.encode() if isinstance(value, str) else msgspec.json.encode(value)

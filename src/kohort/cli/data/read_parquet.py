@@ -1,0 +1,48 @@
+"""Reading Parquet: a record a row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kohort.cli.data.columns import as_bytes, records
+from kohort.cli.data.errors import DataError
+from kohort.cli.data.read_csv import rows_as_json
+from kohort.cli.data.source import Source
+
+__all__ = ["read_parquet"]
+
+_ROWS: Final = 16_384
+
+
+def read_parquet(source: Source, key: str | None = None) -> Iterator[pa.RecordBatch]:
+    """The records of a file that `kohort consume --format parquet` wrote; of any other file, each row as a JSON object.
+
+    The former has a column "value" and optionally "key", "timestamp" and "headers". The column `key` is the key.
+
+    Raises:
+        DataError: it isn't a Parquet file, or a pipe; there is no column `key`.
+    """
+    if source.size is None:
+        raise DataError(f"{source.name}: Parquet is read from its end, so it must be a file")
+    try:
+        with pa.OSFile(f"/dev/fd/{source.fd}") as file, pq.ParquetFile(file) as parquet:
+            names = parquet.schema_arrow.names
+            if key is not None and key not in names:
+                raise DataError(f"{source.name}: there is no column {key!r}; there are {', '.join(names)}")
+            total, done = max(1, parquet.metadata.num_rows), 0
+            for rows in parquet.iter_batches(_ROWS):
+                done += rows.num_rows
+                source.position = source.size * done // total
+                yield _records(rows, key or "key") if "value" in names else rows_as_json(rows, key)
+    except pa.ArrowException as error:
+        raise DataError(f"{source.name}: {error}") from None
+
+
+def _records(rows: pa.RecordBatch, key: str) -> pa.RecordBatch:
+    columns = {name: rows.column(name) for name in ("timestamp", "headers") if name in rows.schema.names}
+    keys = as_bytes(rows.column(key)) if key in rows.schema.names else None
+    return records(key=keys, value=as_bytes(rows.column("value")), **columns)

@@ -1,9 +1,0 @@
-"""What keeps the demo from going on."""
-
-from __future__ import annotations
-
-__all__ = ["DemoError"]
-
-
-class DemoError(Exception):
-    """The demo can't go on; the text says why, and what to do."""

@@ -1,0 +1,39 @@
+"""A streams member as `kohort.client.group_offsets` needs it to commit its offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final
+
+from kohort.client.streams.membership_manager import StreamsMembershipManager
+from kohort.client.types import GroupMetadata, TopicPartition
+
+__all__ = ["CommittingStreamsMember"]
+
+
+class CommittingStreamsMember:
+    """The member that commits.
+
+    Args:
+        membership: the member's.
+        heartbeat_now: sends a heartbeat soon, and waits for its response.
+    """
+
+    lane: Final = "coordinator"
+
+    def __init__(self, membership: StreamsMembershipManager, heartbeat_now: Callable[[], Awaitable[None]]) -> None:
+        self._membership, self._heartbeat_now = membership, heartbeat_now
+
+    def group_metadata(self) -> GroupMetadata:
+        """Its id and epoch now."""
+        return self._membership.group_metadata()
+
+    def holds(self, partitions: Collection[TopicPartition]) -> bool:
+        """Whether it runs the tasks that read these partitions."""
+        return self._membership.runs(partitions)
+
+    async def moved_on(self, generation: int) -> bool:
+        """Waits for the coordinator's next response; returns whether the member has another epoch then."""
+        if self._membership.epoch == generation:
+            await self._heartbeat_now()
+        return self._membership.epoch not in (0, generation)

@@ -1,0 +1,283 @@
+"""The epochs of a subtopology: what is read next, how far tasks are, what is tried again. Pure; see `epoch_states`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.spark.jobs.epoch import EpochInput, EpochStatistics
+from kohort.spark.monitoring.events import STREAM
+from kohort.spark.program.committed import metadata
+from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs
+from kohort.spark.runtime.epoch_limit import EpochLimit, LimitSettings
+from kohort.spark.runtime.epoch_planning import EpochPlan, PollRound, lag
+from kohort.spark.runtime.epoch_states import TRANSITIONS, EpochEffect, EpochEvent, EpochState
+from kohort.spark.runtime.local_task import LocalTask
+from kohort.spark.runtime.subtopology_plan import SubtopologyPlan
+from kohort.spark.runtime.task_states import TaskEvent, TaskState
+from kohort.spark.runtime.window_closing import later
+from kohort.streams.tasks import TaskId
+
+ATTEMPTS: Final = 3
+"""After so many epochs in a row that failed with a task in them, the application stops."""
+_BACK_OFF_S: Final = (0.0, 0.5, 2.0)
+_GATHER_S: Final = 0.5
+_UNSEEN_S: Final = 0.5
+_SHORT_S: Final = 15.0
+_RESEND_S: Final = (0.05, 1.0)  # the first pause, and the longest
+_GETS_ON: Final = frozenset(
+    {EpochEvent.READY, EpochEvent.COMMITTED, EpochEvent.NOTHING, EpochEvent.NO_TASKS, EpochEvent.ABORTED}
+)
+
+
+class SubtopologyEpochs:
+    """Runs the epochs of a subtopology's active tasks.
+
+    Args:
+        plan: what the subtopology reads and writes.
+        program: its fingerprint, which is committed beside offsets.
+        limits: how large epochs may be.
+        tasks: all tasks of the instance.
+        move: moves one of them.
+        effects: takes what is to be done.
+
+    Attributes:
+        state: see `epoch_states`.
+        operation: the number of the effect that is under way, or was last.
+        epoch: the one that is under way.
+        why, why_since: why it doesn't get on, and the number of the event that said so.
+        stopped: why the application stops, if it does here.
+        ends, ends_at: where the inputs ended when somebody looked last, and when that was (s since 1970).
+    """
+
+    def __init__(
+        self,
+        plan: SubtopologyPlan,
+        program: str,
+        limits: LimitSettings,
+        tasks: Mapping[TaskId, LocalTask],
+        move: Callable[[LocalTask, TaskEvent], None],
+        effects: list[Effect],
+    ) -> None:
+        self.plan = plan
+        self.state = EpochState.IDLE
+        self.operation = 0
+        self.epoch: Epoch | None = None
+        self.why: str | None = None
+        self.why_since = 0
+        self.stopped: str | None = None
+        self.ends: Mapping[TopicPartition, int] = {}
+        self.ends_at = 0.0
+        self._program, self._tasks, self._move, self._effects = program, tasks, move, effects
+        self._limit = EpochLimit(limits)
+        self._round: PollRound | None = None
+        self._partitions: Mapping[str, int] = {}
+        self._has_read = False  # in this round
+        self._number = 0
+        self._short_since: float | None = None
+        self._seconds = 0.0
+
+    # What is known -----------------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> tuple[TaskId, ...]:
+        """The tasks that the next epoch takes in."""
+        return tuple(sorted(task.id for task in self._own() if task.state is TaskState.RUNNING))
+
+    def positions(self) -> dict[TopicPartition, int]:
+        """Where the tasks that run, or are in an epoch, read on."""
+        return {partition: at for task in self._own() for partition, at in task.positions.items()}
+
+    @property
+    def lag(self) -> int:
+        """Records that the tasks have left to read, as far as that is known."""
+        return lag(self.positions(), self.ends)
+
+    def _own(self) -> list[LocalTask]:
+        return [task for task in self._tasks.values() if task.id.subtopology == self.plan.id]
+
+    # What happens ------------------------------------------------------------------------------------------------
+
+    def happened(self, event: EpochEvent, why: str | None = None, number: int = 0) -> None:
+        """An event of the table. `why` says what went wrong, `number` that of the event."""
+        found = TRANSITIONS.get((self.state, event))
+        if found is None:
+            return
+        if event is EpochEvent.FAILED and (stop := self._failed(why)) is not None:
+            self.happened(EpochEvent.STOP, stop, number)
+            return
+        effects, self.state = found
+        if why is not None:
+            self.why, self.why_since = why, self.why_since if self.why is not None else number
+        elif event in _GETS_ON:
+            self.why = None
+        for effect in effects:
+            self._emit(effect, why)
+        self._after(event, why)
+
+    def looked(
+        self, ends: Mapping[TopicPartition, int], partitions: Mapping[str, int], now: float, number: int
+    ) -> None:
+        """It is known where the inputs end, and of how many partitions those topics consist where that matters.
+
+        Args:
+            now: seconds, of a clock that doesn't jump.
+        """
+        if self.state is not EpochState.LOOKING:
+            return
+        if (short := self._short(ends)) is not None:
+            self._short_since = now if self._short_since is None else self._short_since
+            if now - self._short_since <= _SHORT_S:
+                self.happened(EpochEvent.UNSEEN, short, number)
+            else:
+                self.happened(
+                    EpochEvent.STOP,
+                    f"{short}: the topic was deleted and made anew, or has lost records. Reset the group's offsets and"
+                    " delete its internal topics",
+                    number,
+                )
+            return
+        self._short_since = None
+        self._round, self._partitions, self._has_read = PollRound(self.plan.inputs, ends), partitions, False
+        self._continue_round()
+
+    def _continue_round(self) -> None:
+        if not self.running:
+            self.happened(EpochEvent.NO_TASKS)
+            return
+        plan = None
+        if self._round is not None:
+            plan = self._round.next(self.positions(), self.running, self._limit.records)
+        if plan is not None:
+            self._has_read = True
+            self.epoch = self._planned(plan)
+            self.happened(EpochEvent.READY)
+        else:
+            self.happened(EpochEvent.ROUND_OVER if self._has_read else EpochEvent.NOTHING)
+
+    def _planned(self, plan: EpochPlan) -> Epoch:
+        self._number += 1
+        times = {task.partition: self._tasks[task].stream_time for task in plan.tasks}
+        known = {partition: at for partition, at in times.items() if at is not None}
+        of_topic = self._partitions.get(plan.ranges[0].topic, 0)
+        table = None if plan.input == STREAM else plan.input
+        return Epoch(plan, EpochInput(self._number, plan.ranges, known, of_topic), table, times)
+
+    def job_done(self, statistics: EpochStatistics) -> None:
+        """The epoch's job is done, and its rows can be sent."""
+        epoch = self.epoch
+        if self.state is not EpochState.IN_JOB or epoch is None:
+            return
+        epoch.statistics = statistics
+        if epoch.table is None:
+            epoch.stream_times = {
+                partition: later(before, statistics.max_times.get(partition))
+                for partition, before in epoch.stream_times.items()
+            }
+        epoch.offsets = {
+            TopicPartition(each.topic, each.partition): OffsetAndMetadata(
+                each.end, metadata=metadata(epoch.stream_times[task.partition], self._program)
+            )
+            for each, task in zip(epoch.plan.ranges, epoch.plan.tasks, strict=True)
+        }
+        self.happened(EpochEvent.JOB_DONE)
+
+    def stored(self, took_ms: float) -> None:
+        """The epoch is committed and in the stores; it took so long."""
+        epoch = self.epoch
+        if self.state is not EpochState.STORING or epoch is None or epoch.statistics is None:
+            return
+        for each, task in zip(epoch.plan.ranges, self._in_epoch(epoch), strict=True):
+            if task is not None:
+                task.positions[TopicPartition(each.topic, each.partition)] = each.end
+                task.stream_time, task.failures = epoch.stream_times[each.partition], 0
+        statistics = epoch.statistics
+        self._limit.took(took_ms, epoch.epoch_input.length, statistics.records, statistics.bytes)
+        self.happened(EpochEvent.STORED)
+
+    def _after(self, event: EpochEvent, why: str | None) -> None:
+        """What follows from a move, beside its effects."""
+        match event:
+            case EpochEvent.READY:
+                self._seconds = _RESEND_S[0]
+                self._move_all(TaskEvent.EPOCH_BEGUN)
+            case EpochEvent.JOB_DONE:
+                self._move_all(TaskEvent.JOB_DONE)
+            case EpochEvent.STORED:
+                self._move_all(TaskEvent.COMMITTED)
+                self.epoch = None
+                self._continue_round()
+            case EpochEvent.ABORTED | EpochEvent.CLOSED:
+                self._round = None
+                self._move_all(TaskEvent.EPOCH_FAILED)
+                self.epoch = None
+            case EpochEvent.STOP:
+                self.stopped = why
+                self._move_all(TaskEvent.EPOCH_FAILED)
+        if self.state is EpochState.IDLE and self.running:
+            self.happened(EpochEvent.RUNNABLE)
+        if self.state is EpochState.GATHERING and not any(task.is_to_run for task in self._own()):
+            self.happened(EpochEvent.GATHERED)
+
+    def tasks_moved(self) -> None:
+        """A task of the subtopology has moved."""
+        if self.state in (EpochState.IDLE, EpochState.GATHERING):
+            self._after(EpochEvent.RUNNABLE, None)
+
+    # Decisions ---------------------------------------------------------------------------------------------------
+
+    def _emit(self, effect: EpochEffect, why: str | None) -> None:
+        if effect is EpochEffect.LOOK and not self.running:
+            self.happened(EpochEvent.NO_TASKS)
+            return
+        if effect not in (EpochEffect.REPORT, EpochEffect.STOP):
+            self.operation += 1
+        self._effects.append(
+            ForEpochs(
+                effect, self.plan.id, self.operation, seconds=self._pause(effect, why), epoch=self.epoch,
+                why=(why or "") if effect is EpochEffect.STOP else "",
+            )
+        )  # fmt: skip
+
+    def _pause(self, effect: EpochEffect, why: str | None) -> float:
+        match effect:
+            case EpochEffect.GATHER:
+                return _GATHER_S
+            case EpochEffect.PAUSE if why is not None and self._short_since is None:
+                return _UNSEEN_S
+            case EpochEffect.SEND_LATER:
+                pause, self._seconds = self._seconds, min(2 * self._seconds, _RESEND_S[1])
+                return pause
+            case EpochEffect.BACK_OFF:
+                tasks = [] if self.epoch is None else self._in_epoch(self.epoch)
+                return _BACK_OFF_S[max((task.failures for task in tasks if task is not None), default=0)]
+        return 0.0
+
+    def _failed(self, why: str | None) -> str | None:
+        """An epoch failed: counts that; returns why the application stops, if it was once too often."""
+        if self.epoch is None:
+            return None
+        self._limit.failed()
+        tasks = [task for task in self._in_epoch(self.epoch) if task is not None]
+        for task in tasks:
+            task.failures += 1
+        if all(task.failures < ATTEMPTS for task in tasks):
+            return None
+        places = ", ".join(f"{each.topic}-{each.partition}:{each.start}" for each in self.epoch.plan.ranges)
+        return f"subtopology {self.plan.id} failed {ATTEMPTS} times in a row at the same records, from {places}: {why}"
+
+    def _short(self, ends: Mapping[TopicPartition, int]) -> str | None:
+        """Which partition doesn't go as far as it was read, if any. A new leader may take a moment to know that."""
+        for partition, at in self.positions().items():
+            if ends.get(partition, at) < at:
+                return f"{partition} ends at offset {ends[partition]}, but the application has read up to {at}"
+        return None
+
+    def _in_epoch(self, epoch: Epoch) -> list[LocalTask | None]:
+        return [self._tasks.get(task) for task in epoch.plan.tasks]
+
+    def _move_all(self, event: TaskEvent) -> None:
+        for task in self._in_epoch(self.epoch) if self.epoch is not None else []:
+            if task is not None:
+                self._move(task, event)

@@ -1,0 +1,14 @@
+"""Where an instance of an application answers interactive queries (KIP-1071)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["Endpoint"]
+
+
+class Endpoint(NamedTuple):
+    """Where an instance of the application answers queries."""
+
+    host: str
+    port: int

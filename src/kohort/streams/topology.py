@@ -1,0 +1,173 @@
+"""What a streams application consists of: its subtopologies, and the topics that they read, write and keep state in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from kohort.protocol.topic_partition import TopicPartition
+from kohort.streams.tasks import TaskId
+
+__all__ = ["InternalTopic", "Subtopology", "Topology", "TopologyError", "check"]
+
+
+class TopologyError(ValueError):
+    """A topology that no group can run: says which subtopology, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class InternalTopic:
+    """A repartition topic or a changelog: the brokers create it when the first member joins.
+
+    Attributes:
+        name: by custom "<application id>-<what for>-repartition" or "…-changelog".
+        partitions: 0 leaves them to the broker. Members say 0 for a changelog, which gets one for each task.
+        replication_factor: 0 for the broker's default.
+        configs: the topic's settings, such as `{"cleanup.policy": "compact"}`.
+    """
+
+    name: str
+    partitions: int = 0
+    replication_factor: int = 0
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subtopology:
+    """A part of a topology that runs as one task for each partition of its sources.
+
+    Attributes:
+        source_topics: topics that it reads and somebody else creates.
+        source_patterns: regular expressions for names of such topics (RE2 syntax). Apache Kafka takes none yet.
+        repartition_sources: repartition topics that it reads.
+        repartition_sinks: names of repartition topics that it writes; another subtopology reads them.
+        changelogs: topics that its state stores are kept in, one for each store. With any, its tasks are stateful: they
+            can have standbys and warm-ups.
+        copartition_groups: sets of its sources (topics, patterns or repartition topics, by name) that need equally
+            many partitions, since they are joined.
+
+    All are sorted, so that two that say the same are equal.
+    """
+
+    source_topics: Collection[str] = ()
+    source_patterns: Collection[str] = ()
+    repartition_sources: Collection[InternalTopic] = ()
+    repartition_sinks: Collection[str] = ()
+    changelogs: Collection[InternalTopic] = ()
+    copartition_groups: Collection[Collection[str]] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("source_topics", "source_patterns", "repartition_sinks"):
+            given = getattr(self, name)
+            if isinstance(given, str):
+                raise TopologyError(f"{name} must be a list of names, not the name {given!r}")
+            object.__setattr__(self, name, tuple(sorted(given)))
+        for name in ("repartition_sources", "changelogs"):
+            object.__setattr__(self, name, tuple(sorted(getattr(self, name), key=_name)))
+        groups = sorted(tuple(sorted(set(group))) for group in self.copartition_groups)
+        object.__setattr__(self, "copartition_groups", tuple(groups))
+
+    @property
+    def stateful(self) -> bool:
+        """Whether its tasks have state."""
+        return bool(self.changelogs)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of all topics that it reads; patterns aren't resolved."""
+        return (*self.source_topics, *map(_name, self.repartition_sources))
+
+
+def _name(topic: InternalTopic) -> str:
+    return topic.name
+
+
+@dataclass(frozen=True)
+class Topology:
+    """An application's topology (KIP-1071). All members of a group must have the same one.
+
+    Two that say the same are equal, in whatever order they say it.
+
+    Args:
+        subtopologies: by id. Kafka Streams counts: "0", "1", ….
+        epoch: version of the topology. Kafka Streams always says 0, and Apache Kafka takes no other yet; a group of
+            `kohort serve` goes over to a topology with a higher epoch when a member brings one.
+    """
+
+    subtopologies: Mapping[str, Subtopology]
+    epoch: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "subtopologies", dict(sorted(self.subtopologies.items())))
+
+    def inputs(self, task: TaskId) -> tuple[TopicPartition, ...]:
+        """What a task reads: its partition of each topic that its subtopology names.
+
+        A topic may have fewer partitions than there are tasks; patterns aren't resolved.
+        """
+        return tuple(TopicPartition(topic, task.partition) for topic in self.subtopologies[task.subtopology].inputs)
+
+    @cached_property
+    def readers(self) -> Mapping[str, str]:
+        """The id of the subtopology that reads a topic, by the topic's name; patterns aren't resolved."""
+        return {topic: name for name, subtopology in self.subtopologies.items() for topic in subtopology.inputs}
+
+    @cached_property
+    def internal_topics(self) -> frozenset[str]:
+        """Names of the repartition topics and changelogs; a changelog that is also a source topic isn't one."""
+        parts = self.subtopologies.values()
+        named = {name for part in parts for name in part.source_topics}
+        return (
+            frozenset(topic.name for part in parts for topic in (*part.repartition_sources, *part.changelogs)) - named
+        )
+
+    @cached_property
+    def required_topics(self) -> frozenset[str]:
+        """Names of all topics that it reads or keeps state in; members have to be allowed to see them."""
+        return self.internal_topics | self.readers.keys()
+
+    @cached_property
+    def source_patterns(self) -> frozenset[str]:
+        """The regular expressions of all subtopologies."""
+        return frozenset(pattern for part in self.subtopologies.values() for pattern in part.source_patterns)
+
+
+def check(topology: Topology) -> None:
+    """Checks a topology before a member brings it to a group.
+
+    Raises:
+        TopologyError: no group can run it.
+    """
+    if not topology.subtopologies:
+        raise TopologyError("a topology needs a subtopology at least")
+    if topology.epoch < 0:
+        raise TopologyError(f"a topology's epoch is 0 or more, not {topology.epoch}")
+    for name, subtopology in topology.subtopologies.items():
+        _check_subtopology(name, subtopology)
+    parts = topology.subtopologies.values()
+    readers = Counter(topic for part in parts for topic in part.inputs)
+    if twice := [topic for topic, times in readers.items() if times > 1]:
+        raise TopologyError(f"topic {twice[0]} is read twice; a topic belongs to one subtopology")
+    repartition = {topic.name for part in parts for topic in part.repartition_sources}
+    sinks = {topic for part in parts for topic in part.repartition_sinks}
+    if unread := sorted(sinks - repartition):
+        raise TopologyError(f"repartition topic {unread[0]} is written, but is no subtopology's repartition source")
+
+
+def _check_subtopology(name: str, subtopology: Subtopology) -> None:
+    where = f"subtopology {name!r}"
+    if not name:
+        raise TopologyError("a subtopology has no id")
+    sources = {*subtopology.inputs, *subtopology.source_patterns}
+    if not sources:
+        raise TopologyError(f"{where} reads no topic: give it source_topics, source_patterns or repartition_sources")
+    for topic in subtopology.changelogs:
+        if topic.partitions:
+            raise TopologyError(
+                f"{where}: changelog {topic.name} has partitions={topic.partitions}; leave it at 0, it gets one a task"
+            )
+    for group in subtopology.copartition_groups:
+        if strange := sorted(set(group) - sources):
+            raise TopologyError(f"{where}: {strange[0]} is in a copartition group, but is none of its sources")

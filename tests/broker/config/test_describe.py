@@ -1,0 +1,100 @@
+"""Configurations as clients are told them, and changes they ask for, beside what Apache Kafka 4.2 answered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from kohort.broker.config import (
+    Settings,
+)  # fmt: skip
+from kohort.broker.config.describe import (
+    ConfigSource,
+    Described,
+    describe_all_brokers,
+    describe_broker,
+    describe_client_metrics,
+    describe_group,
+    describe_topic,
+)  # fmt: skip
+from tests.broker.config.test_keys import NEWER_BROKER_KEYS, NEWER_GROUP_KEYS
+
+KAFKA: dict[str, Any] = json.loads((Path(__file__).parent / "vectors" / "config.json").read_text())
+
+
+DESCRIBED = KAFKA["described"]
+
+
+# What the Kafka was started with, and what was changed then, when the vectors were made.
+SETTINGS = Settings.of(
+    {
+        name: described["value"]
+        for name, described in DESCRIBED["broker"].items()
+        if any(source == ConfigSource.STATIC for _, _, source in described["synonyms"])
+    }
+).with_dynamic({"message.max.bytes": "2000000", "min.insync.replicas": "1"}, {"log.retention.ms": "5000"})
+
+
+def _plain(described: list[Described]) -> dict[str, Any]:
+    return {
+        key.name: {
+            "value": key.value,
+            "source": key.source,
+            "read_only": key.read_only,
+            "type": key.type.name.lower(),
+            "synonyms": [list(synonym) for synonym in key.synonyms],
+        }
+        for key in described
+    }
+
+
+def test_a_topic_is_described_as_by_kafka() -> None:
+    described = describe_topic(SETTINGS, {"retention.ms": "1000", "cleanup.policy": "compact,delete"})
+
+    assert _plain(described) == DESCRIBED["topic"]
+
+
+def test_a_broker_is_described_as_by_kafka() -> None:
+    described = _plain(describe_broker(SETTINGS))
+
+    # Kafka has no default for the first two, which it must be given.
+    others = {"node.id", "controller.listener.names", *NEWER_BROKER_KEYS}
+    assert {name: key for name, key in described.items() if name not in others} == {
+        name: key for name, key in DESCRIBED["broker"].items() if name not in others
+    }
+
+
+def test_all_brokers_are_described_as_by_kafka() -> None:
+    assert _plain(describe_all_brokers(SETTINGS)) == DESCRIBED["all_brokers"]
+
+
+def test_a_group_is_described_as_by_kafka() -> None:
+    described = _plain(describe_group(SETTINGS, {"consumer.session.timeout.ms": "50000"}))
+
+    assert {name: key for name, key in described.items() if name not in NEWER_GROUP_KEYS} == DESCRIBED["group"]
+
+
+def test_the_default_of_a_groups_assignor_is_the_brokers_first() -> None:
+    described = _plain(describe_group(Settings.of({"group.streams.assignors": "sticky,optimal"}), {}))
+
+    assert described["streams.assignor.name"]["value"] == "sticky"
+
+
+def test_a_client_metrics_subscription_is_described_as_by_kafka() -> None:
+    assert _plain(describe_client_metrics({"interval.ms": "1000"})) == DESCRIBED["client_metrics"]
+
+
+def test_a_secret_stays_secret() -> None:
+    settings = Settings.of({"ssl.key.password": "hunter2"})
+
+    (described,) = (key for key in describe_broker(settings) if key.name == "ssl.key.password")
+
+    assert (described.sensitive, described.value, described.synonyms[0].value) == (True, None, None)
+
+
+def test_a_key_without_effect_is_described_where_it_was_given() -> None:
+    names = {key.name for key in describe_broker(Settings.of({"num.io.threads": 4}))}
+
+    assert "num.io.threads" in names
+    assert "num.network.threads" not in names

@@ -1,0 +1,116 @@
+"""A broker without sockets, and a way to ask it: every request and response goes through its bytes."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kohort.broker.authorizer import Operation, ResourceType
+from kohort.broker.broker import Broker
+from kohort.broker.config import Settings
+from kohort.broker.context import Context, Session
+from kohort.broker.reply import Reply
+from kohort.log.types import Origin
+from kohort.protocol.message import Request
+from kohort.protocol.messages import api, module_name
+from kohort.protocol.records.plain import encode_records
+
+NOW = 1_700_000_000_000
+NODE = 1
+QUICK = {
+    "node.id": NODE,
+    "group.initial.rebalance.delay.ms": 0,
+    "offsets.topic.num.partitions": 2,
+    "transaction.state.log.num.partitions": 2,
+}
+
+Ask = Callable[..., Any]
+Deny = Callable[..., None]
+
+
+class Rules:
+    """Allows all but what is listed; a None in a rule stands for anything."""
+
+    def __init__(self, *rules: tuple[Operation | None, ResourceType | None, str | None]) -> None:
+        self.rules = rules
+
+    def allowed(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> bool:
+        asked = (operation, kind, name)
+        return not any(all(want in (None, have) for want, have in zip(rule, asked, strict=True)) for rule in self.rules)
+
+
+def asker(broker: Broker) -> Ask:
+    """Sends requests in a version (the newest), with what `Session` takes; gives responses as a client reads them."""
+
+    def send(
+        request: Request, version: int | None = None, *, now: int = NOW, client_id: str = "", **session: Any
+    ) -> Any:
+        spec = request.__message__
+        version = spec.versions[-1] if version is None else version
+        received = type(request).decode(request.encode(version), version)
+        handler = importlib.import_module(f"kohort.broker.handlers.{module_name(spec.api)}")
+        response = handler.handle(received, Context(broker, version, now, client_id, Session(**session)))
+        if isinstance(response, Reply):
+            if not response.done:
+                broker.wheel.advance(broker.now())
+                broker.groups.drain()
+            assert response.done, f"{spec.api} waits"
+            response = response.value
+        return api(spec.key).response.decode(response.encode(version), version)
+
+    return send
+
+
+def produce(broker: Broker, topic: str, index: int, count: int) -> None:
+    """Append batches of one record."""
+    append(broker, topic, index, *[encode_records([(b"k", b"v")], NOW) for _ in range(count)])
+
+
+def append(broker: Broker, topic: str, index: int, *batches: bytearray) -> None:
+    partition = broker.topics.partition(topic, index)
+    assert partition is not None
+    for batch in batches:
+        partition.log.append(batch, now=NOW, origin=Origin.COORDINATOR)
+
+
+@pytest.fixture
+def settings() -> dict[str, object]:
+    """What the broker is configured with; a test may say otherwise by `parametrize("settings", …)`."""
+    return {}
+
+
+@pytest.fixture
+def broker(tmp_path: Path, settings: dict[str, object]) -> Iterator[Broker]:
+    made = Broker(Settings.of({**QUICK, **settings}), data_dir=tmp_path)
+    made.host, made.port = "localhost", 9092
+    yield made
+    made.log_manager.close(made.log_manager.logs(made.topics))
+
+
+@pytest.fixture
+def ask(broker: Broker) -> Ask:
+    return asker(broker)
+
+
+@pytest.fixture
+def deny(broker: Broker) -> Deny:
+    """Forbid an operation on a type of resource, and a name."""
+
+    def forbid(operation: Operation | None, kind: ResourceType | None = None, name: str | None = None) -> None:
+        rules = broker.authorizer.rules if isinstance(broker.authorizer, Rules) else ()
+        broker.authorizer = Rules(*rules, (operation, kind, name))
+
+    return forbid
+
+
+@pytest.fixture
+def open_transaction(broker: Broker) -> None:
+    """A transaction of producer 7 in partition 0 of "there", from offset 2 on."""
+    broker.topics.create("there", 2)
+    produce(broker, "there", 0, 2)
+    batch = encode_records([(b"k", b"v")], NOW, producer_id=7, producer_epoch=3, transactional=True)
+    append(broker, "there", 0, batch)

@@ -1,0 +1,87 @@
+"""ApiVersions: APIs, their versions, and features."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from kohort.broker.server import Server
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from tests.broker.handlers.conftest import Ask
+from tests.broker.handlers.served import Run, answer_of
+from tests.broker.raw import RawClient
+
+VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
+
+
+@pytest.mark.parametrize(("version", "levels"), [(3, []), (4, [(0, 1), (0, 2)])])
+def test_old_clients_hear_of_no_feature_that_begins_at_0(
+    with_server: Run, version: int, levels: list[tuple[int, int]]
+) -> None:
+    response = answer_of(
+        with_server, ApiVersionsRequest(client_software_name="c", client_software_version="1"), version
+    )
+    assert [(feature.min_version, feature.max_version) for feature in response.supported_features] == levels
+
+
+def test_tells_what_it_serves(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        client = await RawClient.connect(server.port)
+        response = await client.call(VERSIONS)
+        served = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
+        assert served[12] == (0, 4)
+        assert served[0] == (3, 13)
+        assert 68 not in served
+        assert served[88][0] == 0
+        assert {feature.name: feature.max_version_level for feature in response.finalized_features} == {
+            "streams.version": 1,
+            "transaction.version": 2,
+        }
+        await client.close()
+
+    with_server(test)
+
+
+def test_tells_that_streams_groups_are_not_offered(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        client = await RawClient.connect(server.port)
+        response = await client.call(VERSIONS)
+        assert [feature.name for feature in response.finalized_features] == ["transaction.version"]
+        assert [feature.name for feature in response.supported_features] == ["transaction.version"]
+        await client.close()
+
+    with_server(test, "group.coordinator.rebalance.protocols=classic,consumer")
+
+
+def test_everything_it_tells_of_has_a_handler(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        client = await RawClient.connect(server.port)
+        for key in (await client.call(VERSIONS)).api_keys:
+            for version in range(key.min_version, key.max_version + 1):
+                assert server.dispatcher.route(key.api_key, version) is not None
+        await client.close()
+
+    with_server(test)
+
+
+def test_api_versions_from_the_future_are_answered_in_v0(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        client = await RawClient.connect(server.port)
+        body = struct.pack(">hhih", 18, 99, 7, -1) + b"\0whatever"
+        client.writer.write(struct.pack(">i", len(body)) + body)
+        answer = await client.receive_bytes()
+        assert struct.unpack_from(">i", answer)[0] == 7
+        response = ApiVersionsResponse.decode(answer[4:], 0)
+        assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert any(key.api_key == 18 for key in response.api_keys)
+        await client.close()
+
+    with_server(test)
+
+
+@pytest.mark.parametrize("name", ["", "-raw", "ra w"])
+def test_a_client_that_does_not_say_who_it_is(name: str, ask: Ask) -> None:
+    response = ask(ApiVersionsRequest(client_software_name=name, client_software_version="1"))
+    assert (response.error_code, response.api_keys) == (ErrorCode.INVALID_REQUEST, [])

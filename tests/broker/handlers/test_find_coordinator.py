@@ -1,0 +1,49 @@
+"""FindCoordinator: this broker coordinates every group and every transaction."""
+
+from __future__ import annotations
+
+import pytest
+
+from kohort.broker.authorizer import Operation, ResourceType
+from kohort.broker.broker import Broker
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest
+from tests.broker.handlers.conftest import NODE, Ask, Deny
+
+
+@pytest.mark.parametrize(("key_type", "topic"), [(0, "__consumer_offsets"), (1, "__transaction_state")])
+def test_the_coordinator_is_this_broker_and_its_topic_is_created(
+    key_type: int, topic: str, ask: Ask, broker: Broker
+) -> None:
+    found = ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=("a", "b"))).coordinators
+    assert [(each.key, each.node_id, each.host, each.port) for each in found] == [
+        ("a", NODE, "localhost", 9092),
+        ("b", NODE, "localhost", 9092),
+    ]
+    assert broker.topics.get(topic) is not None
+
+
+def test_before_version_4_there_is_one_key(ask: Ask) -> None:
+    found = ask(FindCoordinatorRequest(key="a"), 3)
+    assert (found.error_code, found.node_id, found.port) == (ErrorCode.NONE, NODE, 9092)
+
+
+@pytest.mark.parametrize(
+    ("key_type", "kind", "code"),
+    [
+        (0, ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+        (1, ResourceType.TRANSACTIONAL_ID, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+    ],
+)
+def test_who_may_not_describe_the_key(key_type: int, kind: ResourceType, code: ErrorCode, ask: Ask, deny: Deny) -> None:
+    deny(Operation.DESCRIBE, kind, "a")
+    found = ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=("a", "b"))).coordinators
+    assert [each.error_code for each in found] == [code, ErrorCode.NONE]
+
+
+@pytest.mark.parametrize("version", [3, 6])
+def test_an_unknown_type_of_key(version: int, ask: Ask) -> None:
+    keys = {"key": "a"} if version < 4 else {"coordinator_keys": ("a",)}
+    response = ask(FindCoordinatorRequest(key_type=9, **keys), version)
+    refused = response if version < 4 else response.coordinators[0]
+    assert (refused.error_code, refused.node_id) == (ErrorCode.INVALID_REQUEST, -1)

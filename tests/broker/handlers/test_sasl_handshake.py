@@ -1,0 +1,11 @@
+"""SaslHandshake: refused, as on a PLAINTEXT listener of Kafka."""
+
+from __future__ import annotations
+
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from tests.broker.handlers.conftest import Ask
+
+
+def test_it_is_refused(ask: Ask) -> None:
+    assert ask(SaslHandshakeRequest(mechanism="PLAIN")).error_code == ErrorCode.ILLEGAL_SASL_STATE

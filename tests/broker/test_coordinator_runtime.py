@@ -1,0 +1,83 @@
+"""What drives the coordinators: answers to many, of which some can't be given, and state that can't be written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kohort.broker.server import Server
+from kohort.coordinator.step import Answer, Record, Step
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.join_group import JoinGroupRequest
+from kohort.protocol.messages.sync_group import SyncGroupRequest
+from kohort.protocol.stored.offset_commit import OffsetCommitKey, OffsetCommitValue
+from tests.broker.raw import RawClient
+
+Run = Callable[..., None]
+
+
+def join(group_id: str, member_id: str = "") -> JoinGroupRequest:
+    return JoinGroupRequest(
+        group_id=group_id,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequest.Protocol(name="range", metadata=b"m")],
+    )
+
+
+def test_a_member_of_a_client_with_a_very_long_name_joins(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        client = await RawClient.connect(server.port)
+        name = "c" * 32_767
+        response = await client.call(join("g"), 3, client_id=name)
+        assert response.error_code == ErrorCode.NONE
+        assignment = SyncGroupRequest.Assignment(member_id=response.member_id, assignment=b"a")
+        request = SyncGroupRequest(
+            group_id="g", generation_id=1, member_id=response.member_id, assignments=[assignment]
+        )
+        assert (await client.call(request, 3, client_id=name)).assignment == b"a"
+        await client.close()
+
+    with_server(test)
+
+
+def test_a_record_that_does_not_encode_is_an_error_for_who_asked(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        groups = server.broker.groups
+        groups.start()
+        key, value = OffsetCommitKey(group="g" * 40_000, topic="t"), OffsetCommitValue(offset=1)
+        given: list[object] = []
+        groups.perform(
+            groups.entry("g"),
+            Step([Record(key, value)], failed=lambda code: Step(answers=[Answer(given.append, code)])),
+        )
+        assert given == [ErrorCode.UNKNOWN_SERVER_ERROR]
+
+    with_server(test)
+
+
+def test_keys_of_coordinators_are_noted_within_bounds(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        groups = server.broker.groups
+        groups.start()
+        assert groups.entry("g" * 1_000_000) is groups.entry("g" * 1_000_000)
+        assert groups.entry("g") is groups.entry("g")
+        assert list(groups._partition_of) == ["g"]
+
+    with_server(test)
+
+
+def test_an_answer_that_can_not_be_given_keeps_no_other_back(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        groups = server.broker.groups
+        given: list[int] = []
+
+        def fails(response: object) -> None:
+            raise OSError("the connection is broken")
+
+        groups.start()
+        groups.perform(groups.entry("g"), Step(answers=[Answer(fails, 1), Answer(given.append, 2)]))
+        assert given == [2]
+
+    with_server(test)

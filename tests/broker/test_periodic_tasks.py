@@ -1,0 +1,138 @@
+"""What the broker does by itself with its logs, when something comes in between."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kohort.broker.server import Server
+from kohort.broker.topics import Partition
+from kohort.log.compaction import CompactionPlan
+from tests.log.batches import batch
+
+Run = Callable[..., None]
+COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
+
+
+def compactable(server: Server, name: str) -> Partition:
+    [partition] = server.broker.topics.create(name, 1, COMPACT).partitions
+    partition.log.config = replace(partition.log.config, segment_bytes=200)
+    for _ in range(4):
+        partition.log.append(batch([(b"key", b"value")], timestamp=server.now()), now=server.now())
+    return partition
+
+
+def held(monkeypatch: pytest.MonkeyPatch) -> tuple[threading.Event, threading.Event]:
+    """Compactions wait, when they have begun, for a word to go on."""
+    begun, go = threading.Event(), threading.Event()
+    real = CompactionPlan._map_keys
+
+    def wait(plan: CompactionPlan) -> Any:
+        begun.set()
+        assert go.wait(30)
+        return real(plan)
+
+    monkeypatch.setattr(CompactionPlan, "_map_keys", wait)
+    return begun, go
+
+
+async def reached(event: threading.Event) -> None:
+    assert await asyncio.to_thread(event.wait, 30)
+
+
+def left_behind(directory: Path) -> list[Path]:
+    return list(directory.rglob("*.cleaned"))
+
+
+def test_a_topic_deleted_while_it_is_compacted(
+    tmp_path: Path, with_server: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(server: Server) -> None:
+        compactable(server, "one")
+        real = CompactionPlan.run
+        made: list[CompactionPlan] = []
+
+        def run(plan: CompactionPlan) -> bool:
+            made.append(plan)
+            done = real(plan)
+            server.broker.topics._by_name["one"].deleted = True  # as when it is deleted at the last moment
+            return done
+
+        monkeypatch.setattr(CompactionPlan, "run", run)
+        await server.broker._periodic_tasks.clean_logs()
+        assert made
+        assert not left_behind(tmp_path)
+        server.broker.topics._by_name["one"].deleted = False
+
+    with_server(test)
+
+
+def test_a_stopping_server_waits_for_no_compaction(
+    tmp_path: Path, with_server: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go = held(monkeypatch)
+    plans: list[CompactionPlan] = []
+    real = CompactionPlan.run
+
+    def run(plan: CompactionPlan) -> bool:
+        plans.append(plan)
+        return real(plan)
+
+    monkeypatch.setattr(CompactionPlan, "run", run)
+
+    async def test(server: Server) -> None:
+        compactable(server, "one")
+        tasks = server.broker._periodic_tasks
+        tasks._tasks.append(asyncio.get_running_loop().create_task(tasks.clean_logs()))
+        await reached(begun)
+        go.set()
+        await tasks.stop()
+        assert not left_behind(tmp_path)
+
+    with_server(test)
+    assert plans[0].cancelled
+
+
+def test_one_compaction_that_fails_leaves_the_others(
+    with_server: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test(server: Server) -> None:
+        compactable(server, "one")
+        fine = compactable(server, "two")
+        real = CompactionPlan.run
+
+        def run(plan: CompactionPlan) -> bool:
+            if plan.directory.name.startswith("one"):
+                raise RuntimeError("nobody has thought of that")
+            return real(plan)
+
+        monkeypatch.setattr(CompactionPlan, "run", run)
+        await server.broker._periodic_tasks.clean_logs()
+        assert fine.log.cleaned_offset > 0
+
+    with_server(test)
+    assert "nobody has thought of that" in caplog.text
+
+
+def test_checkpoints_that_cannot_be_written(
+    with_server: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    async def test(server: Server) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr("kohort.log.data_directory.write_atomically", fail)
+            await server.broker._periodic_tasks.checkpoint()
+
+    with_server(test)
+    assert "checkpoints" in caplog.text
+    assert "No space left" in caplog.text

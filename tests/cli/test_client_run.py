@@ -1,0 +1,216 @@
+"""How commands that are clients run, end and fail."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from kohort.cli.client.arguments import parse_duration, parse_partitions
+from kohort.cli.client.options import client_config
+from kohort.cli.client.run import run
+from kohort.cli.client.tables import numbers, partitions_text
+from kohort.client.errors import ConfigError, ConnectionLostError
+from kohort.client.types import TopicPartition
+from kohort.protocol.errors import ErrorCode, KafkaError
+from tests.cli.administering import Cluster, cluster
+
+PATIENCE = 30.0
+
+
+@pytest.fixture(scope="module")
+def at() -> Iterator[Cluster]:
+    with cluster() as found:
+        yield found
+
+
+def raising(error: Exception) -> Callable[[], Coroutine[Any, Any, None]]:
+    async def body() -> None:
+        raise error
+
+    return body
+
+
+async def forever() -> None:
+    await asyncio.Event().wait()
+
+
+def test_what_the_body_returns_comes_back() -> None:
+    async def body() -> int:
+        return 3
+
+    assert run(body, 1.0) == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (ConfigError("linger_ms=-1"), 2, "linger_ms=-1"),
+        (ConnectionLostError("here:9092: gone"), 1, "here:9092: gone"),
+        (KafkaError(ErrorCode.NON_EMPTY_GROUP), 1, "the group has members; stop them first (NON_EMPTY_GROUP)"),
+        (KafkaError(ErrorCode.INVALID_CONFIG, "No such key."), 1, "No such key (INVALID_CONFIG)"),
+        (KafkaError(ErrorCode.MESSAGE_TOO_LARGE), 1, "MESSAGE_TOO_LARGE (10)"),
+    ],
+)
+def test_failures_have_a_line_and_a_code(
+    error: Exception, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(typer.Exit) as end:
+        run(raising(error))
+    assert end.value.exit_code == code
+    assert capsys.readouterr().err == f"error: {said}\n"
+
+
+def test_what_takes_too_long_is_ended() -> None:
+    begun = time.monotonic()
+    with pytest.raises(typer.Exit) as end:
+        run(forever, 0.01)
+    assert end.value.exit_code == 1
+    assert time.monotonic() - begun < PATIENCE
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels_the_body_and_is_the_exit_code(which: signal.Signals) -> None:
+    before = signal.getsignal(which)
+    closed = []
+
+    async def body() -> None:
+        os.kill(os.getpid(), which)
+        try:
+            await asyncio.sleep(PATIENCE)
+        finally:
+            closed.append(True)
+
+    with pytest.raises(typer.Exit) as end:
+        run(body)
+    assert (end.value.exit_code, closed) == (128 + which, [True])
+    assert signal.getsignal(which) is before
+
+
+def test_a_body_that_takes_the_signal_as_its_end_has_ended_well() -> None:
+    async def body() -> str:
+        os.kill(os.getpid(), signal.SIGINT)
+        try:
+            await asyncio.sleep(PATIENCE)
+        except asyncio.CancelledError:
+            return "closed"
+        return "never"
+
+    assert run(body) == "closed"
+
+
+def test_servers_that_cannot_be_are_a_wrong_call() -> None:
+    with pytest.raises(typer.Exit) as end:
+        client_config("here:port", None)
+    assert end.value.exit_code == 2
+
+
+def test_an_empty_option_is_not_another_cluster(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as end:
+        client_config("", None)
+    assert end.value.exit_code == 2
+    assert "--bootstrap-server is empty" in capsys.readouterr().err
+
+
+def test_what_is_wrong_with_a_connection_is_said_before_the_time_is_over(
+    capsys: pytest.CaptureFixture[str], at: Cluster
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        here = f"127.0.0.1:{silent.getsockname()[1]}"
+        said = at.__class__(here).fails("topics", "list", "--timeout", "0.6")
+    assert "no broker answered within 600 ms" in said
+    assert f"the last one: {here}" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("90s", 90_000), ("1.5h", 5_400_000), ("250ms", 250),
+        ("PT1H30M", 5_400_000), ("p1dt0.5s", 86_400_500), ("P2W", 1_209_600_000),
+    ],
+)  # fmt: skip
+def test_durations(text: str, ms: int) -> None:
+    assert parse_duration(text, "--by-duration") == ms
+
+
+@pytest.mark.parametrize("text", ["", "1", "h", "P", "PT", "-1h", "1y"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(typer.Exit):
+        parse_duration(text, "--by-duration")
+
+
+def test_partitions_are_read_as_they_are_shown() -> None:
+    topics, partitions = parse_partitions(["flights:0,3-5", "weather", "ports:1"], "--topic")
+    assert topics == ["weather"]
+    assert partitions_text(partitions) == "flights: 0, 3-5; ports: 1"
+    assert partitions[-1] == TopicPartition("ports", 1)
+    assert numbers([]) == ""
+
+
+# In a terminal
+
+
+class Terminal:
+    """A command in a terminal of its own."""
+
+    def __init__(self, servers: str, *arguments: str) -> None:
+        self._end, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "kohort.cli", *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=os.environ | {"KOHORT_BOOTSTRAP_SERVERS": servers, "TERM": "xterm", "COLUMNS": "160"},
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.seen = ""
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._end)
+
+    def read_until(self, text: str) -> None:
+        """Read until something is shown."""
+        while text not in self.seen:
+            assert select.select([self._end], [], [], PATIENCE)[0], self.seen
+            self.seen += os.read(self._end, 65536).decode(errors="replace")
+
+    def type(self, text: str) -> None:
+        """Type something."""
+        os.write(self._end, text.encode())
+
+
+def test_in_a_terminal_one_is_asked_before_something_is_deleted(at: Cluster) -> None:
+    at.ok("topics", "create", "flights")
+    for answer, code, left in (("n\n", 1, ["flights"]), ("y\n", 0, [])):
+        with Terminal(at.servers, "topics", "delete", "flights") as terminal:
+            terminal.read_until("Delete flights with all records? [y/N]")
+            terminal.type(answer)
+            assert terminal.process.wait(PATIENCE) == code
+        assert [topic["name"] for topic in at.json("topics", "list")] == left
+
+
+def test_in_a_terminal_what_is_watched_stays_in_place(at: Cluster) -> None:
+    at.ok("topics", "create", "t", "--partitions", "99")
+    at.ok("groups", "reset-offsets", "readers", "--topic", "t", "--to-latest", "--execute")
+    with Terminal(at.servers, "groups", "describe", "readers", "--watch") as terminal:
+        terminal.read_until("classic group, Empty, 0 members")
+        terminal.read_until("more lines than fit")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.process.wait(PATIENCE) == 0
