@@ -148,8 +148,8 @@ def epochs(done: Sequence[EpochDone]) -> Table:
     for column in ("subtopology", "epochs", "records", "median epoch", "in Spark", "in the transaction", "busy"):
         shown.add_column(column, justify="left" if column == "subtopology" else "right")
     span = max(epoch.at for epoch in done) - min(epoch.at - epoch.took_ms / 1000 for epoch in done)
-    for part in sorted({epoch.part for epoch in done}):
-        own = [epoch for epoch in done if epoch.part == part]
+    for part in sorted({epoch.subtopology for epoch in done}):
+        own = [epoch for epoch in done if epoch.subtopology == part]
         total = sum(epoch.took_ms for epoch in own)
         shown.add_row(
             part,
@@ -170,7 +170,7 @@ def costs(measured: Epochs) -> Table:
         shown.add_column(column, justify="right" if column not in ("", "aim") else "left")
     small = {"0": f"{SMALL:,} flights: decode, aggregate", "1": "  their partials: merge with the store"}
     for part, title in small.items():
-        own = [epoch for epoch in measured.small if epoch.part == part]
+        own = [epoch for epoch in measured.small if epoch.subtopology == part]
         took = sorted(epoch.took_ms for epoch in own)
         shown.add_row(
             title, f"{len(own)}", _number(middle(took), " ms"),

@@ -154,7 +154,7 @@ class Epochs:
     @property
     def brief(self) -> str:
         """In a line."""
-        small = middle([epoch.took_ms for epoch in self.small if epoch.part == "0"])
+        small = middle([epoch.took_ms for epoch in self.small if epoch.subtopology == "0"])
         return f"{small:,.0f} ms for {SMALL:,} flights, {self.rate:,.0f} flights/s in large ones"
 
 
@@ -186,7 +186,7 @@ class Reading:
 def large_epochs(told: Iterable[EpochDone], spans: Sequence[tuple[float, float]]) -> list[EpochDone]:
     """Those of `LARGE` flights and more that began and ended within one of `spans` (seconds since 1970)."""
     return [
-        one for one in told if one.part == "0" and one.records >= LARGE
+        one for one in told if one.subtopology == "0" and one.records >= LARGE
         and any(start <= one.at - one.took_ms / 1000 and one.at <= end for start, end in spans)
     ]  # fmt: skip
 
@@ -357,7 +357,7 @@ class Bench:
             backlogs = [send(self.flights, BACKLOG * len(self.flights)) for _ in range(BACKLOGS)]
         told = [one for _, one in read_journals(job.directory).epochs()]
         return Epochs(
-            small=[one for one in told if warm < one.at <= few and (one.part != "0" or one.records == SMALL)],
+            small=[one for one in told if warm < one.at <= few and (one.subtopology != "0" or one.records == SMALL)],
             large=large_epochs(told, backlogs[BACKLOGS // 2 :]),
         )
 

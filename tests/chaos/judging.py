@@ -153,7 +153,7 @@ def left_out(journals: JournalAnalysis, stayed: Collection[str], since: float, u
         if not since <= done.at <= until or done.input != "stream":
             continue
         for task in missing:
-            if owner.get(task) == instance and task.startswith(f"{done.part}_"):
+            if owner.get(task) == instance and task.startswith(f"{done.subtopology}_"):
                 missing[task] = 0 if task in done.tasks else missing[task] + 1
                 count += missing[task] > 1
     return count

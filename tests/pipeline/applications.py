@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 from kohort.client.admin import Admin
 from kohort.protocol.errors import KafkaError
 from kohort.spark import StreamsApp
-from kohort.spark.monitoring.events import STREAM, EpochDone, QuietListener
+from kohort.spark.monitoring.events import STREAM, EpochDone, Listener
 
 
-class Heard(QuietListener):
+class Heard(Listener):
     """The epochs that were committed, and what went wrong."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Heard(QuietListener):
         self.failures.append(text)
 
     def total(self, what: str, **of: str) -> int:
-        """The sum of a number over epochs: `total("records", part="0", input="stream")`."""
+        """The sum of a number over epochs: `total("records", subtopology="0", input="stream")`."""
         some = (
             each for each in tuple(self.epochs) if all(getattr(each, name) == wanted for name, wanted in of.items())
         )
@@ -41,9 +41,9 @@ class Heard(QuietListener):
 
     def through(self, sent: int, *, moved: bool = False) -> bool:
         """Whether so many records were read, and all that went from them through a repartition topic (`moved`)."""
-        if self.total("records", part="0", input=STREAM) < sent:
+        if self.total("records", subtopology="0", input=STREAM) < sent:
             return False
-        return not moved or self.total("records", part="1") >= self.total("out_records", part="0")
+        return not moved or self.total("records", subtopology="1") >= self.total("out_records", subtopology="0")
 
 
 def run(app: StreamsApp, spark: SparkSession, heard: Heard, is_done: Callable[[], bool]) -> None:

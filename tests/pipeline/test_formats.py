@@ -162,7 +162,7 @@ def test_what_is_repartitioned_and_counted_is_what_could_be_read(
     assert groups == {
         room: {"room": room, "records": 10, "sum": sum(range(number, 30, 3))} for number, room in enumerate("xyz")
     }
-    assert (heard.total("dropped", part="0"), heard.total("dropped")) == (len(bad), len(bad))
+    assert (heard.total("dropped", subtopology="0"), heard.total("dropped")) == (len(bad), len(bad))
 
 
 def _written(row: dict[str, Any]) -> bytes:

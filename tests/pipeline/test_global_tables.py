@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kohort.spark import Drop, StreamsApp
-from kohort.spark.runtime.errors import ApplicationError
+from kohort.spark.errors import ApplicationError
 from kohort.testing.broker import Broker
 
 from .applications import Heard, create_topics, producer, read, run
@@ -38,5 +38,5 @@ def test_they_are_left_out_and_counted_or_stop_the_application(
     heard = Heard()
     run(app(on_error=Drop()), spark, heard, lambda: len(read(servers, "out")) == 2)
     assert not heard.failures
-    assert (heard.total("records", part="globals"), heard.total("dropped", part="globals")) == (2, 1)
+    assert (heard.total("records", subtopology="globals"), heard.total("dropped", subtopology="globals")) == (2, 1)
     assert heard.total("dropped") == 1

@@ -23,8 +23,8 @@ from kohort.spark.executor_rpc.server import RpcServer
 from kohort.spark.jobs.column_encoding import JSON_OPTIONS, column, from_wire, shown, to_wire, wire_schema
 from kohort.spark.jobs.epoch import ROWS_SCHEMA, EpochInput, EpochOutput, OffsetRange
 from kohort.spark.jobs.errors import BadRecordError
-from kohort.spark.jobs.reuse import is_reusable, session_settings
-from kohort.spark.jobs.splicing import output_values
+from kohort.spark.jobs.output_values import output_values
+from kohort.spark.jobs.plan_reuse import is_reusable, session_settings
 from kohort.spark.jobs.stages.common import Place
 from kohort.spark.jobs.stages.state_lookup import state_column
 from kohort.spark.jobs.subtopology_jobs import SubtopologyJobs
@@ -49,8 +49,8 @@ from kohort.spark.program.compiled import (
     ToTopic,
     Transform,
 )
+from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy, Fail
 from kohort.spark.program.errors import ProgramError
-from kohort.spark.program.policies import DeadLetter, Drop, ErrorPolicy, Fail
 from kohort.spark.program.windows import window
 from kohort.testing.broker import Broker
 

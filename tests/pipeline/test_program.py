@@ -435,60 +435,6 @@ def test_an_arrow_function_gets_repartitioned_rows(spark: SparkSession) -> None:
     assert [name for name, _ in spec.state_columns] == [name for name, _ in spec.output_columns] == ["n", "worst"]
 
 
-def test_the_fingerprint_goes_by_what_is_kept(spark: SparkSession) -> None:
-    def fingerprint(size: str = "1 hour", column: str = "distance", topic: str = "out", limit: int = 3) -> str:
-        app = an_app()
-        flights = app.stream("flights", schema=FLIGHT, event_time="at")
-        flights.group_by("origin", window("at", size)).aggregate("n", n=max_(column), l=collect("at", limit)).to(topic)
-        return app.compile(spark).fingerprint
-
-    assert fingerprint() == fingerprint(topic="elsewhere")
-    assert len({fingerprint(), fingerprint(size="2 hours"), fingerprint(column="dep_delay")}) == 3
-    assert len({fingerprint(limit=limit) for limit in (3, 4)}) == 2
-
-
-def test_the_fingerprint_goes_by_what_expressions_say(spark: SparkSession) -> None:
-    def fingerprint(aggregate: Callable[[], Any]) -> str:
-        app = an_app()
-        flights = app.stream("flights", schema=FLIGHT, event_time="at")
-        flights.group_by("origin").aggregate("n", n=aggregate())
-        return app.compile(spark).fingerprint
-
-    def best(
-        field: str = "distance", step: int = 1, wrap: Callable[[Any], Any] = F.collect_list, result: str = "d"
-    ) -> Any:
-        def merge(states: Any) -> Any:
-            added = F.transform(wrap(states), lambda one: F.struct((one["d"] + step).alias("d"), one["o"].alias("o")))
-            return F.aggregate(added, F.max(states), lambda left, right: F.when(left > right, left).otherwise(right))
-
-        update = lambda: F.max(F.struct(F.col(field).cast("int").alias("d"), F.col("origin").alias("o")))  # noqa: E731
-        return aggregation(update=update, merge=merge, finish=lambda found: found[result])
-
-    programs: list[Callable[[], Any]] = [
-        best,
-        lambda: best(field="dep_delay"),
-        lambda: best(step=2),
-        lambda: best(wrap=F.collect_set),
-        lambda: best(result="o"),
-        lambda: sum_(F.col("distance") * 2),
-        lambda: sum_(F.col("distance") * 3),
-        lambda: count(F.when(F.col("origin") == "carrier", 1)),
-        lambda: count(F.when(F.col("origin") == F.col("carrier"), 1)),
-        lambda: count(F.filter(F.array("distance"), lambda each: each > 1)),
-        lambda: count(F.filter(F.array("distance"), lambda each: each > 2)),
-        lambda: count(F.when(F.col("origin").cast("binary") == b"JFK", 1)),
-        lambda: max_(F.udf(len, "int")(F.col("origin"))),
-        lambda: max_(
-            F.udf(len, "int")(F.transform(F.array("distance"), lambda each: each + 1)),
-        ),
-        lambda: last("distance", by=F.col("at")),
-        lambda: last("distance", by=F.col("at") - F.expr("interval 1 hour")),
-    ]
-    found = [fingerprint(each) for each in programs]
-    assert [fingerprint(each) for each in programs] == found
-    assert len(set(found)) == len(found)
-
-
 # Wrong programs ------------------------------------------------------------------------------------------------------
 
 A_TABLE = {"schema": AIRLINE, "key": "carrier"}
@@ -628,6 +574,14 @@ WRONG: dict[str, tuple[Callable[[StreamsApp], Any], str]] = {
     "a transform that limits": (
         lambda app: _flights(app).transform(lambda df: df.limit(3)).to("x"),
         r"transform\(lambda\): limit would go over those rows",
+    ),
+    "a transform that subtracts": (
+        lambda app: _flights(app).transform(lambda df: df.exceptAll(static(df, df.schema))).to("x"),
+        r"transform\(lambda\): exceptAll would go over those rows",
+    ),
+    "a transform that intersects": (
+        lambda app: _flights(app).transform(lambda df: df.intersectAll(static(df, df.schema))).to("x"),
+        r"transform\(lambda\): intersectAll would go over those rows",
     ),
     "a join on what is no key": (
         lambda app: _flights(app, key="origin").join(app.table("airlines", **A_TABLE), "origin").to("x"),

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kohort.spark import DeadLetter, Drop, StreamsApp, avg, count, max_, window
-from kohort.spark.runtime.errors import ApplicationError
+from kohort.spark.errors import ApplicationError
 from kohort.testing.broker import Broker
 
 from ..interop.waiting import eventually
@@ -34,8 +34,12 @@ def test_flights(spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Pat
     run(app, spark, heard, lambda: _groups(servers) == expected)
     assert not heard.failures
     assert _groups(servers) == expected
-    assert {(each.part, each.input) for each in heard.epochs} >= {("0", "airlines"), ("0", "stream"), ("1", "stream")}
-    ours = ("kohort-lane", "kohort-line")
+    assert {(each.subtopology, each.input) for each in heard.epochs} >= {
+        ("0", "airlines"),
+        ("0", "stream"),
+        ("1", "stream"),
+    }
+    ours = ("kohort-lane", "kohort-rpc")
     eventually(lambda: not [each for each in threading.enumerate() if each.name.startswith(ours)], what="threads end")
 
 

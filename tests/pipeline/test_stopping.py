@@ -13,13 +13,13 @@ from pyspark.sql import SparkSession
 
 from kohort.client.producer import Producer
 from kohort.spark import StreamsApp
-from kohort.spark.monitoring.events import EpochDone, QuietListener, TasksNow
+from kohort.spark.monitoring.events import EpochDone, Listener, TasksNow
 from kohort.testing.broker import Broker
 
 from .applications import create_topics, members_of
 
 
-class _Heard(QuietListener):
+class _Heard(Listener):
     def __init__(self) -> None:
         self.running, self.read = threading.Event(), threading.Event()
 

@@ -65,7 +65,7 @@ def test_ties_go_by_offset_however_epochs_are_cut(
     run(app, spark, heard, lambda: {topic: latest(servers, topic) for topic in TOPICS} == expected)
     assert not heard.failures
     assert {topic: latest(servers, topic) for topic in TOPICS} == expected
-    assert sum(each.part == "0" for each in heard.epochs) >= RECORDS // 60
+    assert sum(each.subtopology == "0" for each in heard.epochs) >= RECORDS // 60
 
 
 @pytest.mark.parametrize("latest_counts", [True, False])

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark import StreamsApp, count, sum_
-from kohort.spark.runtime.errors import ApplicationError
+from kohort.spark.errors import ApplicationError
 from kohort.testing.broker import Broker
 
 from .applications import Heard, create_topics, producer, read, run, run_in_steps

@@ -14,12 +14,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from kohort.spark import StreamsApp, approx_percentile, avg, count, max_, window
-from kohort.spark.monitoring.events import EpochDone, QuietListener, TasksNow
+from kohort.spark.monitoring.events import EpochDone, Listener, TasksNow
 
 FLIGHT = "origin STRING, dep_delay BIGINT, time_hour TIMESTAMP"
 
 
-class Teller(QuietListener):
+class Teller(Listener):
     """Tells when the first tasks run."""
 
     def __init__(self) -> None:

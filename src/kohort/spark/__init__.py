@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from kohort.spark.app import StreamsApp
+    from kohort.spark.errors import ApplicationError
     from kohort.spark.program.aggregates import (
         Aggregation,
         aggregation,
@@ -31,12 +32,11 @@ if TYPE_CHECKING:
         variance,
     )
     from kohort.spark.program.compiled import Program
+    from kohort.spark.program.error_policies import DeadLetter, Drop, Fail
     from kohort.spark.program.errors import ProgramError
-    from kohort.spark.program.policies import DeadLetter, Drop, Fail
     from kohort.spark.program.settings import AppSettings
     from kohort.spark.program.streams import Aggregated, GlobalTable, GroupedStream, Stream, Table
     from kohort.spark.program.windows import window
-    from kohort.spark.runtime.errors import ApplicationError
     from kohort.spark.state.errors import StateDirectoryError
 
 __all__ = [
@@ -56,10 +56,10 @@ _STREAMS: Final = ("Aggregated", "GlobalTable", "GroupedStream", "Stream", "Tabl
 _HOME: Final = {
     "StreamsApp": "app",
     "AppSettings": "program.settings",
-    "ApplicationError": "runtime.errors",
-    "DeadLetter": "program.policies",
-    "Drop": "program.policies",
-    "Fail": "program.policies",
+    "ApplicationError": "errors",
+    "DeadLetter": "program.error_policies",
+    "Drop": "program.error_policies",
+    "Fail": "program.error_policies",
     "Program": "program.compiled",
     "ProgramError": "program.errors",
     "StateDirectoryError": "state.errors",

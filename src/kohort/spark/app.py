@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kohort.client.config import Servers
 from kohort.spark.program.compiled import Program
+from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.errors import ProgramError
-from kohort.spark.program.policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.settings import AppSettings, check_name
+from kohort.spark.program.source_times import TimestampFormat, event_time_of, time_formats
 from kohort.spark.program.sources import Schema, SourceDef, TableDef, column_names, known_format
 from kohort.spark.program.streams import GlobalTable, Graph, Stream, Table
-from kohort.spark.program.times import TimestampFormat, event_time_of, time_formats
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -185,7 +185,7 @@ class StreamsApp:
         Raises:
             ProgramError: it can't run as it is written; says what is wrong and what to write instead.
         """
-        from kohort.spark.program.compiling import compile_program
+        from kohort.spark.program.compiler import compile_program
 
         return compile_program(self._graph, self.settings, _session(spark))
 
@@ -195,7 +195,7 @@ class StreamsApp:
         Raises:
             ProgramError: as of `compile`.
         """
-        from kohort.spark.program.describing import describe
+        from kohort.spark.program.topology_description import describe
 
         return describe(self.compile(spark))
 

@@ -15,15 +15,30 @@ OTHER = ["0_1", "1_0"]
 
 
 def epoch(at: float, tasks: list[str], records: int = 1000, *, stream: str = "stream") -> EpochDone:
-    part = tasks[0][0]
+    subtopology = tasks[0][0]
     late, reasons = (1, {"no key": 2}) if tasks == ["0_0"] or tasks == ["1_1"] else (0, {})
     return EpochDone(
-        at, part, 1, stream, records, 0, 0, sum(reasons.values()), late, 0, tasks, 500.0, 400.0, 50.0, {}, reasons
+        at,
+        subtopology,
+        1,
+        stream,
+        records,
+        0,
+        0,
+        sum(reasons.values()),
+        late,
+        0,
+        tasks,
+        500.0,
+        400.0,
+        50.0,
+        {},
+        reasons,
     )
 
 
 def write_journals(directory: Path) -> list[Path]:
-    """Instance 1 works a task of each part for ten seconds; five seconds later instance 2 has all of them."""
+    """Instance 1 runs a task of each subtopology for ten seconds; five seconds later instance 2 has all of them."""
     first, second = directory / "instance-1.jsonl", directory / "instance-2.jsonl"
     with JournalWriter(first) as journal:
         journal.tasks(TasksNow(START - 2, ONE, OTHER, [], restoring=ONE))

@@ -1,4 +1,4 @@
-"""The line, both ends of it, over real sockets."""
+"""Both ends of the RPC, over real sockets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kohort.spark.executor_rpc.frames import MAGIC
 from kohort.spark.executor_rpc.server import RpcServer
 from kohort.spark.jobs.epoch import DEAD_SCHEMA, EpochInput, EpochStatistics, OffsetRange
 
-WORK = EpochInput(7, (OffsetRange("t", 0, 10, 20), OffsetRange("t", 1, 0, 30)), {0: 1_000})
+INPUT = EpochInput(7, (OffsetRange("t", 0, 10, 20), OffsetRange("t", 1, 0, 30)), {0: 1_000})
 
 
 def lookup(store: str, partition: int | None, keys: pa.BinaryArray) -> pa.BinaryArray:
@@ -37,115 +37,115 @@ def server() -> Iterator[RpcServer]:
 
 
 @pytest.fixture
-def line(server: RpcServer) -> RpcAddress:
+def driver(server: RpcServer) -> RpcAddress:
     return RpcAddress(server.address, server.token)
 
 
-def test_work_is_dealt_to_splits(server: RpcServer, line: RpcAddress) -> None:
-    run = server.set_work("0", WORK)
-    tasks = [line.work("0", split, 2) for split in range(2)]
-    assert [task.run for task in tasks] == [run, run]
-    assert tasks[0].ranges == (OffsetRange("t", 0, 10, 20), OffsetRange("t", 1, 0, 10))
-    assert tasks[1].ranges == (OffsetRange("t", 1, 10, 30),)
-    assert tasks[0].stream_times == {0: 1_000}
+def test_ranges_are_divided_among_splits(server: RpcServer, driver: RpcAddress) -> None:
+    run = server.begin_epoch("0", INPUT)
+    inputs = [driver.request_input("0", split, 2) for split in range(2)]
+    assert [each.run for each in inputs] == [run, run]
+    assert inputs[0].ranges == (OffsetRange("t", 0, 10, 20), OffsetRange("t", 1, 0, 10))
+    assert inputs[1].ranges == (OffsetRange("t", 1, 10, 30),)
+    assert inputs[0].stream_times == {0: 1_000}
 
 
-def test_a_lane_without_work_says_so(line: RpcAddress) -> None:
-    with pytest.raises(RpcError, match="lane 9 has no work"):
-        line.work("9", 0, 1)
+def test_no_epoch_runs(driver: RpcAddress) -> None:
+    with pytest.raises(RpcError, match="no epoch of subtopology 9 runs"):
+        driver.request_input("9", 0, 1)
 
 
-def test_lookups_keep_the_order_of_the_keys(line: RpcAddress) -> None:
+def test_lookups_keep_the_order_of_the_keys(driver: RpcAddress) -> None:
     partitions = pa.array([1, 0, 1, 0], pa.int32())
     keys = pa.array([b"a", b"b", b"none", b"d"], pa.binary())
-    assert line.lookup("s", partitions, keys).to_pylist() == [b"s/1/a", b"s/0/b", None, b"s/0/d"]
-    assert line.lookup("s", None, keys).to_pylist() == [b"s/None/a", b"s/None/b", None, b"s/None/d"]
-    assert line.lookup("s", partitions[:0], keys[:0]).to_pylist() == []
+    assert driver.lookup("s", partitions, keys).to_pylist() == [b"s/1/a", b"s/0/b", None, b"s/0/d"]
+    assert driver.lookup("s", None, keys).to_pylist() == [b"s/None/a", b"s/None/b", None, b"s/None/d"]
+    assert driver.lookup("s", partitions[:0], keys[:0]).to_pylist() == []
 
 
-def test_many_keys_go_in_several_frames(line: RpcAddress, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_keys_go_in_several_frames(driver: RpcAddress, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client, "_KEYS_AT_ONCE", 3)
     keys = pa.array([b"%d" % number for number in range(10)], pa.binary())
-    assert line.lookup("s", None, keys).to_pylist() == [b"s/None/%d" % number for number in range(10)]
+    assert driver.lookup("s", None, keys).to_pylist() == [b"s/None/%d" % number for number in range(10)]
 
 
-def test_large_values_come_in_several_answers(line: RpcAddress, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_values_come_in_several_responses(driver: RpcAddress, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kohort.spark.executor_rpc.server._KEYS_AT_ONCE", 2)
-    monkeypatch.setattr("kohort.spark.executor_rpc.server._ANSWER_BYTES", 64)
+    monkeypatch.setattr("kohort.spark.executor_rpc.server._RESPONSE_BYTES", 64)
     keys = pa.array([b"%d" % number * 40 for number in range(9)], pa.binary())
-    asked = []
-    ask = RpcAddress._ask
-    monkeypatch.setattr(RpcAddress, "_ask", lambda *given: asked.append(given) or ask(*given))
-    assert line.lookup("s", None, keys).to_pylist() == [b"s/None/" + key for key in keys.to_pylist()]
-    assert len(asked) == 5
+    requests = []
+    request = RpcAddress._request
+    monkeypatch.setattr(RpcAddress, "_request", lambda *given: requests.append(given) or request(*given))
+    assert driver.lookup("s", None, keys).to_pylist() == [b"s/None/" + key for key in keys.to_pylist()]
+    assert len(requests) == 5
 
 
-def test_a_store_that_fails_fails_the_lookup_alone(line: RpcAddress) -> None:
+def test_a_store_that_fails_fails_the_lookup_alone(driver: RpcAddress) -> None:
     with pytest.raises(RpcError, match="the store is closed"):
-        line.lookup("broken", None, pa.array([b"a"], pa.binary()))
-    assert line.lookup("s", None, pa.array([b"a"], pa.binary())).to_pylist() == [b"s/None/a"]
+        driver.lookup("broken", None, pa.array([b"a"], pa.binary()))
+    assert driver.lookup("s", None, pa.array([b"a"], pa.binary())).to_pylist() == [b"s/None/a"]
 
 
-def test_a_retried_split_replaces_its_report(server: RpcServer, line: RpcAddress) -> None:
-    run = server.set_work("0", WORK)
+def test_a_retried_split_replaces_its_report(server: RpcServer, driver: RpcAddress) -> None:
+    run = server.begin_epoch("0", INPUT)
     dead = pa.Table.from_pylist(
         [{"topic": "t", "partition": 0, "offset": 3, "timestamp": 4, "key": None, "value": b"x", "error": "bad",
           "headers": [("h", None)]}],
         schema=DEAD_SCHEMA,
     )  # fmt: skip
-    assert line.report("0", run, 0, 0, "fetch", EpochStatistics(1, 2, {"no key": 3}, 4, {0: 5}))
-    assert line.report("0", run, 0, 0, "fetch", EpochStatistics(10, 20, {"no key": 30}, 40, {0: 50}, dead))
-    assert line.report("0", run, 0, 1, "fetch", EpochStatistics(1, 1, {"no key": 1}, 1))
-    reports = server.take_reports("0", run)
+    assert driver.report("0", run, 0, 0, "fetch", EpochStatistics(1, 2, {"no key": 3}, 4, {0: 5}))
+    assert driver.report("0", run, 0, 0, "fetch", EpochStatistics(10, 20, {"no key": 30}, 40, {0: 50}, dead))
+    assert driver.report("0", run, 0, 1, "fetch", EpochStatistics(1, 1, {"no key": 1}, 1))
+    reports = server.end_epoch("0", run)
     assert [(report.split, report.records) for report, _ in reports] == [(0, 10), (1, 1)]
     assert (reports[0][0].reasons, reports[0][0].max_times) == ({"no key": 30}, {0: 50})
     assert reports[0][1] is not None and reports[0][1].to_pylist() == dead.to_pylist()
     assert reports[1][1] is None
-    assert not line.report("0", run, 0, 0, "fetch", EpochStatistics(1))
+    assert not driver.report("0", run, 0, 0, "fetch", EpochStatistics(1))
 
 
-def test_reports_of_an_earlier_run_are_not_taken(server: RpcServer, line: RpcAddress) -> None:
-    old = server.set_work("0", WORK)
-    new = server.set_work("0", WORK)
-    assert not line.report("0", old, 0, 0, "fetch", EpochStatistics(1))
-    assert server.take_reports("0", old) == []
-    assert server.take_reports("0", new) == []
+def test_reports_of_an_earlier_run_are_refused(server: RpcServer, driver: RpcAddress) -> None:
+    old = server.begin_epoch("0", INPUT)
+    new = server.begin_epoch("0", INPUT)
+    assert not driver.report("0", old, 0, 0, "fetch", EpochStatistics(1))
+    assert server.end_epoch("0", old) == []
+    assert server.end_epoch("0", new) == []
 
 
-def test_connections_are_kept(server: RpcServer, line: RpcAddress) -> None:
-    server.set_work("0", WORK)
+def test_connections_are_reused(server: RpcServer, driver: RpcAddress) -> None:
+    server.begin_epoch("0", INPUT)
     for _ in range(5):
-        line.work("0", 0, 1)
-    assert len(server._links) == 1
+        driver.request_input("0", 0, 1)
+    assert len(server._connections) == 1
 
 
-def test_a_kept_connection_that_broke_is_made_anew(server: RpcServer, line: RpcAddress) -> None:
-    server.set_work("0", WORK)
-    line.work("0", 0, 1)
-    for link in list(server._links):
-        link.shutdown(socket.SHUT_RDWR)
-    line.work("0", 0, 1)
+def test_an_idle_connection_that_broke_is_replaced(server: RpcServer, driver: RpcAddress) -> None:
+    server.begin_epoch("0", INPUT)
+    driver.request_input("0", 0, 1)
+    for connection in list(server._connections):
+        connection.shutdown(socket.SHUT_RDWR)
+    driver.request_input("0", 0, 1)
 
 
-def test_a_forked_child_has_connections_of_its_own(server: RpcServer, line: RpcAddress) -> None:
-    server.set_work("0", WORK)
-    line.work("0", 0, 1)
+def test_a_forked_child_has_connections_of_its_own(server: RpcServer, driver: RpcAddress) -> None:
+    server.begin_epoch("0", INPUT)
+    driver.request_input("0", 0, 1)
     assert client._connections._idle
     client._connections._pid = -1  # as if this were a child
-    line.work("0", 0, 1)
+    driver.request_input("0", 0, 1)
     assert client._connections._pid == os.getpid()
 
 
-def test_the_driver_is_not_there() -> None:
+def test_no_driver() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = other.getsockname()[:2]
     with pytest.raises(RpcError, match="can't be reached"):
-        RpcAddress(address, bytes(32)).work("0", 0, 1)
+        RpcAddress(address, bytes(32)).request_input("0", 0, 1)
 
 
-def test_a_wrong_token_gets_nothing(server: RpcServer) -> None:
+def test_a_wrong_token_is_refused(server: RpcServer) -> None:
     with pytest.raises(RpcError):
-        RpcAddress(server.address, bytes(32)).work("0", 0, 1)
+        RpcAddress(server.address, bytes(32)).request_input("0", 0, 1)
 
 
 HOSTILE = {
@@ -157,17 +157,18 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("said", HOSTILE.values(), ids=HOSTILE.keys())
-def test_strangers_harm_nobody(server: RpcServer, line: RpcAddress, said: bytes) -> None:
-    server.set_work("0", WORK)
-    # The stranger may be sent away before it has said all.
-    with contextlib.suppress(OSError), socket.create_connection(server.address, 5) as link:
-        link.sendall(said)
-        link.shutdown(socket.SHUT_WR)
-        assert link.recv(1) == b""
-    assert line.work("0", 0, 1).ranges == WORK.ranges
+@pytest.mark.parametrize("sent", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_clients_affect_nobody(server: RpcServer, driver: RpcAddress, sent: bytes) -> None:
+    server.begin_epoch("0", INPUT)
+    # The server may close the connection before all is sent.
+    with contextlib.suppress(OSError), socket.create_connection(server.address, 5) as connection:
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(1) == b""
+    assert driver.request_input("0", 0, 1).ranges == INPUT.ranges
 
 
+NEGATIVE = b'{"type":"input","subtopology":"0","split":-1,"splits":1}'
 FRAMES = {
     "huge lengths": struct.pack(">II", 2**32 - 1, 2**32 - 1),
     "a body that never comes": struct.pack(">II", 2, 2**31 - 1) + b"{}",
@@ -175,40 +176,40 @@ FRAMES = {
     "not JSON": struct.pack(">II", 4, 0) + b"\xff\xfe{}",
     "an unknown request": struct.pack(">II", 14, 0) + b'{"type":"rm"} ',
     "a body that isn't Arrow": struct.pack(">II", 29, 4) + b'{"type":"lookup","store":"s"}' + b"1234",
-    "split -1": struct.pack(">II", 47, 0) + b'{"type":"work","lane":"0","split":-1,"splits":1}'[:47],
+    "split -1": struct.pack(">II", len(NEGATIVE), 0) + NEGATIVE,
 }
 
 
-@pytest.mark.parametrize("said", FRAMES.values(), ids=FRAMES.keys())
-def test_bad_frames_end_or_fail_one_connection_alone(server: RpcServer, line: RpcAddress, said: bytes) -> None:
-    server.set_work("0", WORK)
-    with socket.create_connection(server.address, 5) as link:
-        link.sendall(MAGIC + server.token)
-        assert link.recv(4) == MAGIC
-        link.sendall(said)
-        link.shutdown(socket.SHUT_WR)
+@pytest.mark.parametrize("sent", FRAMES.values(), ids=FRAMES.keys())
+def test_a_bad_frame_affects_only_its_connection(server: RpcServer, driver: RpcAddress, sent: bytes) -> None:
+    server.begin_epoch("0", INPUT)
+    with socket.create_connection(server.address, 5) as connection:
+        connection.sendall(MAGIC + server.token)
+        assert connection.recv(4) == MAGIC
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
         with contextlib.suppress(ConnectionResetError):
-            while link.recv(4096):
+            while connection.recv(4096):
                 pass
-    assert line.work("0", 0, 1).ranges == WORK.ranges
+    assert driver.request_input("0", 0, 1).ranges == INPUT.ranges
 
 
-def test_many_strangers_are_turned_away_and_leave_no_trace(server: RpcServer, line: RpcAddress) -> None:
-    server.set_work("0", WORK)
-    links = [socket.create_connection(server.address, 5) for _ in range(100)]
-    for link in links:
-        link.close()
+def test_many_unauthenticated_connections_leave_no_trace(server: RpcServer, driver: RpcAddress) -> None:
+    server.begin_epoch("0", INPUT)
+    connections = [socket.create_connection(server.address, 5) for _ in range(100)]
+    for connection in connections:
+        connection.close()
     for _ in range(500):
         with server._lock:
-            if server._strangers == 0 and not server._links:
+            if server._unauthenticated == 0 and not server._connections:
                 break
         threading.Event().wait(0.01)
-    assert line.work("0", 0, 1).ranges == WORK.ranges
+    assert driver.request_input("0", 0, 1).ranges == INPUT.ranges
 
 
-def test_closing_ends_all_connections(line: RpcAddress, server: RpcServer) -> None:
-    server.set_work("0", WORK)
-    line.work("0", 0, 1)
+def test_closing_ends_all_connections(driver: RpcAddress, server: RpcServer) -> None:
+    server.begin_epoch("0", INPUT)
+    driver.request_input("0", 0, 1)
     server.close()
     with pytest.raises(RpcError):
-        line.work("0", 0, 1)
+        driver.request_input("0", 0, 1)

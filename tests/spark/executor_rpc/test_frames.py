@@ -1,4 +1,4 @@
-"""Frames: whatever goes in comes out, whatever comes in hurts nobody."""
+"""Frames: what is sent arrives, and no bytes do harm."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def test_frames_arrive_as_sent(header: bytes, body: bytes) -> None:
 
 @given(st.binary(max_size=300))
 @settings(max_examples=100, deadline=None)
-def test_any_bytes_end_in_a_frame_or_an_error(said: bytes) -> None:
+def test_any_bytes_end_in_a_frame_or_an_error(sent: bytes) -> None:
     one, other = socket.socketpair()
     with one, other:
-        one.sendall(said)
+        one.sendall(sent)
         one.shutdown(socket.SHUT_WR)
         try:
             header, body = receive_frame(other)
         except RpcError:
             return
-        assert len(header) + len(body) + 8 <= len(said)
+        assert len(header) + len(body) + 8 <= len(sent)
 
 
 def test_memory_grows_with_what_arrives() -> None:
@@ -56,7 +56,7 @@ BATCH = pa.RecordBatch.from_arrays(
 
 @given(st.data())
 @settings(max_examples=200, deadline=None)
-def test_bodies_that_were_tampered_with_are_refused_or_read(data: st.DataObject) -> None:
+def test_corrupt_bodies_are_refused_or_read(data: st.DataObject) -> None:
     body = bytearray(to_ipc(BATCH).to_pybytes())
     for _ in range(data.draw(st.integers(1, 4))):
         body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
@@ -68,7 +68,7 @@ def test_bodies_that_were_tampered_with_are_refused_or_read(data: st.DataObject)
     batch.to_pylist()
 
 
-def test_bodies_go_there_and_back() -> None:
+def test_bodies_round_trip() -> None:
     assert from_ipc(to_ipc(BATCH).to_pybytes(), LOOKUP_KEYS).equals(BATCH)
     with pytest.raises(RpcError):
         from_ipc(to_ipc(BATCH.select(["key"])).to_pybytes(), LOOKUP_KEYS)

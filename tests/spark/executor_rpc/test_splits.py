@@ -1,4 +1,4 @@
-"""Dealing ranges to splits."""
+"""Ranges are divided among splits."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from kohort.spark.jobs.epoch import OffsetRange
 
 
 @given(st.lists(st.integers(0, 50), max_size=8), st.integers(1, 9), st.booleans())
-def test_every_offset_is_read_once(lengths: list[int], splits: int, whole: bool) -> None:
+def test_every_offset_is_read_once(lengths: list[int], splits: int, whole_partitions: bool) -> None:
     ranges = [OffsetRange("t", number, 100, 100 + length) for number, length in enumerate(lengths)]
-    dealt = [ranges_of_split(ranges, split, splits, whole=whole) for split in range(splits)]
-    read = [(each.partition, offset) for mine in dealt for each in mine for offset in range(each.start, each.end)]
+    divided = [ranges_of_split(ranges, split, splits, whole_partitions=whole_partitions) for split in range(splits)]
+    read = [(each.partition, offset) for mine in divided for each in mine for offset in range(each.start, each.end)]
     assert len(read) == len(set(read)) == sum(lengths)
     assert set(read) == {(each.partition, offset) for each in ranges for offset in range(each.start, each.end)}
-    if whole:
-        owners = [(each.partition, split) for split, mine in enumerate(dealt) for each in mine]
+    if whole_partitions:
+        owners = [(each.partition, split) for split, mine in enumerate(divided) for each in mine]
         assert len({partition for partition, _ in owners}) == len(owners)
     else:
-        sizes = [sum(each.length for each in mine) for mine in dealt]
+        sizes = [sum(each.length for each in mine) for mine in divided]
         assert max(sizes) - min(sizes) <= 1

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from kohort.protocol.records.arrow import RECORD_SCHEMA
-from kohort.spark.executor_rpc.client import RpcAddress, Task
+from kohort.spark.executor_rpc.client import RpcAddress, SplitInput
 from kohort.spark.jobs.epoch import EpochStatistics, OffsetRange
 from kohort.spark.jobs.stages.common import Place
 
@@ -26,9 +26,9 @@ class FakeLine:
     splits: list[tuple[int, bool]] = field(default_factory=list)
     partitions: int = 0
 
-    def work(self, lane: str, split: int, splits: int, *, whole: bool = False) -> Task:
-        self.splits.append((split, whole))
-        return Task(1, self.ranges, self.stream_times, self.partitions)
+    def request_input(self, subtopology: str, split: int, splits: int, *, whole_partitions: bool = False) -> SplitInput:
+        self.splits.append((split, whole_partitions))
+        return SplitInput(1, self.ranges, self.stream_times, self.partitions)
 
     def lookup(self, store: str, partitions: pa.Array | None, keys: pa.Array) -> pa.Array:
         numbers = [None] * len(keys) if partitions is None else partitions.to_pylist()
@@ -37,7 +37,7 @@ class FakeLine:
         found = [self.stores.get((store, number), {}).get(key) for number, key in zip(numbers, texts, strict=True)]
         return pa.array(found, pa.binary())
 
-    def report(self, lane: str, run: int, branch: int, split: int, stage: str, read: EpochStatistics) -> bool:
+    def report(self, subtopology: str, run: int, branch: int, split: int, stage: str, read: EpochStatistics) -> bool:
         self.reports[stage] = read
         return True
 

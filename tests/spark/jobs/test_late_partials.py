@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kohort.client.config import ClientConfig
 from kohort.spark import reading
 from kohort.spark.jobs.epoch import ROWS_SCHEMA, OffsetRange
-from kohort.spark.jobs.made import in_order
+from kohort.spark.jobs.send_order import in_order
 from kohort.spark.jobs.stages.common import KEY, RECORDS, STREAM_TIME
 from kohort.spark.jobs.stages.state_lookup import StateLookup, partials_stage
 from kohort.spark.runtime.window_closing import window_text

@@ -13,10 +13,10 @@ from kohort.spark import reading
 from kohort.spark.jobs.epoch import OffsetRange
 from kohort.spark.jobs.stages import common
 from kohort.spark.jobs.stages.common import LAST_MS, PARTITION, STREAM_TIME, TIMESTAMP
-from kohort.spark.jobs.stages.rows import rows_stage
+from kohort.spark.jobs.stages.read_rows import rows_stage
 from kohort.spark.jobs.stages.stream_time import StreamTimes
 from tests.spark.jobs.fakes import FakeLine, FakeReader, splits
-from tests.spark.jobs.test_rows import READING
+from tests.spark.jobs.test_read_rows import READING
 from tests.spark.jobs.windowed import stream_times
 
 TIMES = st.one_of(st.none(), st.integers(-5, 5), st.integers(LAST_MS - 1, LAST_MS + 2))

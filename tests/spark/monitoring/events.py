@@ -12,7 +12,7 @@ def epoch(
     at: float, tasks: Sequence[str] = ("0_0",), records: int = 100, took_ms: float = 500.0, **more: Any
 ) -> EpochDone:
     fields: dict[str, Any] = {
-        "part": tasks[0].rpartition("_")[0] if tasks else "globals",
+        "subtopology": tasks[0].rpartition("_")[0] if tasks else "globals",
         "number": 1, "input": "stream", "bytes": 10 * records, "out_records": 5,
         "dropped": 0, "late": 0, "lag": 0, "job_ms": 300.0, "commit_ms": 50.0,
     }  # fmt: skip

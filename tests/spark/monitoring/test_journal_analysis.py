@@ -135,7 +135,7 @@ def test_tasks_over_time(tmp_path: Path) -> None:
 def test_throughput(tmp_path: Path) -> None:
     journal(tmp_path / "a.jsonl", epoch(12.0, records=400, took_ms=2_000), epoch(12.0, ["1_0"], records=50))
     journal(tmp_path / "b.jsonl", epoch(13.5, records=300, took_ms=1_000), epoch(13.5, input="airlines"))
-    flow = read_journals(tmp_path).throughput(parts=["0"])
+    flow = read_journals(tmp_path).throughput(subtopologies=["0"])
     assert (flow.start, flow.step) == (10.0, 1.0)
     assert flow.rates == {"a": [200.0, 200.0, 0.0, 0.0], "b": [0.0, 0.0, 150.0, 150.0]}
     assert flow.total == [200.0, 200.0, 150.0, 150.0]

@@ -4,11 +4,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from kohort.spark.monitoring.events import Listeners
+from kohort.spark.monitoring.lag import RecordsLag, StandbyLag
 from kohort.spark.monitoring.metrics import Metrics
 from kohort.spark.monitoring.overview import Overview
-from kohort.spark.queries.queryable import StoreRole
 from tests.spark.monitoring.events import epoch, restoring, tasks
-from tests.spark.queries.fakes import FakeInstance
 
 
 class Clock:
@@ -34,7 +33,7 @@ def test_states() -> None:
     assert overview.state() == "stopped"
     overview.tasks(tasks(0.0, ["0_0"]))
     overview.failed("a Spark job failed")
-    assert (overview.state(), overview.health()["failure"]) == ("failing", "a Spark job failed")
+    assert (overview.state(), overview.health_page()["failure"]) == ("failing", "a Spark job failed")
     overview.epoch(epoch(0.0))
     assert overview.state() == "running"
     overview.failed("again")
@@ -56,7 +55,7 @@ def test_rate_lag_and_restores() -> None:
     overview.tasks(tasks(0.0, ["0_0", "1_0"], restoring=["1_0"]))
     overview.restoring(restoring(0.0, 5, 10))
     overview.restoring(restoring(0.0, 5, 10, "global", "planes"))
-    shown = overview.shown()
+    shown = overview.tasks_page()
     assert [restore["task"] for restore in shown["restoring"]] == ["1_0", "global"]
     assert shown["subtopologies"]["0"] | {"rate": 0} == {
         "epochs": 21, "records": 20_000, "rate": 0, "lag": 3, "dropped": 0, "reasons": {}, "late": 0,
@@ -70,26 +69,23 @@ def test_rate_lag_and_restores() -> None:
 
 def test_the_lag_is_that_of_now_where_it_is_known() -> None:
     clock = Clock()
-    overview = Overview(clock, FakeInstance(behind={"0": (90, 95.0), "1": (5, 99.0)}))
+    overview = Overview(clock, lambda: {"0": RecordsLag(90, 95.0), "1": RecordsLag(5, 99.0)})
     metrics = Metrics("app", overview)
     overview.epoch(epoch(1.0, lag=3))
     overview.epoch(epoch(1.0, [], lag=2))
     overview.tasks(tasks(2.0, ["0_0"]))
     clock.now = 100.0
     assert overview.lags() == {"0": 90, "globals": 2, "1": 5}  # of 1 the first epoch isn't done yet
-    assert (overview.health()["lag"], overview.health()["lag_age_s"]) == (97, 5.0)
-    assert overview.shown()["subtopologies"]["0"]["lag"] == 90
+    assert (overview.health_page()["lag"], overview.health_page()["lag_age_s"]) == (97, 5.0)
+    assert overview.tasks_page()["subtopologies"]["0"]["lag"] == 90
     text = metrics.text().decode()
     assert 'kafka_streams_records_lag{subtopology="1"} 5.0' in text
     assert 'kafka_streams_records_lag_age_seconds{subtopology="0"} 5.0' in text
 
 
 def test_metrics() -> None:
-    instance = FakeInstance()
-    overview = Overview(instance=instance)
-    instance.opens("delays", 2, role=StoreRole.STANDBY, lag=17)
-    instance.opens("delays", 3)
-    metrics = Metrics("flight-delays", overview)
+    overview = Overview()
+    metrics = Metrics("flight-delays", overview, lambda: [StandbyLag("delays", 2, "standby", 17)])
     told = Listeners([overview, metrics])
     told.tasks(tasks(0.0, ["0_0", "1_0"], ["1_2"], restoring=["1_0"]))
     told.epoch(epoch(1.0, records=100, dropped=3, reasons={"no key": 1, "unreadable": 2}, late=2, lag=9))
@@ -121,4 +117,3 @@ def test_metrics() -> None:
     assert samples["kafka_streams_state", "failing"] == 1
     assert samples["kafka_streams_state", "running"] == 0
     assert any(name == "kafka_streams_info" and "flight-delays" in labels for name, *labels in samples)
-    assert not any(len(key) == 4 and key[0] == "kafka_streams_standby_records_lag" and "3" in key for key in samples)

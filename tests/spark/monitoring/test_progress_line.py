@@ -42,7 +42,7 @@ def test_the_line() -> None:
         told.restoring(restoring(0.0, 1, 10, f"2_{task}"))
     assert "  and 13 more stores" in shown(line)
     told.tasks(tasks(0.0, ["0_0"], stopped={"1": "record 5 is bad"}))
-    assert "  part 1 stands still: record 5 is bad" in shown(line)
+    assert "  subtopology 1 is stopped: record 5 is bad" in shown(line)
 
 
 def test_the_line_of_an_instance_without_tasks_says_no_lag() -> None:
@@ -156,7 +156,7 @@ def test_elsewhere_it_is_written_line_by_line() -> None:
     assert [line.split(": ", 1)[1] for line in said[7:]] == [
         "a job failed: \\x1b[2J",
         "tasks: active 0_0",
-        "part 0 stands still: record 5",
+        "subtopology 0 is stopped: record 5",
         "tasks: active 0_0,0_1",
         said[-1].split(": ", 1)[1],
     ]

@@ -22,9 +22,10 @@ from kohort.spark.program.compiled import (
     TopicInput,
     ToTopic,
 )
-from kohort.spark.program.policies import DeadLetter, ErrorPolicy, Fail
+from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy, Fail
+from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.settings import AppSettings
-from kohort.spark.program.topology import fingerprint, topology
+from kohort.spark.program.topology import topology
 from kohort.spark.program.windows import window
 
 FLIGHT = StructType(

@@ -8,29 +8,12 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark.sql.types import StringType
-
-from kohort.spark import (
-    Aggregation,
-    approx_distinct,
-    approx_percentile,
-    avg,
-    collect,
-    count,
-    first,
-    last,
-    max_,
-    min_,
-    stddev,
-    sum_,
-    variance,
-)
-from kohort.spark.program.analysis import empty
+from kohort.spark.internals import empty_frame
 from kohort.spark.program.compiled import CompiledSubtopology, Program, TableStore
-from kohort.spark.program.describing import describe
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.settings import AppSettings
-from kohort.spark.program.topology import fingerprint, topology
+from kohort.spark.program.topology import topology
+from kohort.spark.program.topology_description import describe
 from kohort.spark.program.windows import window
 from tests.spark.program.programs import AIRLINE, program, source, spec
 
@@ -56,48 +39,9 @@ def test_windows_that_go_have_changelogs_that_go() -> None:
     assert changelog.configs["retention.ms"] == str(2 * 86_400_000 + 5)
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        spec("others"),
-        spec(size="2 hours"),
-        spec(group=(("dest", StringType()),)),
-        spec(state_columns=(("n", StringType()),)),
-        spec(aggregations=(("n", count("delay")),)),
-    ],
-)
-def test_the_fingerprint_changes_with_what_stores_hold(changed: object) -> None:
-    assert fingerprint(program(aggregate=changed).parts) != program().fingerprint  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    "variants",
-    [
-        [min_("a"), max_("a"), min_("b"), sum_("a"), sum_("b"), count("a"), count(), avg("a")],
-        [variance("a"), variance("a", population=True), stddev("a"), stddev("a", population=True)],
-        [approx_distinct("a"), approx_distinct("a", lg_k=10), approx_distinct("b")],
-        [approx_percentile("a", 0.5), approx_percentile("a", 0.9), approx_percentile("a", [0.5])],
-        [approx_percentile("a", 0.5, k=100), approx_percentile("a", 0.5, k=101)],
-        [first("a"), last("a"), first("a", by="b"), first("a", ignore_nulls=True)],
-        [collect("a", 3), collect("a", 4), collect("a", 3, keep="last"), collect("a", 3, by="b")],
-    ],
-)
-def test_the_fingerprint_goes_by_all_that_an_aggregation_is_told(variants: list[Aggregation]) -> None:
-    def of(aggregation: Aggregation) -> str:
-        return fingerprint(program(aggregate=spec(aggregations=(("n", aggregation),))).parts)
-
-    assert len({of(each) for each in variants}) == len(variants)
-    assert [of(each) for each in variants] == [of(each) for each in variants]
-
-
-def test_the_fingerprint_leaves_out_what_may_change() -> None:
-    assert program(aggregate=spec(emit="close")).fingerprint == program().fingerprint
-    assert program(dead="dead").fingerprint == program().fingerprint
-
-
 def test_spark_connect_has_no_driver_here() -> None:
     with pytest.raises(ProgramError, match=r"this is a session of Spark Connect; .* without \.remote\(…\)"):
-        empty(object(), AIRLINE)  # type: ignore[arg-type]
+        empty_frame(object(), AIRLINE)  # type: ignore[arg-type]
 
 
 def test_what_a_part_reads_and_keeps() -> None:

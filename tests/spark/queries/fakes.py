@@ -16,11 +16,12 @@ from yarl import URL
 from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
 from kohort.protocol.records.partitioner import murmur2
+from kohort.spark.monitoring.lag import RecordsLag
 from kohort.spark.monitoring.metrics import Metrics
 from kohort.spark.monitoring.overview import Overview
 from kohort.spark.program.compiled import Route
+from kohort.spark.queries.http_server import QueryServer
 from kohort.spark.queries.queryable import OpenStore, StoreInfo, StoreRole
-from kohort.spark.queries.server import QueryServer
 from kohort.spark.state.errors import StoreClosedError
 from kohort.streams.endpoint import Endpoint
 
@@ -73,7 +74,6 @@ class FakeInstance:
     opened: list[OpenStore] = field(default_factory=list)
     map: dict[Endpoint, EndpointPartitions] = field(default_factory=dict)
     count: int | None = PARTITIONS
-    behind: dict[str, tuple[int, float]] = field(default_factory=dict)
 
     def stores(self) -> Mapping[str, StoreInfo]:
         return STORES
@@ -87,8 +87,8 @@ class FakeInstance:
     def open_stores(self, name: str) -> Sequence[OpenStore]:
         return [store for store in self.opened if store.name == name and not getattr(store.store, "closed", False)]
 
-    def lags(self) -> Mapping[str, tuple[int, float]]:
-        return self.behind
+    def lags(self) -> Mapping[str, RecordsLag]:
+        return {}
 
     def endpoints(self) -> Mapping[Endpoint, EndpointPartitions]:
         return self.map
@@ -131,7 +131,7 @@ class Instances:
         self._session = await self._stack.enter_async_context(ClientSession())
         for _ in range(self._count):
             fake = FakeInstance()
-            overview = Overview(instance=fake)
+            overview = Overview()
             server = QueryServer(
                 fake, overview, Metrics("app", overview), "127.0.0.1", 0, forward_timeout_ms=self._timeout_ms
             )

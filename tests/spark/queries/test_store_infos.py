@@ -17,7 +17,7 @@ from kohort.spark.program.compiled import (
     TableStore,
     TopicInput,
 )
-from kohort.spark.program.policies import Fail
+from kohort.spark.program.error_policies import Fail
 from kohort.spark.program.windows import WindowSpec
 from kohort.spark.queries.queryable import StoreInfo
 from kohort.spark.queries.store_infos import store_infos

@@ -17,6 +17,7 @@ import pyarrow as pa
 from kohort.client.config import client_config
 from kohort.client.streams_member import InternalTopic, Subtopology, Topology
 from kohort.spark.jobs.epoch import ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics
+from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.reading.reader import RangeReader
 from kohort.spark.runtime.application_plan import ApplicationPlan
@@ -41,7 +42,7 @@ def plan(app: str) -> ApplicationPlan:
     return ApplicationPlan(
         application_id=app,
         topology=topology,
-        fingerprint="counting-1",
+        fingerprint=Fingerprint("counting-1"),
         subtopologies={
             "0": SubtopologyPlan(
                 "0",

@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kohort.spark.monitoring.events import EpochDone, QuietListener, TasksNow
+from kohort.spark.monitoring.events import EpochDone, Listener, TasksNow
 from kohort.spark.runtime.instance import Instance
 from tests.spark.runtime.counting import Counting, plan, settings
 
 
-class Lines(QuietListener):
+class Lines(Listener):
     """Writes what happens to a file, a line each."""
 
     def __init__(self, path: Path) -> None:
@@ -23,7 +23,7 @@ class Lines(QuietListener):
 
     def epoch(self, done: EpochDone) -> None:
         """An epoch."""
-        self.note("epoch", part=done.part, records=done.records, ms=round(done.took_ms))
+        self.note("epoch", subtopology=done.subtopology, records=done.records, ms=round(done.took_ms))
 
     def tasks(self, now: TasksNow) -> None:
         """Tasks."""

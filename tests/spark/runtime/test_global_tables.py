@@ -17,12 +17,12 @@ from kohort.client.config import client_config
 from kohort.client.producer import Producer
 from kohort.client.streams_member import Subtopology, Topology
 from kohort.client.types import TopicPartition
+from kohort.spark.errors import ApplicationError
 from kohort.spark.jobs.epoch import DEAD_SCHEMA, ROWS_SCHEMA, UNREADABLE, EpochInput, EpochOutput, EpochStatistics
-from kohort.spark.monitoring.events import EpochDone, QuietListener, Restoring
+from kohort.spark.monitoring.events import EpochDone, Listener, Restoring
 from kohort.spark.reading.reader import RangeReader
 from kohort.spark.runtime.application_plan import ApplicationPlan, GlobalTable
 from kohort.spark.runtime.end_offsets import EndOffsets
-from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.global_tables import GlobalTables
 from kohort.spark.runtime.open_stores import OpenStores
 from kohort.spark.runtime.subtopology_plan import Unreadable
@@ -30,7 +30,7 @@ from kohort.spark.state import StateDirectory
 from kohort.testing.broker import Broker
 
 
-class _Heard(QuietListener):
+class _Heard(Listener):
     def __init__(self) -> None:
         self.restores: list[Restoring] = []
         self.failures: list[str] = []
@@ -146,7 +146,7 @@ def test_global_tables(kohort_broker: Broker, tmp_path: Path) -> None:
                     # It tells when it is stored; and the second time, k8 was deleted before.
                     while jobs.read < (2 if time else 103) or sum(each.records for each in heard.epochs) < jobs.read:
                         await asyncio.sleep(0.01)
-                assert not heard.failures and {each.part for each in heard.epochs} == {"globals"}
+                assert not heard.failures and {each.subtopology for each in heard.epochs} == {"globals"}
                 dropped = sum(each.dropped for each in heard.epochs)
                 read.append((jobs.read, dropped, heard.epochs[-1].lag, [each.done for each in heard.restores][-1:]))
             assert read == [(103, 1, 0, [True]), (2, 0, 0, [])]

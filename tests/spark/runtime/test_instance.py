@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from kohort.spark.monitoring.events import EpochDone, QuietListener, Restoring, TasksNow
+from kohort.spark.errors import ApplicationError
+from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
 from kohort.spark.runtime import task_offset_reporting
-from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.instance import Instance
 from kohort.spark.state import StateDirectoryError
 from kohort.streams.tasks import TaskId
@@ -24,7 +24,7 @@ from tests.spark.runtime.counting import Counting, plan, settings
 from tests.spark.runtime.faults import Instances
 
 
-class Heard(QuietListener):
+class Heard(Listener):
     """What an instance said."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ def test_it_comes_back_to_its_state_and_leaves_nothing_behind(kohort_broker: Bro
         before = {thread.name for thread in threading.enumerate()}
         async with world.feeding():
             async with running(world, "one") as (instance, heard, task):
-                await until(lambda: {done.part for done in heard.epochs} == {"0", "1"})
+                await until(lambda: {done.subtopology for done in heard.epochs} == {"0", "1"})
                 with pytest.raises(StateDirectoryError, match="used by another process"):
                     Instance(plan(world.app), instance.settings, lambda subtopology: None)  # type: ignore[arg-type, return-value]
             await task

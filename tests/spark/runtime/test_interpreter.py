@@ -19,13 +19,14 @@ from kohort.client.errors import (
     RequestTimeoutError,
 )
 from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.spark.errors import ApplicationError
 from kohort.spark.jobs.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics
-from kohort.spark.monitoring.events import EpochDone, QuietListener
+from kohort.spark.monitoring.events import EpochDone, Listener
+from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.runtime import subtopology_epochs
 from kohort.spark.runtime.activation import Activated
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.epoch_writes import EpochWrites
-from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.interpreter import Interpreter
 from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, Unreadable
 from kohort.spark.runtime.subtopology_runner import SubtopologyRunner
@@ -167,7 +168,7 @@ class _Ends:
         await asyncio.sleep(0.001)
 
 
-class _World(QuietListener):
+class _World(Listener):
     """An interpreter and all it has to do with."""
 
     def __init__(self, plan: SubtopologyPlan = PLAN, probe: Callable[[str], Awaitable[None]] | None = None) -> None:
@@ -182,7 +183,7 @@ class _World(QuietListener):
         self.cannot_restore: list[Exception] = []
         self.restorable = asyncio.Event()
         self.restorable.set()
-        self.manager = TaskManager({"0": plan}, "p")
+        self.manager = TaskManager({"0": plan}, Fingerprint("p"))
         self.runner = SubtopologyRunner(
             plan, lambda: self.jobs, self.committer, self.stores.of,  # type: ignore[arg-type]
             **({} if probe is None else {"probe": probe}),  # type: ignore[arg-type]
@@ -264,7 +265,7 @@ def test_epochs() -> None:
         world.assigned(T0, T1)
         await world.until(lambda: len(world.epochs) == 1)
         (done,) = world.epochs
-        assert (done.part, done.input, done.records, done.out_records, done.lag) == ("0", "stream", 12, 4, 0)
+        assert (done.subtopology, done.input, done.records, done.out_records, done.lag) == ("0", "stream", 12, 4, 0)
         assert done.positions == {"s-0": 10, "s-1": 5} and done.tasks == ("0_0", "0_1")
         assert 0 < done.job_ms < done.took_ms and 0 < done.commit_ms < done.took_ms
         assert world.committer.committed == [

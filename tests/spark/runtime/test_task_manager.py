@@ -8,6 +8,7 @@ import pytest
 
 from kohort.client.types import TopicPartition
 from kohort.spark.jobs.epoch import EpochStatistics
+from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs, ForTask
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.epoch_states import EpochEffect, EpochEvent, EpochState
@@ -26,7 +27,7 @@ class World:
     """A manager, and the effects that have no outcome yet: the latest for each task, and for the subtopology."""
 
     def __init__(self) -> None:
-        self.manager = TaskManager({"0": PLAN}, "p")
+        self.manager = TaskManager({"0": PLAN}, Fingerprint("p"))
         self.tasks: dict[TaskId, ForTask] = {}
         self.epochs: ForEpochs | None = None
         self.acknowledged: list[TaskId] = []
@@ -405,7 +406,7 @@ def test_a_subtopology_without_tasks_comes_to_rest() -> None:
 
 
 def test_the_reason_that_has_held_the_longest_is_told() -> None:
-    manager = TaskManager({"0": PLAN}, "p")
+    manager = TaskManager({"0": PLAN}, Fingerprint("p"))
     manager.says("changelogs", None)
     manager.says("group", "no tasks yet")
     manager.says("changelogs", "no broker")

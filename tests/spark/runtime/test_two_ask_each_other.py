@@ -11,9 +11,9 @@ from typing import Any
 from aiohttp import ClientSession
 
 from kohort.client.admin import Admin
-from kohort.spark.monitoring.service import Service
+from kohort.spark.observability import Observability
 from kohort.spark.program.compiled import Route
-from kohort.spark.queries.peers import address
+from kohort.spark.queries.peer_client import address
 from kohort.spark.queries.queryable import StoreInfo
 from kohort.spark.runtime.instance import Instance
 from kohort.spark.runtime.queryable_instance import QueryableInstance
@@ -37,7 +37,7 @@ class Answering:
         options = {"heartbeat_interval_ms": 100, "session_timeout_ms": 10_000, "num_standby_replicas": 1}
         given = settings(world.app, world.servers, world.home / name, application_server="127.0.0.1:0", **options)
         self.instance = Instance(plan(world.app), given, self._make, before_joining=self._before_joining)
-        self.service = Service(
+        self.service = Observability(
             world.app,
             QueryableInstance(self.instance, {"counts": COUNTS}),
             application_server=given.endpoint,

@@ -18,7 +18,7 @@ import pytest
 from rocksdict import Options, Rdict
 
 from kohort.spark.state import StateError, Store, StoreClosedError, StoreCorruptError
-from kohort.spark.state.rocks import StoreMemory
+from kohort.spark.state.rocksdb import StoreMemory
 
 from ...interop.waiting import eventually
 

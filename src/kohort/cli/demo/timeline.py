@@ -54,13 +54,15 @@ class Timeline:
     @cached_property
     def throughput(self) -> Throughput:
         """Flights a second by instance."""
-        return self.journals.throughput(_STEP, parts=[_FLIGHTS])
+        return self.journals.throughput(_STEP, subtopologies=[_FLIGHTS])
 
     @cached_property
     def flights(self) -> int:
         """Number of records of flights that were read in committed epochs."""
         return sum(
-            done.records for _, done in self.journals.epochs() if done.part == _FLIGHTS and done.input == "stream"
+            done.records
+            for _, done in self.journals.epochs()
+            if done.subtopology == _FLIGHTS and done.input == "stream"
         )
 
     @cached_property
@@ -120,7 +122,8 @@ class Timeline:
         stayed = {task for each in self.instances if each != dead for task in self._held(each, killed)}
         pauses = self.journals.pauses(since=killed, until=killed + max(moved.values()))
         return max(
-            (each.seconds for each in pauses if each.task in stayed and _part(each.task) == _FLIGHTS), default=None
+            (each.seconds for each in pauses if each.task in stayed and _subtopology(each.task) == _FLIGHTS),
+            default=None,
         )
 
     def _held(self, instance: str, moment: float) -> set[str]:
@@ -136,7 +139,7 @@ class Timeline:
         return self.journals.entries[-1].at if self.journals.entries else 0.0
 
 
-def _part(task: str) -> str:
+def _subtopology(task: str) -> str:
     return task.rpartition("_")[0]
 
 

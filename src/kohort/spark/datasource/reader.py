@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from kohort.spark.datasource.options import ReadOptions
 from kohort.spark.datasource.planning import divided, planned
+from kohort.spark.internals import arrow_schema
 from kohort.spark.reading import Range, RangeReader, shared
 
 __all__ = ["TopicReader"]
@@ -56,7 +56,7 @@ class TopicReader(DataSourceReader):
             return
         wanted = partition.wanted
         # Spark takes batches of exactly this schema.
-        schema = to_arrow_schema(self._schema, timezone="UTC")
+        schema = arrow_schema(self._schema)
         batches = shared(self._options.config).read_typed(wanted, committed=self._options.committed)
         for batch, types in batches:
             rows = batch.num_rows

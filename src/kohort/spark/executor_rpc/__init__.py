@@ -1,1 +1,1 @@
-"""The line: how Python workers on the executors ask the driver for work and for prior values, and report back."""
+"""The RPC between executors and the driver: what a split reads, prior values of keys, reports of what was read."""

@@ -1,7 +1,7 @@
-"""What can go wrong on the line."""
+"""What can go wrong in the RPC."""
 
 from __future__ import annotations
 
 
 class RpcError(Exception):
-    """The line between an executor and the driver: it was closed, misused, or the other side could not answer."""
+    """A connection between an executor and the driver was closed or misused, or the other side could not answer."""

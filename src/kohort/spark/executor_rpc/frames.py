@@ -1,10 +1,10 @@
-"""What goes over the line: a greeting, then frames.
+"""What goes over a connection: a greeting, then frames.
 
 A client sends `MAGIC` and the token, 32 bytes, nothing whose length it may choose; the server answers with `MAGIC`.
-Then come requests and answers in turn, each a frame: two unsigned 32-bit lengths (big endian), a JSON header, a body.
+Then requests and responses alternate, each a frame: two unsigned 32-bit lengths (big endian), a JSON header, a body.
 A body is an Arrow IPC stream of one record batch, or empty.
 
-A length is a claim, not a fact: memory grows as bytes arrive, never by what was announced.
+Lengths aren't trusted: memory grows as bytes arrive, not by what is announced.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _LENGTHS: Final = struct.Struct(">II")
 _FIRST_BUFFER: Final = 64 * 1024
 
 
-def receive_exactly(link: socket.socket, length: int) -> bytearray:
-    """Read `length` bytes.
+def receive_exactly(connection: socket.socket, length: int) -> bytearray:
+    """Reads `length` bytes.
 
     Raises:
-        RpcError: the peer closed before.
+        RpcError: the peer closed the connection before.
         OSError: the connection broke, or its timeout passed.
     """
     buffer = bytearray(min(length, _FIRST_BUFFER))
@@ -39,31 +39,31 @@ def receive_exactly(link: socket.socket, length: int) -> bytearray:
         if filled == len(buffer):
             buffer.extend(bytes(min(length - filled, len(buffer))))
         with memoryview(buffer) as view:
-            count = link.recv_into(view[filled:])
+            count = connection.recv_into(view[filled:])
         if not count:
-            raise RpcError(f"the line was closed after {filled} of {length} bytes")
+            raise RpcError(f"the connection was closed after {filled} of {length} bytes")
         filled += count
     return buffer
 
 
-def receive_frame(link: socket.socket) -> tuple[bytes, bytearray]:
-    """Read one frame: its header and its body.
+def receive_frame(connection: socket.socket) -> tuple[bytes, bytearray]:
+    """Reads one frame: its header and its body.
 
     Raises:
-        RpcError: lengths that can't be, or the peer closed.
+        RpcError: the lengths are out of range, or the peer closed the connection.
         OSError: the connection broke.
     """
-    header_length, body_length = _LENGTHS.unpack(receive_exactly(link, _LENGTHS.size))
+    header_length, body_length = _LENGTHS.unpack(receive_exactly(connection, _LENGTHS.size))
     if header_length > MAX_HEADER or body_length > MAX_BODY:
         raise RpcError(f"a frame of {header_length} and {body_length} bytes")
-    return bytes(receive_exactly(link, header_length)), receive_exactly(link, body_length)
+    return bytes(receive_exactly(connection, header_length)), receive_exactly(connection, body_length)
 
 
-def send_frame(link: socket.socket, header: bytes, body: bytes | pa.Buffer = b"") -> None:
-    """Send one frame.
+def send_frame(connection: socket.socket, header: bytes, body: bytes | pa.Buffer = b"") -> None:
+    """Sends one frame.
 
     Raises:
-        RpcError: it's longer than a frame may be.
+        RpcError: the frame is too long.
         OSError: the connection broke.
     """
     length = memoryview(body).nbytes
@@ -71,14 +71,14 @@ def send_frame(link: socket.socket, header: bytes, body: bytes | pa.Buffer = b""
         raise RpcError(f"{len(header)} and {length} bytes are too many for a frame")
     start = _LENGTHS.pack(len(header), length) + header
     if length <= _FIRST_BUFFER:
-        link.sendall(start + bytes(body))
+        connection.sendall(start + bytes(body))
     else:
-        link.sendall(start)
-        link.sendall(body)
+        connection.sendall(start)
+        connection.sendall(body)
 
 
 def to_ipc(batch: pa.RecordBatch) -> pa.Buffer:
-    """A record batch as a body."""
+    """A record batch as the body of a frame."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -86,10 +86,10 @@ def to_ipc(batch: pa.RecordBatch) -> pa.Buffer:
 
 
 def from_ipc(body: bytes | bytearray | memoryview, schema: pa.Schema) -> pa.RecordBatch:
-    """The record batch of a body, checked to have this schema.
+    """The record batch of a body.
 
     Raises:
-        RpcError: it isn't such a batch.
+        RpcError: it isn't a batch of this schema.
     """
     try:
         with pa.ipc.open_stream(pa.py_buffer(body)) as reader:

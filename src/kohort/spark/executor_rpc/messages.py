@@ -1,4 +1,4 @@
-"""The requests of the line and their answers, as JSON headers of frames."""
+"""Requests and responses of the RPC, as JSON headers of frames."""
 
 from __future__ import annotations
 
@@ -8,28 +8,37 @@ import msgspec
 import pyarrow as pa
 
 LOOKUP_KEYS: Final = pa.schema([pa.field("partition", pa.int32()), pa.field("key", pa.binary())])
-"""The body of a `LookupRequest`. A null partition asks a global store."""
+"""The body of a `LookupRequest`. A null partition means a global store."""
 
 LOOKUP_VALUES: Final = pa.schema([pa.field("value", pa.binary())])
-"""The body of its answer, in the order of the keys; null where a store has nothing.
+"""The body of its response, in the order of the keys; null where the store has no value.
 
-There may be fewer values than keys, but one at least, so that an answer stays in bounds: the rest is asked for again.
+It may have fewer values than there were keys, but at least one, to limit its size: the rest is requested again.
 """
 
 
-class WorkRequest(msgspec.Struct, tag="work", frozen=True):
-    """What is there to read? For split `split` of `splits` of a lane; `whole`: without dividing a partition."""
+class InputRequest(msgspec.Struct, tag="work", frozen=True):
+    """Asks what split `split` of `splits` reads.
 
-    lane: str
+    Attributes:
+        subtopology: its id; "id/table" in an epoch of a table.
+        whole_partitions: whether no partition is divided among splits.
+    """
+
+    subtopology: str
     split: int
     splits: int
-    whole: bool = False
+    whole_partitions: bool = False
 
 
-class WorkAnswer(msgspec.Struct, tag="work", frozen=True):
-    """The ranges (topic, partition, start, end) of a split, the stream times (ms) of all partitions, and their number.
+class InputResponse(msgspec.Struct, tag="input", frozen=True):
+    """What a split reads.
 
-    `run` names this run of the epoch in reports.
+    Attributes:
+        run: identifies this run of the epoch in reports.
+        ranges: topic, partition, start and end.
+        stream_times: of all partitions, in ms.
+        partitions: as in `kohort.spark.jobs.epoch.EpochInput`.
     """
 
     run: int
@@ -39,22 +48,22 @@ class WorkAnswer(msgspec.Struct, tag="work", frozen=True):
 
 
 class LookupRequest(msgspec.Struct, tag="lookup", frozen=True):
-    """Prior values of keys (`LOOKUP_KEYS`) of a store."""
+    """Asks for the values of keys (`LOOKUP_KEYS`) in a store."""
 
     store: str
 
 
-class LookupAnswer(msgspec.Struct, tag="lookup", frozen=True):
-    """Those values (`LOOKUP_VALUES`)."""
+class LookupResponse(msgspec.Struct, tag="lookup", frozen=True):
+    """The values (`LOOKUP_VALUES`)."""
 
 
 class ReportRequest(msgspec.Struct, tag="report", frozen=True):
-    """What a stage did in one split of a branch; counts as in `kohort.spark.jobs.epoch.Read`.
+    """What a stage did in one split of a branch; counts as in `kohort.spark.jobs.epoch.EpochStatistics`.
 
     The body has the records that couldn't be read (`DEAD_SCHEMA`), if any.
     """
 
-    lane: str
+    subtopology: str
     run: int
     branch: int
     split: int
@@ -66,17 +75,17 @@ class ReportRequest(msgspec.Struct, tag="report", frozen=True):
     max_times: dict[int, int] = {}
 
 
-class ReportAnswer(msgspec.Struct, tag="report", frozen=True):
-    """It was noted; or not, if the run is over."""
+class ReportResponse(msgspec.Struct, tag="report", frozen=True):
+    """Whether the report was accepted; it isn't if the run is over."""
 
-    noted: bool
+    accepted: bool
 
 
-class ErrorAnswer(msgspec.Struct, tag="error", frozen=True):
-    """It couldn't be done."""
+class ErrorResponse(msgspec.Struct, tag="error", frozen=True):
+    """The request failed, and why."""
 
     error: str
 
 
-Request = WorkRequest | LookupRequest | ReportRequest
-Answer = WorkAnswer | LookupAnswer | ReportAnswer | ErrorAnswer
+Request = InputRequest | LookupRequest | ReportRequest
+Response = InputResponse | LookupResponse | ReportResponse | ErrorResponse

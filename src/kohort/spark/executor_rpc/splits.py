@@ -1,4 +1,4 @@
-"""Who reads what: an epoch's ranges, dealt to splits."""
+"""Divides the offset ranges of an epoch among splits."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from kohort.spark.jobs.epoch import OffsetRange
 
 
 def ranges_of_split(
-    ranges: Sequence[OffsetRange], split: int, splits: int, *, whole: bool = False
+    ranges: Sequence[OffsetRange], split: int, splits: int, *, whole_partitions: bool = False
 ) -> list[OffsetRange]:
     """The ranges of split `split` of `splits`: about as many offsets each, the same at every call.
 
-    All splits together have every offset once, and each has its own in order. With `whole`, no partition is divided.
+    Together, the splits have every offset once, each in order. With `whole_partitions`, no partition is divided.
     """
     ranges = [each for each in ranges if each.length]
-    if whole:
-        return _whole(ranges, split, splits)
+    if whole_partitions:
+        return _by_whole_partitions(ranges, split, splits)
     total = sum(each.length for each in ranges)
     first, last = total * split // splits, total * (split + 1) // splits
     mine = []
@@ -30,8 +30,8 @@ def ranges_of_split(
     return mine
 
 
-def _whole(ranges: Sequence[OffsetRange], split: int, splits: int) -> list[OffsetRange]:
-    """The longest first, each to the split that has least; ranges of one partition number stay together."""
+def _by_whole_partitions(ranges: Sequence[OffsetRange], split: int, splits: int) -> list[OffsetRange]:
+    """Gives the longest partition first, to the split with the least. Ranges of one partition number stay together."""
     lengths: dict[int, int] = {}
     for each in ranges:
         lengths[each.partition] = lengths.get(each.partition, 0) + each.length

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from pyspark.sql import types as spark
 
 from kohort.spark.formats import avro_kernel as kernels
+from kohort.spark.formats.arrow_types import arrow_schema
 from kohort.spark.formats.avro_schema import check_finite, parse, spark_schema, unwrap
+from kohort.spark.formats.byte_columns import Bools, booleans, fixed, gathered, places
 from kohort.spark.formats.codec import Decoded, FormatError
-from kohort.spark.formats.pieces import Bools, booleans, fixed, gathered, places
 from kohort.spark.formats.text_kernels import is_text
-from kohort.spark.formats.types import arrow_schema
 
 __all__ = ["AvroDecoder"]
 

@@ -9,9 +9,9 @@ import fastavro
 import pyarrow as pa
 from pyspark.sql import types as spark
 
+from kohort.spark.formats.arrow_types import arrow_schema
 from kohort.spark.formats.avro_schema import parse, spark_schema
 from kohort.spark.formats.codec import FormatError
-from kohort.spark.formats.types import arrow_schema
 
 __all__ = ["AvroEncoder"]
 

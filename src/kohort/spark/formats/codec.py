@@ -88,7 +88,7 @@ def decoder(
 
             return AvroDecoder(schema, avro_schema)
         case "string" | "raw":
-            from kohort.spark.formats.plain import PlainDecoder
+            from kohort.spark.formats.string_and_raw import PlainDecoder
 
             return PlainDecoder(format, schema)
     raise _unknown(format)
@@ -115,7 +115,7 @@ def encoder(format: str, schema: StructType, avro_schema: str | None = None) -> 
 
             return AvroEncoder(schema, avro_schema)
         case "string" | "raw":
-            from kohort.spark.formats.plain import PlainEncoder
+            from kohort.spark.formats.string_and_raw import PlainEncoder
 
             return PlainEncoder(format, schema)
     raise _unknown(format)

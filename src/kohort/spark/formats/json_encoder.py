@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as spark
 
-from kohort.spark.formats.types import arrow_schema
+from kohort.spark.formats.arrow_types import arrow_schema
 
 __all__ = ["JsonEncoder"]
 

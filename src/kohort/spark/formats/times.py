@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.spark.formats.byte_columns import Bools, Ints, Places, places
 from kohort.spark.formats.codec import FormatError
-from kohort.spark.formats.pieces import Bools, Ints, Places, places
 from kohort.spark.formats.text_kernels import read_timestamps
 from kohort.spark.formats.time_patterns import compiled_pattern, read_by_pattern
 

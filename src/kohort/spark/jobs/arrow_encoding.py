@@ -140,13 +140,13 @@ def _floats(column: pa.Array) -> pa.Array:
 
 def _nested(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """JSON text of arrays, structs and maps."""
-    from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StructField, StructType
 
     from kohort.spark.formats import decoder
+    from kohort.spark.internals import spark_type
 
     objects = pc.binary_join_element_wise('{"v":', pc.fill_null(column, "null"), "}", "").cast(pa.binary())
-    schema = StructType([StructField("v", from_arrow_type(kind))])
+    schema = StructType([StructField("v", spark_type(kind))])
     decoded: Any = decoder("json", schema).decode(objects)
     if decoded.errors:
         raise ValueError(decoded.errors[0][1])

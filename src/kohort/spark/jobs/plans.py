@@ -10,16 +10,16 @@ from typing import Final, Literal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from kohort.client.config import ClientConfig
+from kohort.spark.internals import arrow_schema, empty_frame
 from kohort.spark.jobs.column_encoding import column, from_wire, wire_schema
-from kohort.spark.jobs.keys import key_text
-from kohort.spark.jobs.pruning import used_columns
+from kohort.spark.jobs.column_pruning import used_columns
+from kohort.spark.jobs.key_encoding import key_text
 from kohort.spark.jobs.stages.common import KEY, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP, Place, numbered
 from kohort.spark.jobs.stages.join import Joining, join_stage
-from kohort.spark.jobs.stages.placing import Placing
-from kohort.spark.jobs.stages.rows import TOMBSTONE, RowsReading, rows_stage
+from kohort.spark.jobs.stages.partition_check import Placing
+from kohort.spark.jobs.stages.read_rows import TOMBSTONE, RowsReading, rows_stage
 from kohort.spark.jobs.stages.state_lookup import partials_stage
 from kohort.spark.jobs.terminals import (
     aggregated_rows,
@@ -34,7 +34,7 @@ from kohort.spark.jobs.terminals import (
     to_rows,
     to_topic,
 )
-from kohort.spark.program.carrying import transformed
+from kohort.spark.program.column_propagation import transformed
 from kohort.spark.program.compiled import (
     Aggregate,
     Branch,
@@ -52,8 +52,8 @@ from kohort.spark.program.compiled import (
     ToTopic,
     Transform,
 )
+from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
 from kohort.spark.program.errors import ProgramError
-from kohort.spark.program.policies import DeadLetter, Drop, ErrorPolicy
 
 _JOINED = "_joined_"
 _OWN: Final = {PARTITION: T.IntegerType(), TIMESTAMP: T.LongType(), STREAM_TIME: T.LongType(), OFFSET: T.LongType()}
@@ -202,7 +202,7 @@ class _Flow:
             self._add(step)
         self._inputs = inputs = [_with(schema, own)]
         for piece, join in zip(self._pieces, self._joins, strict=False):
-            before = _transformed(_empty(spark, inputs[-1]), piece)
+            before = _transformed(empty_frame(spark, inputs[-1]), piece)
             inputs.append(_joined_schema(before.schema, join))
         after: list[str] | None = None
         self._used: list[frozenset[str]] = []
@@ -252,7 +252,7 @@ class _Flow:
         keyed = rows.select(*passed, *[field.name for field in own], key_text(join.on, Route.TEXT).alias(KEY))
         joining = Joining(
             join.table.name,
-            to_arrow_schema(wired, timezone="UTC"),
+            arrow_schema(wired),
             _JOINED,
             join.how == "inner",
             join.is_global,
@@ -290,10 +290,6 @@ def _transformed(rows: DataFrame, piece: Sequence[Transform]) -> DataFrame:
     return rows
 
 
-def _empty(spark: SparkSession, schema: T.StructType) -> DataFrame:
-    return spark.createDataFrame([], schema)
-
-
 def _completed(rows: DataFrame, schema: T.StructType) -> DataFrame:
     """All columns in the places that a transform may go by, as when the program was compiled. Unused ones are null."""
     there = set(rows.columns)
@@ -302,7 +298,7 @@ def _completed(rows: DataFrame, schema: T.StructType) -> DataFrame:
 
 
 def _joined_schema(schema: T.StructType, join: Join) -> T.StructType:
-    """The columns after a join, in the order of `kohort.spark.program.joining.joined`."""
+    """The columns after a join, in the order of `kohort.spark.program.join_checks.joined`."""
     own = [field for field in schema.fields if field.name in _OWN]
     return T.StructType([*(field for field in schema.fields if field not in own), *_added(join), *own])
 

@@ -16,12 +16,12 @@ from kohort.spark.executor_rpc.messages import ReportRequest
 from kohort.spark.executor_rpc.server import RpcServer
 from kohort.spark.jobs.epoch import DEAD_SCHEMA, NO_KEY, EpochInput, EpochOutput, EpochStatistics
 from kohort.spark.jobs.errors import BadRecordError
-from kohort.spark.jobs.made import in_order, taken
+from kohort.spark.jobs.plan_reuse import is_reusable, shuffle_into
 from kohort.spark.jobs.plans import Plans
-from kohort.spark.jobs.reuse import is_reusable, shuffle_into
+from kohort.spark.jobs.send_order import in_order, taken
 from kohort.spark.jobs.stages.common import READING, Place
 from kohort.spark.program.compiled import CompiledSubtopology, TableStore, TopicInput
-from kohort.spark.program.policies import ErrorPolicy, Fail
+from kohort.spark.program.error_policies import ErrorPolicy, Fail
 
 SMALL_EPOCH: Final = 20_000
 """Up to so many offsets, one split reads them all: its plan needs no exchange, and so is built once."""
@@ -103,7 +103,7 @@ class SubtopologyJobs:
         self, lane: str, work: EpochInput, branches: int, build: Callable[[int, Place], DataFrame]
     ) -> tuple[dict[int, pa.Table], list[tuple[ReportRequest, pa.RecordBatch | None]]]:
         splits = 1 if work.length <= SMALL_EPOCH else self._many()
-        run = self._server.set_work(lane, work)
+        run = self._server.begin_epoch(lane, work)
         reports: list[tuple[ReportRequest, pa.RecordBatch | None]] = []
         try:
             self._spark.sparkContext.setJobGroup(self._group, f"part {lane}, epoch {work.epoch}", True)
@@ -112,7 +112,7 @@ class SubtopologyJobs:
                 frame = self._plan(lane, number, splits, build)
                 rows[number] = frame.toArrow()
         finally:
-            reports = self._server.take_reports(lane, run)
+            reports = self._server.end_epoch(lane, run)
         return rows, reports
 
     def _many(self) -> int:

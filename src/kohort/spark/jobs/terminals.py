@@ -7,17 +7,17 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from kohort.spark.internals import arrow_schema
 from kohort.spark.jobs.column_encoding import JSON_OPTIONS, column, from_wire, nullable, shown, to_wire, wire_schema
 from kohort.spark.jobs.epoch import NO_WINDOW
-from kohort.spark.jobs.keys import WINDOW_START, key_text, store_key, with_windows
-from kohort.spark.jobs.reuse import keeps_splits
+from kohort.spark.jobs.key_encoding import WINDOW_START, key_text, store_key, with_windows
+from kohort.spark.jobs.plan_reuse import keeps_splits
 from kohort.spark.jobs.stages.arrow_aggregate import WINDOW, ArrowAggregating, arrow_aggregate_stage
 from kohort.spark.jobs.stages.common import KEY, LATE, PARTITION, RECORDS, STREAM_TIME, TIMESTAMP, Place, numbered
-from kohort.spark.jobs.stages.encode import Encoding, encode_stage
+from kohort.spark.jobs.stages.encode_values import Encoding, encode_stage
 from kohort.spark.jobs.stages.state_lookup import StateLookup, priors_stage, state_column
-from kohort.spark.program.aggregating import with_offset
+from kohort.spark.program.aggregate_specs import with_offset
 from kohort.spark.program.compiled import AggregateSpec, Route, ToPartials, ToRows, ToTopic
 
 _LONG = T.LongType()
@@ -88,7 +88,7 @@ def priors_of(spec: AggregateSpec) -> StateLookup:
     closed_after = None
     if window is not None and window.grace_ms is not None:
         closed_after = window.size_ms + window.grace_ms if spec.emit == "close" else window.retention_ms
-    return StateLookup(spec.name, to_arrow_schema(wire_schema(spec.state_columns), timezone="UTC"), closed_after)
+    return StateLookup(spec.name, arrow_schema(wire_schema(spec.state_columns)), closed_after)
 
 
 def priors_schema(spec: AggregateSpec) -> T.StructType:
@@ -140,9 +140,9 @@ def arrow_aggregated(rows: DataFrame, spec: AggregateSpec, place: Place) -> Data
     aggregating = ArrowAggregating(
         spec.name,
         arrow.function,
-        to_arrow_schema(arrow.rows, timezone="UTC"),
+        arrow_schema(arrow.rows),
         keys,
-        to_arrow_schema(arrow.state, timezone="UTC"),
+        arrow_schema(arrow.state),
         priors_of(spec),
     )
     fields = [T.StructField(PARTITION, T.IntegerType()), T.StructField(TIMESTAMP, _LONG), T.StructField(RECORDS, _LONG)]

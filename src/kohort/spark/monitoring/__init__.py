@@ -1,1 +1,1 @@
-"""What an instance tells of itself: events, metrics, the live line, a journal and what journals say together."""
+"""What can be seen of an instance: events, overview, lag, metrics, the live line, the journal and its analysis."""

@@ -1,15 +1,16 @@
-"""What a running instance tells whoever wants to know: the live line, metrics, journals, tests."""
+"""What a running instance tells its listeners: the live line, metrics, the journal, tests."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 log = logging.getLogger(__name__)
 
-STREAM: Final = "stream"  # the `input` of an epoch that reads what the part reads, not one of its tables
+STREAM: Final = "stream"
+"""The `input` of an epoch that reads the subtopology's stream, not one of its tables."""
 
 
 @dataclass(frozen=True)
@@ -17,22 +18,22 @@ class EpochDone:
     """An epoch that is committed: one Spark job over some offset ranges, and one transaction.
 
     Attributes:
-        at: when the commit was done, in seconds since 1970.
-        part: the id of the subtopology; "globals" for a load of a global table, which has no `tasks`.
-        number: counts the part's epochs in this process, from 1.
+        at: when it was committed, in seconds since 1970.
+        subtopology: its id; "globals" for a load of a global table, which has no `tasks`.
+        number: counts the subtopology's epochs in this process, from 1.
         input: "stream", or the name of the table that was read.
         records, bytes: what was read (bytes of keys and values).
         out_records: written to output, repartition, changelog and dead-letter topics.
-        dropped: records that were left out; `reasons` has how many of them why: {"unreadable": 1, "no key": 2}.
+        dropped: records that were left out; `reasons` counts them by reason: {"unreadable": 1, "no key": 2}.
         late: records for windows that were closed already.
-        lag: records that the part's active tasks had left to read afterwards.
-        tasks: whose records were read: "0_1".
-        took_ms: the epoch from beginning to end; of that `job_ms` in Spark and `commit_ms` in the transaction.
-        positions: where the tasks read on: {"flights-0": 5000}.
+        lag: records that the subtopology's active tasks had left to read afterwards.
+        tasks: those whose records were read: "0_1".
+        took_ms: the epoch from beginning to end; of that, `job_ms` in Spark and `commit_ms` in the transaction.
+        positions: the offsets that the tasks read next: {"flights-0": 5000}.
     """
 
     at: float
-    part: str
+    subtopology: str
     number: int
     input: str
     records: int
@@ -55,12 +56,12 @@ class TasksNow:
 
     Attributes:
         at: when, in seconds since 1970.
-        active: those that run, and those that will when they are restored.
-        standby: copies kept, should the one who runs the task die.
-        warmup: copies made to take the task over.
-        restoring: which of the active ones are still being restored.
-        closing: which were active, and are being closed.
-        stopped: where a part stands still, why: {"1": "..."}.
+        active: those that run, and those that will once they are restored.
+        standby: copies that are kept in case the owner dies.
+        warmup: copies that are made to take the task over.
+        restoring: the active ones that are still being restored.
+        closing: those that were active, and are being closed.
+        stopped: why subtopologies are stopped: {"1": "..."}.
     """
 
     at: float
@@ -74,15 +75,15 @@ class TasksNow:
 
 @dataclass(frozen=True)
 class Restoring:
-    """How far one store of an active task is restored. The last one of a store has `done`.
+    """How far a store of an active task is restored. The last one for a store has `done`.
 
     Attributes:
         at: in seconds since 1970.
         task: "0_1"; "global" for a global table.
         store: its name.
-        position, end: offsets of the changelog: what the store has, and what it needs before the task runs.
-        remaining: records left at most (offsets; compacted ones count).
-        done: it has all.
+        position, end: offsets of the changelog: how far the store is, and how far it has to be before the task runs.
+        remaining: records left at most: the offsets between, with those that were compacted away.
+        done: whether it is restored.
     """
 
     at: float
@@ -94,10 +95,10 @@ class Restoring:
     done: bool
 
 
-class Listener(Protocol):
-    """Hears what happens. Called in the instance's event loop: be quick, never block, raise nothing.
+class Listener:
+    """Is told what happens, in the instance's event loop: its methods must be quick, never block and raise nothing.
 
-    A class need not have all of the methods: derive from `QuietListener`.
+    Derive from it, and override what is of interest.
     """
 
     def epoch(self, done: EpochDone) -> None:
@@ -107,38 +108,19 @@ class Listener(Protocol):
         """The tasks have changed, or how far they are."""
 
     def restoring(self, progress: Restoring) -> None:
-        """A store of a task that shall run is being restored."""
+        """A store of an active task, or of a global table, is being restored."""
 
     def waiting(self, reason: str | None) -> None:
-        """Nothing goes on, and why; None when it goes on. Told only when that changes."""
+        """The instance waits, and why; None when it goes on. Called only when that changes."""
 
     def failed(self, text: str) -> None:
-        """Something went wrong. It is tried again where that makes sense; else the application stops."""
+        """Something failed. It is tried again where that makes sense; otherwise the application stops."""
 
 
-class QuietListener:
-    """A listener that hears nothing: derive from it and write what is of interest."""
+class Listeners(Listener):
+    """Calls several listeners. One that fails is logged, and harms neither the others nor the application.
 
-    def epoch(self, done: EpochDone) -> None:
-        """An epoch is committed."""
-
-    def tasks(self, now: TasksNow) -> None:
-        """The tasks have changed."""
-
-    def restoring(self, progress: Restoring) -> None:
-        """A store is being restored."""
-
-    def waiting(self, reason: str | None) -> None:
-        """Why nothing goes on."""
-
-    def failed(self, text: str) -> None:
-        """Something went wrong."""
-
-
-class Listeners:
-    """Tells several listeners. One that fails is logged and doesn't harm the others, nor the application.
-
-    `waiting` is told on only when the reason changes.
+    `waiting` is passed on only when the reason changes.
     """
 
     def __init__(self, listeners: Sequence[Listener] = ()) -> None:
@@ -146,34 +128,29 @@ class Listeners:
         self.reason: str | None = None
 
     def add(self, *listeners: Listener) -> None:
-        """Tell these, too, from now on."""
+        """Call these, too, from now on."""
         self._listeners += listeners
 
     def epoch(self, done: EpochDone) -> None:
-        """An epoch is committed."""
-        self._tell("epoch", done)
+        self._call("epoch", done)
 
     def tasks(self, now: TasksNow) -> None:
-        """The tasks have changed."""
-        self._tell("tasks", now)
+        self._call("tasks", now)
 
     def restoring(self, progress: Restoring) -> None:
-        """A store is being restored."""
-        self._tell("restoring", progress)
+        self._call("restoring", progress)
 
     def waiting(self, reason: str | None) -> None:
-        """Why nothing goes on."""
         if reason != self.reason:
             self.reason = reason
-            self._tell("waiting", reason)
+            self._call("waiting", reason)
 
     def failed(self, text: str) -> None:
-        """Something went wrong."""
-        self._tell("failed", text)
+        self._call("failed", text)
 
-    def _tell(self, what: str, news: object) -> None:
+    def _call(self, method: str, event: object) -> None:
         for listener in self._listeners:
             try:
-                getattr(listener, what)(news)
+                getattr(listener, method)(event)
             except Exception:
-                log.exception("%r could not be told of %s", listener, what)
+                log.exception("listener %r failed on %s", listener, method)

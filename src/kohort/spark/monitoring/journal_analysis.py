@@ -1,19 +1,19 @@
-"""What the journals of several instances say together: pauses of tasks, tasks and throughput over time."""
+"""Reads the journals of several instances together: pauses of tasks, promotions, tasks and throughput over time."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from kohort.spark.monitoring.events import STREAM, EpochDone, Restoring, TasksNow
+from kohort.spark.monitoring.pauses import Pause, pauses_between
 
-__all__ = ["Entry", "JournalAnalysis", "Pause", "TaskCount", "Throughput", "read_journals"]
+__all__ = ["Entry", "JournalAnalysis", "TaskCount", "Throughput", "read_journals"]
 
 _SILENT_FOR: Final = 5.0  # seconds
 
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 
 class Entry(NamedTuple):
-    """A line of a journal: whose, when (seconds since 1970), which event, and its fields."""
+    """A line of a journal; `at` in seconds since 1970."""
 
     at: float
     instance: str
@@ -29,43 +29,8 @@ class Entry(NamedTuple):
     fields: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Pause:
-    """The time between two epochs of a task, on one instance or from one to the next. Seconds since 1970.
-
-    Attributes:
-        task: "0_1".
-        before, after: the instances of the two epochs.
-        committed: when the first was committed.
-        began: when the second began.
-        resumed: when the second was committed: from `committed` on, nothing new of the task was to be seen.
-    """
-
-    task: str
-    before: str
-    after: str
-    committed: float
-    began: float
-    resumed: float
-
-    @property
-    def seconds(self) -> float:
-        """From commit to commit: how long nothing new was to be seen."""
-        return self.resumed - self.committed
-
-    @property
-    def idle(self) -> float:
-        """Seconds in which nobody worked on the task: 0 if epoch followed on epoch."""
-        return max(self.began - self.committed, 0.0)
-
-    @property
-    def moved(self) -> bool:
-        """Whether the task went to another instance."""
-        return self.before != self.after
-
-
 class TaskCount(NamedTuple):
-    """How many tasks an instance has from a moment on; of `active`, `restoring` don't run yet."""
+    """How many tasks an instance has from a moment on; `restoring` of the `active` ones don't run yet."""
 
     at: float
     active: int
@@ -79,9 +44,9 @@ class Throughput:
     """Records a second in steps of equal length.
 
     Attributes:
-        start: of the first step, in seconds since 1970.
-        step: seconds.
-        rates: records a second in each step, by instance; all equally long.
+        start: when the first step begins, in seconds since 1970.
+        step: how long a step is, in seconds.
+        rates: records a second in each step, by instance; all lists are equally long.
     """
 
     start: float
@@ -90,7 +55,7 @@ class Throughput:
 
     @property
     def total(self) -> list[float]:
-        """Of all instances together."""
+        """The sum over all instances."""
         return [sum(rates) for rates in zip(*self.rates.values(), strict=True)]
 
 
@@ -102,42 +67,32 @@ class JournalAnalysis:
 
     @property
     def instances(self) -> list[str]:
-        """The instances, in the order in which they began."""
+        """The instances, in the order of their first entries."""
         return list(dict.fromkeys(entry.instance for entry in self.entries))
 
     def epochs(self) -> Iterator[tuple[str, EpochDone]]:
-        """All epochs with their instances, in the order of commits."""
+        """Every epoch with its instance, in the order of commits."""
         return self._all("epoch", EpochDone)
 
     def tasks(self) -> Iterator[tuple[str, TasksNow]]:
-        """All changes of tasks with their instances."""
+        """Every change of tasks with its instance."""
         return self._all("tasks", TasksNow)
 
     def restores(self) -> Iterator[tuple[str, Restoring]]:
-        """All progress of restores with their instances."""
+        """Every progress of a restore with its instance."""
         return self._all("restoring", Restoring)
 
     # Pauses ----------------------------------------------------------------------------------------------------
 
     def pauses(self, *, since: float = 0.0, until: float = float("inf")) -> list[Pause]:
-        """The times between successive epochs of each task, those that ended from `since` to `until`.
+        """The pauses between successive epochs of each task that ended from `since` to `until`.
 
-        Where a task had nothing to read that counts, too: pauses mean something while there is a backlog or a steady
-        flow.
+        Time in which a task had nothing to read counts: pauses mean something only under a backlog or a steady flow.
         """
-        by_task: dict[str, list[tuple[str, EpochDone]]] = {}
-        for instance, done in self.epochs():
-            for task in done.tasks:
-                by_task.setdefault(task, []).append((instance, done))
-        return [
-            Pause(task, before, after, one.at, other.at - other.took_ms / 1000, other.at)
-            for task, epochs in by_task.items()
-            for (before, one), (after, other) in pairwise(epochs)
-            if since <= other.at <= until
-        ]
+        return [pause for pause in pauses_between(self.epochs()) if since <= pause.resumed <= until]
 
     def longest_pauses(self, *, since: float = 0.0, until: float = float("inf")) -> dict[str, Pause]:
-        """The longest pause of each task; of tasks with two epochs at least."""
+        """The longest pause of each task that has at least two epochs."""
         longest: dict[str, Pause] = {}
         for pause in self.pauses(since=since, until=until):
             if pause.task not in longest or pause.seconds > longest[pause.task].seconds:
@@ -145,47 +100,47 @@ class JournalAnalysis:
         return dict(sorted(longest.items()))
 
     def pauses_at(self, at: float) -> dict[str, Pause]:
-        """The pause that each task was in at a moment, or in the middle of an epoch: between the commits around it.
+        """The pause of each task around a moment: between the commits before and after it.
 
-        The time from a kill at `at` until the task was seen to go on is `pause.resumed - at`.
+        After a kill at `at`, the task resumed within `pause.resumed - at`.
         """
         return {pause.task: pause for pause in self.pauses() if pause.committed <= at < pause.resumed}
 
     def moved_tasks(self, *, since: float = 0.0, until: float = float("inf")) -> set[str]:
-        """Tasks that went from one instance to another in that time."""
+        """The tasks that moved from one instance to another in that time."""
         return {pause.task for pause in self.pauses(since=since, until=until) if pause.moved}
 
     def promotions(self, *, since: float = 0.0, until: float = float("inf")) -> dict[str, float]:
-        """Seconds from the moment when a task was given to an instance that had a copy until it ran there; by task.
+        """How long promotions took: seconds from when an instance with a copy got the task until it ran there, by task.
 
-        Those that ran in that time; of a task that was given away again before, nothing.
+        Includes tasks that began to run from `since` to `until`, not those that were revoked before they ran.
         """
         copies: dict[str, set[str]] = {}
-        given: dict[tuple[str, str], float] = {}
-        found: dict[str, float] = {}
+        assigned: dict[tuple[str, str], float] = {}
+        took: dict[str, float] = {}
         for entry in self.entries:
             instance = entry.instance
-            if entry.event == "started":  # what it was given in the life before, it isn't any more
+            if entry.event == "started":  # it lost what it had before the restart
                 copies.pop(instance, None)
-                given = {each: at for each, at in given.items() if each[0] != instance}
+                assigned = {key: at for key, at in assigned.items() if key[0] != instance}
             if entry.event != "tasks":
                 continue
-            now = _news(entry, TasksNow)
+            now = _event(entry, TasksNow)
             for task in copies.get(instance, set()).intersection(now.active):
-                given[instance, task] = now.at
+                assigned[instance, task] = now.at
             copies[instance] = {*now.standby, *now.warmup}
-            for task in [task for owner, task in given if owner == instance and task not in now.restoring]:
-                at = given.pop((instance, task))
+            for task in [task for owner, task in assigned if owner == instance and task not in now.restoring]:
+                at = assigned.pop((instance, task))
                 if task in now.active and since <= now.at <= until:
-                    found[task] = now.at - at
-        return dict(sorted(found.items()))
+                    took[task] = now.at - at
+        return dict(sorted(took.items()))
 
     # Over time -------------------------------------------------------------------------------------------------
 
     def tasks_over_time(self) -> dict[str, list[TaskCount]]:
-        """How many tasks each instance had, from change to change.
+        """How many tasks each instance had, change by change.
 
-        Where an instance ended, or was last heard of before others went on, it has none.
+        An instance has none after it stopped, or after its last entry if others have entries more than 5 s later.
         """
         counts: dict[str, list[TaskCount]] = {instance: [] for instance in self.instances}
         for instance, now in self.tasks():
@@ -199,17 +154,17 @@ class JournalAnalysis:
                 counts[instance].append(TaskCount(entry.at, 0, 0, 0, 0))
         return counts
 
-    def throughput(self, step: float = 1.0, parts: Collection[str] | None = None) -> Throughput:
-        """Records read from streams over time, each epoch's spread evenly over the time that it took.
+    def throughput(self, step: float = 1.0, subtopologies: Collection[str] | None = None) -> Throughput:
+        """Records read from streams over time; those of an epoch are spread evenly over the time it took.
 
         Args:
             step: seconds.
-            parts: only those of these subtopologies: what goes through a repartition topic is read twice.
+            subtopologies: counts only these; what goes through a repartition topic is read twice.
         """
         epochs = [
             (instance, done.at - max(done.took_ms, 1.0) / 1000, done.at, done.records)
             for instance, done in self.epochs()
-            if done.input == STREAM and (parts is None or done.part in parts)
+            if done.input == STREAM and (subtopologies is None or done.subtopology in subtopologies)
         ]
         if not epochs:
             return Throughput(0.0, step, {})
@@ -228,21 +183,21 @@ class JournalAnalysis:
     def _all(self, event: str, kind: type[_T]) -> Iterator[tuple[str, _T]]:
         for entry in self.entries:
             if entry.event == event:
-                yield entry.instance, _news(entry, kind)
+                yield entry.instance, _event(entry, kind)
 
 
-def _news(entry: Entry, kind: type[_T]) -> _T:
+def _event(entry: Entry, kind: type[_T]) -> _T:
     return msgspec.convert({"at": entry.at, **entry.fields}, kind)
 
 
 def read_journals(*paths: str | os.PathLike[str]) -> JournalAnalysis:
-    """Read journals: files, or directories of which all files `*.jsonl` are read.
+    """Reads journals: files, or all files `*.jsonl` of directories.
 
-    A line that is torn, since its process died while it wrote it, or that is being written, is passed over.
+    Skips a torn line: one that is being written, or whose process died while it wrote it.
 
     Raises:
         OSError: a file can't be read.
-        ValueError: it has other lines that are no journal's.
+        ValueError: a line isn't one of a journal.
     """
     files = [file for path in map(Path, paths) for file in (sorted(path.glob("*.jsonl")) if path.is_dir() else [path])]
     return JournalAnalysis(entry for file in files for entry in _entries(file))
@@ -259,7 +214,7 @@ def _entries(file: Path) -> Iterator[Entry]:
             at, event = float(fields.pop("at")), str(fields.pop("event"))
         except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
             if number == len(lines) or lines[number].startswith(b'{"event":"started"'):
-                continue  # torn: nothing follows, or another life
+                continue  # torn: the last line, or the last before a restart
             raise ValueError(f"{file}, line {number}: no line of a journal: {error}") from error
         if event == "started":
             instance = str(fields.get("instance", instance))

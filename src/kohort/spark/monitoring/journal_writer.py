@@ -1,4 +1,4 @@
-"""A journal: everything an instance tells its listeners, a line of JSON each, for those who look afterwards."""
+"""Writes the journal: a file with everything that an instance tells its listeners, one line of JSON each."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any, Self
 
 import msgspec
 
-from kohort.spark.monitoring.events import EpochDone, Restoring, TasksNow
+from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
 
 __all__ = ["JournalWriter"]
 
 
-class JournalWriter:
-    """A listener that writes what it hears to a file, at its end if there is one.
+class JournalWriter(Listener):
+    """Appends what an instance tells its listeners to a file.
 
-    Each line is `{"event":"epoch","at":1385000000.1,…}`: the event, when (seconds since 1970), and its fields. A line
-    is one write, so that a process that is killed leaves whole lines, and all of them. `read_journals` reads them.
+    A line is `{"event":"epoch","at":1385000000.1,…}`: the event, its time (seconds since 1970), and its fields. Each
+    line is one write, so a process that is killed leaves all the lines it wrote. `read_journals` reads them.
 
     Args:
-        path: of the file; its directory is made.
-        instance: what to call the instance: by default the file's name.
-        clock: seconds since 1970.
+        path: the file; its directory is made if need be.
+        instance: a name for the instance; by default the file's, without its suffix.
+        clock: returns seconds since 1970.
 
     Raises:
         OSError: the file can't be written.
@@ -40,35 +40,30 @@ class JournalWriter:
         self._file: int | None = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         size = os.fstat(self._file).st_size
         if size and os.pread(self._file, 1, size - 1) != b"\n":
-            os.write(self._file, b"\n")  # the last line is a torn one
+            os.write(self._file, b"\n")  # the last line is torn
         self._write("started", {"instance": instance or file.stem, "pid": os.getpid()})
 
     def epoch(self, done: EpochDone) -> None:
-        """An epoch is committed."""
         self._write("epoch", asdict(done))
 
     def tasks(self, now: TasksNow) -> None:
-        """The tasks have changed."""
         self._write("tasks", asdict(now))
 
     def restoring(self, progress: Restoring) -> None:
-        """A store is being restored."""
         self._write("restoring", asdict(progress))
 
     def waiting(self, reason: str | None) -> None:
-        """Why nothing goes on."""
         self._write("waiting", {"reason": reason})
 
     def failed(self, text: str) -> None:
-        """Something went wrong."""
         self._write("failed", {"text": text})
 
     def note(self, event: str, **fields: Any) -> None:
-        """Write a line of one's own, as the demo does when it kills an instance."""
+        """Writes an event of the caller's own."""
         self._write(event, fields)
 
     def close(self) -> None:
-        """Write that it ends, and close the file."""
+        """Writes that the instance stopped, and closes the file."""
         if self._file is not None:
             self._write("stopped", {})
             os.close(self._file)

@@ -1,4 +1,4 @@
-"""What an instance does now, gathered from what it tells its listeners."""
+"""What an instance does now, gathered from its events: its state, rates, lags and totals by subtopology."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kohort.spark.monitoring.events import EpochDone, QuietListener, Restoring, TasksNow
-from kohort.spark.queries.queryable import Queryable
+from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
+from kohort.spark.monitoring.lag import RecordsLag
 
-__all__ = ["Overview", "PartSoFar"]
+__all__ = ["Overview", "SubtopologyTotals"]
 
 _RATE_OVER: Final = 10.0  # seconds
 _FAILING_FOR: Final = 30.0  # seconds
 
 
 @dataclass
-class PartSoFar:
-    """What a part has done since the start.
+class SubtopologyTotals:
+    """What a subtopology has done since the start.
 
     Attributes:
-        epochs, records, bytes, out_records, dropped, late: sums; `reasons`: of what was dropped why.
-        lag: records that are left to read, tables' too, as of its last epoch.
-        positions: where its tasks read on, by "topic-partition".
+        epochs, records, bytes, out_records, dropped, late: sums; `reasons` counts the dropped records by reason.
+        lag: records left to read, those of tables too, as of the last epoch.
+        positions: the offsets that its tasks read next, by "topic-partition".
         last: its last epoch.
     """
 
@@ -41,7 +41,6 @@ class PartSoFar:
     _recent: deque[tuple[float, float, int]] = field(default_factory=deque)
 
     def add(self, done: EpochDone) -> None:
-        """Take an epoch in."""
         self.last = done
         self.epochs += 1
         self.records += done.records
@@ -55,7 +54,7 @@ class PartSoFar:
         self._recent.append((done.at, done.took_ms / 1000, done.records))
 
     def rate(self, now: float) -> float:
-        """Records a second, over the last ten seconds or since the first epoch in them began."""
+        """Records a second, since the first epoch that was committed in the last ten seconds began."""
         while self._recent and self._recent[0][0] < now - _RATE_OVER:
             self._recent.popleft()
         if not self._recent:
@@ -64,50 +63,49 @@ class PartSoFar:
         return sum(records for _, _, records in self._recent) / max(now - at + took, 0.001)
 
 
-class Overview(QuietListener):
-    """Keeps what is going on: for the pages /tasks and /health, and for the live line.
+class Overview(Listener):
+    """What an instance does now, for /tasks, /health and the live line.
 
     Args:
-        clock: seconds since 1970.
-        instance: who is asked for the lag, and by metrics for copies of stores; None: the lag is the last epochs'.
+        clock: returns seconds since 1970.
+        measured_lags: returns the current lags of subtopologies; those that it lacks are as of their last epochs.
 
     Attributes:
-        now: the tasks; None before there are any.
-        parts: by id, in the order in which they began.
-        restores: of stores that aren't done, by (task, store).
-        reason: why nothing goes on; None if it does.
-        failure: what went wrong last, and when; None when it has gone on since.
+        now: the tasks; None until they are known.
+        subtopologies: the totals by id, in the order of first epochs.
+        restores: the restores that aren't done, by (task, store).
+        reason: why the instance waits; None if it doesn't.
+        failure: the last failure and its time; None once an epoch was committed since.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.time, instance: Queryable | None = None) -> None:
+    def __init__(
+        self, clock: Callable[[], float] = time.time, measured_lags: Callable[[], Mapping[str, RecordsLag]] = dict
+    ) -> None:
         self.clock = clock
-        self.instance = instance
+        self._measured_lags = measured_lags
         self.now: TasksNow | None = None
-        self.parts: dict[str, PartSoFar] = {}
+        self.subtopologies: dict[str, SubtopologyTotals] = {}
         self.restores: dict[tuple[str, str], Restoring] = {}
         self.reason: str | None = None
         self.failure: tuple[float, str] | None = None
 
     def epoch(self, done: EpochDone) -> None:
-        """An epoch is committed."""
-        if done.part not in self.parts:
-            self.parts[done.part] = PartSoFar(done)
-        self.parts[done.part].add(done)
+        if done.subtopology not in self.subtopologies:
+            self.subtopologies[done.subtopology] = SubtopologyTotals(done)
+        self.subtopologies[done.subtopology].add(done)
         self.failure = None
 
     def tasks(self, now: TasksNow) -> None:
-        """The tasks have changed."""
         self.now = now
         running = {task.rpartition("_")[0] for task in now.active}
-        for part_id, part in self.parts.items():
-            if part.last.tasks and part_id not in running:  # what is left to read is another instance's now
-                part.lag = 0
-                part.positions.clear()
-        kept = {*now.restoring, "global"}
-        self.restores = {key: restore for key, restore in self.restores.items() if key[0] in kept}
+        for subtopology, totals in self.subtopologies.items():
+            if totals.last.tasks and subtopology not in running:  # its lag is another instance's now
+                totals.lag = 0
+                totals.positions.clear()
+        restoring = {*now.restoring, "global"}
+        self.restores = {key: restore for key, restore in self.restores.items() if key[0] in restoring}
 
     def restoring(self, progress: Restoring) -> None:
-        """A store is being restored."""
         key = (progress.task, progress.store)
         if progress.done:
             self.restores.pop(key, None)
@@ -115,11 +113,9 @@ class Overview(QuietListener):
             self.restores[key] = progress
 
     def waiting(self, reason: str | None) -> None:
-        """Why nothing goes on."""
         self.reason = reason
 
     def failed(self, text: str) -> None:
-        """Something went wrong."""
         self.failure = (self.clock(), text)
 
     # Sums ------------------------------------------------------------------------------------------------------
@@ -127,30 +123,30 @@ class Overview(QuietListener):
     @property
     def records(self) -> int:
         """Records read since the start."""
-        return sum(part.records for part in list(self.parts.values()))
+        return sum(totals.records for totals in list(self.subtopologies.values()))
 
     @property
     def lag(self) -> int:
-        """Records that are left to read."""
+        """Records left to read."""
         return sum(self.lags().values())
 
     def lags(self) -> dict[str, int]:
-        """The same by part: as far as that is known now, or was after the last epoch."""
-        told = {part_id: part.lag for part_id, part in list(self.parts.items())}
-        return told | {part_id: left for part_id, (left, _) in self._asked().items()}
+        """The same by subtopology: as measured now, else as of its last epoch."""
+        last = {subtopology: totals.lag for subtopology, totals in list(self.subtopologies.items())}
+        return last | {subtopology: lag.records for subtopology, lag in self._measured_lags().items()}
 
     def lag_ages(self) -> dict[str, float]:
-        """Since how many seconds nobody has heard how far a part's topics go; of parts that are asked for their lag."""
+        """Seconds since the lag of each subtopology was measured; those whose lag isn't measured are left out."""
         now = self.clock()
-        return {part_id: max(0.0, now - at) for part_id, (_, at) in self._asked().items()}
+        return {subtopology: max(0.0, now - lag.at) for subtopology, lag in self._measured_lags().items()}
 
     def rate(self) -> float:
-        """Records a second, lately."""
+        """Records a second, over the last ten seconds."""
         now = self.clock()
-        return sum(part.rate(now) for part in list(self.parts.values()))
+        return sum(totals.rate(now) for totals in list(self.subtopologies.values()))
 
     def state(self) -> str:
-        """In one word: starting, running, restoring, waiting, stopped (a part stands still) or failing."""
+        """Returns starting, running, restoring, waiting, stopped (a subtopology is) or failing."""
         if self.failure is not None and self.clock() - self.failure[0] < _FAILING_FOR:
             return "failing"
         if self.now is not None and self.now.stopped:
@@ -163,13 +159,10 @@ class Overview(QuietListener):
             return "restoring"
         return "running"
 
-    def _asked(self) -> Mapping[str, tuple[int, float]]:
-        return {} if self.instance is None else self.instance.lags()
-
     # Pages -----------------------------------------------------------------------------------------------------
 
-    def health(self) -> dict[str, Any]:
-        """What /health says."""
+    def health_page(self) -> dict[str, Any]:
+        """The content of /health."""
         return {
             "status": self.state(),
             "reason": self.reason,
@@ -180,8 +173,8 @@ class Overview(QuietListener):
             "lag_age_s": round(max(self.lag_ages().values(), default=0.0), 1),
         }
 
-    def shown(self) -> dict[str, Any]:
-        """What /tasks says."""
+    def tasks_page(self) -> dict[str, Any]:
+        """The content of /tasks."""
         now = self.now
         clock, lags = self.clock(), self.lags()
         return {
@@ -201,17 +194,17 @@ class Overview(QuietListener):
             "standby": [] if now is None else list(now.standby),
             "warmup": [] if now is None else list(now.warmup),
             "subtopologies": {
-                part_id: {
-                    "epochs": part.epochs,
-                    "records": part.records,
-                    "rate": round(part.rate(clock)),
-                    "lag": lags[part_id],
-                    "dropped": part.dropped,
-                    "reasons": dict(part.reasons),
-                    "late": part.late,
-                    "last_epoch_ms": round(part.last.took_ms),
-                    "positions": part.positions,
+                subtopology: {
+                    "epochs": totals.epochs,
+                    "records": totals.records,
+                    "rate": round(totals.rate(clock)),
+                    "lag": lags[subtopology],
+                    "dropped": totals.dropped,
+                    "reasons": dict(totals.reasons),
+                    "late": totals.late,
+                    "last_epoch_ms": round(totals.last.took_ms),
+                    "positions": totals.positions,
                 }
-                for part_id, part in self.parts.items()
+                for subtopology, totals in self.subtopologies.items()
             },
         }

@@ -1,4 +1,4 @@
-"""The live line: what the instance does, for those who watch it run."""
+"""The live line on a terminal: what the instance does."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from kohort.spark.monitoring.events import EpochDone, Restoring, TasksNow
-from kohort.spark.monitoring.log_lines import LogLines, printable, summary
+from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
 from kohort.spark.monitoring.overview import Overview
+from kohort.spark.monitoring.progress_log import ProgressLog, printable, summary
 
 __all__ = ["ProgressLine"]
 
@@ -34,37 +34,36 @@ _STYLES: Final = {
 }
 
 
-class ProgressLine:
-    """A listener that shows what the instance does: on a terminal in a line that changes, elsewhere line by line.
+class ProgressLine(Listener):
+    """Shows what the instance does: on a terminal in a line that changes, elsewhere line by line.
 
-    Below the line on a terminal are a bar for each store that is being restored, and why nothing goes on if that is so.
+    Below the line on a terminal are a bar for each store that is being restored, and the reason if the instance waits.
 
     Args:
         application_id: of the application.
-        overview: another listener of the same instance; it must be told first.
-        console: where to write; standard error by default.
+        overview: a listener of the same instance that is called before this one.
+        console: where it writes; standard error by default.
     """
 
     def __init__(self, application_id: str, overview: Overview, console: Console | None = None) -> None:
         self._console = Console(stderr=True, highlight=False) if console is None else console
         self._overview = overview
         self._live: _Live | None = None
-        self._lines = LogLines(application_id, overview, self._console)
+        self._log = ProgressLog(application_id, overview, self._console)
         self._name = application_id
 
     def start(self) -> None:
-        """Begin to show it."""
         if self._console.is_terminal and self._live is None:
             self._live = _Live(self.rendered, self._console)
             self._live.start()
 
     def close(self) -> None:
-        """Show the last state, and no more."""
+        """Shows the last state, and stops."""
         live, self._live = self._live, None
         if live is not None:
             live.stop()
         else:
-            self._lines.flush()
+            self._log.flush()
 
     def __enter__(self) -> Self:
         self.start()
@@ -76,34 +75,30 @@ class ProgressLine:
         self.close()
 
     def epoch(self, done: EpochDone) -> None:
-        """An epoch is committed."""
         if self._live is None:
-            self._lines.epoch(done)
+            self._log.epoch(done)
 
     def tasks(self, now: TasksNow) -> None:
-        """The tasks have changed."""
         if self._live is None:
-            self._lines.tasks(now)
+            self._log.tasks(now)
 
     def restoring(self, progress: Restoring) -> None:
-        """A store is being restored."""
         if self._live is None:
-            self._lines.restoring(progress)
+            self._log.restoring(progress)
 
     def waiting(self, reason: str | None) -> None:
-        """Why nothing goes on."""
         if self._live is None:
-            self._lines.waiting(reason)
+            self._log.waiting(reason)
 
     def failed(self, text: str) -> None:
-        """Something went wrong. On a terminal it stays to be read, above the line."""
+        """Shows a failure; on a terminal it stays above the line."""
         if self._live is None:
-            self._lines.failed(text)
+            self._log.failed(text)
         else:
             self._console.print(Text.assemble((f"{self._name}: ", "bold red"), printable(text)))
 
     def rendered(self) -> RenderableType:
-        """The line, the bars and the reason, as they are now."""
+        """The line, the bars and the reason."""
         overview = self._overview
         state = overview.state()
         style = _STYLES[state]
@@ -126,14 +121,14 @@ class ProgressLine:
         if len(restores) > _MAX_BARS:
             lines.append(Text(f"  and {len(restores) - _MAX_BARS} more stores"))
         stopped = {} if overview.now is None else overview.now.stopped
-        lines += [Text(f"  part {part} stands still: {printable(why)}", "red") for part, why in stopped.items()]
+        lines += [Text(f"  subtopology {name} is stopped: {printable(why)}", "red") for name, why in stopped.items()]
         if overview.reason is not None:
             lines.append(Text(f"  waiting: {printable(overview.reason)}", "yellow"))
         return Group(*lines)
 
 
 class _Live(Live):
-    """Refreshes from a thread of its own. What loggers write to the terminal meanwhile goes above the line."""
+    """Refreshes in a thread of its own. What loggers write to the terminal goes above the line."""
 
     def __init__(self, render: Callable[[], RenderableType], console: Console) -> None:
         super().__init__(
@@ -157,5 +152,5 @@ class _Live(Live):
         super().stop()
 
     def refresh(self) -> None:
-        with contextlib.suppress(RuntimeError):  # what is shown changed in the middle of it; it is shown again soon
+        with contextlib.suppress(RuntimeError):  # the overview changed meanwhile; the next refresh comes soon
             super().refresh()

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from kohort.spark.program.policies import DeadLetter, ErrorPolicy
+from kohort.spark.program.committed_metadata import Fingerprint
+from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.windows import WindowSpec
 from kohort.streams.topology import Topology
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
     from kohort.protocol.records.partitioner import Partitioner
-    from kohort.spark.formats.derived import DerivedTime
+    from kohort.spark.formats.derived_times import DerivedTime
     from kohort.spark.formats.times import TimeFormats
     from kohort.spark.program.aggregates import Aggregation
 
@@ -440,15 +441,15 @@ class Program:
         parts: by id, in order.
         globals: tables that every instance has all of.
         topology: as the group is told.
-        fingerprint: changes with whatever makes stores and repartition topics unreadable for another program. It goes
-            along with each committed offset.
+        fingerprint: changes with whatever makes stores and repartition topics unreadable for another program. It is
+            committed with each offset.
     """
 
     application_id: str
     parts: tuple[CompiledSubtopology, ...]
     globals: tuple[TableStore, ...]
     topology: Topology
-    fingerprint: str
+    fingerprint: Fingerprint
 
     def part(self, part_id: str) -> CompiledSubtopology:
         """The part with this id. Raises KeyError."""

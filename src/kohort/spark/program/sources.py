@@ -9,17 +9,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from kohort.spark.program.analysis import sentence
+from kohort.spark.internals import error_sentence
 from kohort.spark.program.compiled import PARTITION, RESERVED, SourceSpec
+from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.errors import ProgramError
-from kohort.spark.program.policies import DeadLetter, ErrorPolicy
-from kohort.spark.program.times import RECORD_TIME, check_time_formats, to_millis, with_times
+from kohort.spark.program.source_times import RECORD_TIME, check_time_formats, to_millis, with_times
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
     from kohort.protocol.records.partitioner import Partitioner
-    from kohort.spark.formats.derived import DerivedTime
+    from kohort.spark.formats.derived_times import DerivedTime
     from kohort.spark.formats.times import TimeFormats
 
 __all__ = [
@@ -145,7 +145,7 @@ def parsed_schema(where: str, given: Schema) -> StructType:
         except PySparkException as error:
             raise ProgramError(
                 f'{where}: schema={given!r} can\'t be read as columns like "origin STRING, dep_delay DOUBLE": '
-                f"{sentence(error)}"
+                f"{error_sentence(error)}"
             ) from None
         if not isinstance(schema, StructType):  # Spark reads a lone type as a type
             raise ProgramError(f'{where}: schema={given!r} is a type without a name; write "value {given}"')
@@ -181,8 +181,8 @@ def check_types(where: str, schema: StructType) -> None:
     Raises:
         ProgramError: there is one.
     """
+    from kohort.spark.formats.arrow_types import arrow_schema
     from kohort.spark.formats.codec import FormatError
-    from kohort.spark.formats.types import arrow_schema
 
     try:
         arrow_schema(schema)

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from kohort.spark.program.advice import Advised, of_a_dataframe
+from kohort.spark.internals import column_text
 from kohort.spark.program.aggregates import Aggregation
 from kohort.spark.program.compiled import Emit
 from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.missing_methods import Advised, of_a_dataframe
 from kohort.spark.program.settings import check_name
 from kohort.spark.program.sources import FORMATS, Schema, SourceDef, TableDef, column_names, known_format
 from kohort.spark.program.windows import WindowSpec
@@ -399,10 +400,10 @@ class Aggregated(Advised):
 
 def _not_groupable(given: object) -> str:
     what = f"group_by takes names of columns, and window(…) of kohort.spark, not {given!r}"
-    shown = str(given)
-    if shown.startswith("Column<'session_window("):
+    shown = column_text(given)
+    if shown.startswith("session_window("):
         return f"{what}: there are no session windows, but tumbling and hopping ones, as window('at', '1 hour')"
-    if shown.startswith("Column<'window("):
+    if shown.startswith("window("):
         return (
             f"{what}, which is Spark's: say window('at', '1 hour', slide='10 minutes') of kohort.spark, which has a "
             f"grace and a retention, too"
@@ -415,10 +416,9 @@ def _not_mergeable(name: str, result: str, given: object) -> str:
 
     where = f"aggregate({name!r}, {result}=…)"
     if isinstance(given, Column):
-        what = str(given).removeprefix("Column<'").removesuffix("'>")
         return (
-            f"{where}: {what} is a Spark Column, whose partial results can't be merged from epoch to epoch. "
-            f"Use an aggregate of kohort.spark (count, sum_, min_, max_, avg, variance, first, last, collect, "
+            f"{where}: {column_text(given)} is a Spark Column, whose partial results can't be merged from epoch to "
+            f"epoch. Use an aggregate of kohort.spark (count, sum_, min_, max_, avg, variance, first, last, collect, "
             f"approx_distinct, approx_percentile), or make one with aggregation(update=…, merge=…)"
         )
     if callable(given):

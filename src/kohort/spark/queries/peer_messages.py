@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from kohort.spark.queries.rows import Row
+from kohort.spark.queries.result_pages import Row
 
 __all__ = ["MAX_LIMIT", "Answer", "Copy", "Missing", "PeerQuery", "answers", "encode", "questions"]
 

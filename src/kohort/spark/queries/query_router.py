@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 import msgspec
 import pyarrow as pa
 
+from kohort.spark.queries.peer_client import PeerClient, PeerError, address
 from kohort.spark.queries.peer_messages import Answer, Copy, Missing, PeerQuery
-from kohort.spark.queries.peers import PeerError, Peers, address
 from kohort.spark.queries.queryable import OpenStore, Queryable, StoreRole
-from kohort.spark.queries.rows import Page, Row, collect, joined, stored_rows
+from kohort.spark.queries.result_pages import Page, Row, collect, joined, stored_rows
 from kohort.spark.state.errors import StateError
 from kohort.streams.endpoint import Endpoint
 
@@ -44,7 +44,7 @@ class QueryRouter:
         peers: the way to others.
     """
 
-    def __init__(self, instance: Queryable, peers: Peers) -> None:
+    def __init__(self, instance: Queryable, peers: PeerClient) -> None:
         self._instance = instance
         self._peers = peers
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="kohort-queries")

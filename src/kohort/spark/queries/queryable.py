@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,13 +11,17 @@ import pyarrow as pa
 
 from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
+from kohort.spark.monitoring.lag import RecordsLag, StandbyLag
 from kohort.spark.program.compiled import Route
 from kohort.streams.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from kohort.protocol.records.partitioner import Partitioner
 
-__all__ = ["Endpoint", "EndpointPartitions", "OpenStore", "Queryable", "ReadableStore", "StoreInfo", "StoreRole"]
+__all__ = [
+    "Endpoint", "EndpointPartitions", "OpenStore", "Queryable", "ReadableStore", "StoreInfo", "StoreRole",
+    "standby_lags",
+]  # fmt: skip
 
 
 class StoreRole(enum.Enum):
@@ -112,11 +116,20 @@ class Queryable(Protocol):
     def open_stores(self, name: str) -> Sequence[OpenStore]:
         """The partitions of a store that are open here now."""
 
-    def lags(self) -> Mapping[str, tuple[int, float]]:
-        """By part that has tasks here: records left to read, and when that was known (seconds since 1970)."""
+    def lags(self) -> Mapping[str, RecordsLag]:
+        """The lag of each subtopology that has tasks here."""
 
     def endpoints(self) -> Mapping[Endpoint, EndpointPartitions]:
         """Which instance has which input partitions, as the group said last."""
 
     def endpoint(self) -> Endpoint | None:
         """Where others reach this instance; None if it told nobody."""
+
+
+def standby_lags(instance: Queryable) -> Iterator[StandbyLag]:
+    """The lags of an instance's standbys and warm-ups, as far as they are known."""
+    for name in instance.stores():
+        for store in instance.open_stores(name):
+            is_copy = store.role in (StoreRole.STANDBY, StoreRole.WARMUP)
+            if is_copy and store.partition is not None and store.lag is not None:
+                yield StandbyLag(name, store.partition, store.role.value, store.lag)

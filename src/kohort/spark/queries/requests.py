@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final, Self
 from urllib.parse import urlencode
 
-from kohort.spark.queries.keys import Key, all_windows, bound, parse_key, prefix_range
 from kohort.spark.queries.peer_messages import MAX_LIMIT
 from kohort.spark.queries.queryable import StoreInfo
+from kohort.spark.queries.url_keys import Key, all_windows, bound, parse_key, prefix_range
 
 __all__ = ["DEFAULT_LIMIT", "BadRequestError", "KeyRequest", "RangeRequest"]
 

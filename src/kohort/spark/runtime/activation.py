@@ -17,15 +17,15 @@ from typing import Final, NamedTuple
 from kohort.client.errors import RequestTimeoutError
 from kohort.client.streams_member import StreamsMember
 from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import Listener, Restoring
-from kohort.spark.program.committed import committed_by, metadata
+from kohort.spark.program.committed_metadata import Fingerprint, committed_by, metadata
 from kohort.spark.runtime.application_plan import ApplicationPlan
 from kohort.spark.runtime.dangling_transactions import DanglingTransactions
 from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_committer import Probe, unprobed
-from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.open_stores import OpenStores
-from kohort.spark.state import ChangelogTailer, RestoreProgress, Store
+from kohort.spark.state import ChangelogReader, RestoreProgress, Store
 from kohort.streams.tasks import TaskId
 
 log = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class Activation:
         plan: ApplicationPlan,
         member: StreamsMember,
         stores: OpenStores,
-        tailer: ChangelogTailer,
+        tailer: ChangelogReader,
         ends: EndOffsets,
         dangling: DanglingTransactions,
         listener: Listener,
@@ -145,7 +145,7 @@ class Activation:
         await self._tailer.restore(store, changelog, progress)
 
 
-def stream_time_of(committed: OffsetAndMetadata | None, partition: TopicPartition, program: str) -> int | None:
+def stream_time_of(committed: OffsetAndMetadata | None, partition: TopicPartition, program: Fingerprint) -> int | None:
     """The stream time that was committed.
 
     Raises:

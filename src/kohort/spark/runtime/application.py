@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kohort.client.admin import Admin
+from kohort.spark.errors import ApplicationError
+from kohort.spark.internals import stop_progress_bar
 from kohort.spark.jobs.epoch import EpochInput, EpochOutput
 from kohort.spark.monitoring.events import Listener
 from kohort.spark.program.compiled import CompiledSubtopology, Program
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.settings import AppSettings
-from kohort.spark.runtime.errors import ApplicationError, unreadable
+from kohort.spark.runtime.errors import unreadable
 from kohort.spark.runtime.global_tables import GLOBALS
 from kohort.spark.runtime.instance import Instance
 from kohort.spark.runtime.planning import application_plan_of
@@ -137,8 +139,8 @@ class _Running:
 
     async def __call__(self) -> None:
         from kohort.spark.executor_rpc.server import RpcServer
-        from kohort.spark.jobs.reuse import session_settings
-        from kohort.spark.monitoring.service import Service
+        from kohort.spark.jobs.plan_reuse import session_settings
+        from kohort.spark.observability import Observability
         from kohort.spark.queries.store_infos import store_infos
 
         spark, program, settings = self._spark, self._program, self._settings
@@ -146,7 +148,7 @@ class _Running:
         subtopologies[GLOBALS] = CompiledSubtopology(GLOBALS, None, program.globals, ())
 
         async def before_joining(admin: Admin) -> None:
-            from kohort.spark.program.checking import check_against
+            from kohort.spark.program.cluster_checks import check_against
 
             await check_against(admin, program)
             await service.start()
@@ -172,7 +174,7 @@ class _Running:
         instance = Instance(application_plan_of(program), settings, jobs_of, before_joining=before_joining)
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(instance.directory.close)
-            service = Service(
+            service = Observability(
                 settings.application_id,
                 QueryableInstance(instance, store_infos(program)),
                 application_server=settings.endpoint,
@@ -182,7 +184,7 @@ class _Running:
             stack.push_async_callback(service.close)
             instance.tell(*self._listeners, *service.listeners)
             if self._progress:
-                _stop_progress_bar(spark)
+                stop_progress_bar(spark)
             largest = max((spec.heap_bytes for each in program.parts for spec in each.aggregates), default=0)
             stack.enter_context(session_settings(spark, parallelism(), largest))
             rpc_server = stack.enter_context(RpcServer(instance.lookup, *_addresses(spark)))
@@ -235,14 +237,6 @@ def _stopping() -> Iterator[None]:
         raise unreadable(error) from error
     except ProgramError as error:
         raise ApplicationError(str(error)) from error
-
-
-def _stop_progress_bar(spark: SparkSession) -> None:
-    """Stop Spark's own bar of stages, which would tear the live line. It can't be started again."""
-    bar = spark.sparkContext._jsc.sc().progressBar()
-    if bar.isDefined():
-        bar.get().finishAll()
-        bar.get().stop()
 
 
 def _addresses(spark: SparkSession) -> tuple[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kohort.client.types import TopicPartition
+from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.runtime.subtopology_plan import SubtopologyPlan, Unreadable
 from kohort.streams.tasks import TaskId
 from kohort.streams.topology import Topology
@@ -34,7 +35,7 @@ class ApplicationPlan:
 
     application_id: str
     topology: Topology
-    fingerprint: str
+    fingerprint: Fingerprint
     subtopologies: Mapping[str, SubtopologyPlan]
     globals: tuple[GlobalTable, ...] = ()
 

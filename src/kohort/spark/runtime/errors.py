@@ -1,13 +1,8 @@
-"""What stops an epoch, or the application."""
+"""What stops a subtopology, an instance, or the application."""
 
 from __future__ import annotations
 
-
-class ApplicationError(Exception):
-    """The application can't go on: bad input where it is to stop at that, a job that always fails, or the like.
-
-    Says which record or which subtopology it was, and what can be done.
-    """
+from kohort.spark.errors import ApplicationError
 
 
 def unreadable(record: object) -> ApplicationError:

@@ -14,6 +14,7 @@ from kohort.client.cluster import Cluster
 from kohort.client.errors import ClientError
 from kohort.client.types import TopicInfo, TopicPartition
 from kohort.protocol.errors import KafkaError
+from kohort.spark.errors import ApplicationError
 from kohort.spark.jobs.epoch import EpochInput, EpochStatistics, OffsetRange
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring
 from kohort.spark.runtime.application_plan import GlobalTable
@@ -21,13 +22,13 @@ from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_limit import share
 from kohort.spark.runtime.epoch_planning import lag
 from kohort.spark.runtime.epoch_writes import first_dead
-from kohort.spark.runtime.errors import ApplicationError, unreadable
+from kohort.spark.runtime.errors import unreadable
 from kohort.spark.runtime.job_thread import JobThread
 from kohort.spark.runtime.open_stores import OpenStores
 from kohort.spark.runtime.plain_errors import plain
 from kohort.spark.runtime.subtopology_runner import Jobs
 from kohort.spark.state import Store
-from kohort.spark.state.following import unfit
+from kohort.spark.state.restore_progress import unfit
 
 log = logging.getLogger(__name__)
 
@@ -177,7 +178,7 @@ class GlobalTables:
         self._left[table.name] = lag(self._places(table, store, ends), ends)
         self._listener.epoch(
             EpochDone(
-                at=time.time(), part=GLOBALS, number=epoch_input.epoch, input=table.name,
+                at=time.time(), subtopology=GLOBALS, number=epoch_input.epoch, input=table.name,
                 records=statistics.records, bytes=statistics.bytes, out_records=0,
                 dropped=statistics.dropped, reasons=statistics.reasons, late=0, lag=sum(self._left.values()),
                 tasks=(), took_ms=(time.monotonic() - started) * 1000, job_ms=job_ms, commit_ms=0.0,

@@ -28,6 +28,7 @@ from kohort.client.streams.events import (
 )
 from kohort.client.streams_member import StreamsMember
 from kohort.client.types import TopicInfo
+from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import Listener, Listeners, TasksNow
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.runtime.activation import Activation
@@ -36,7 +37,6 @@ from kohort.spark.runtime.dangling_transactions import DanglingTransactions, end
 from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_committer import EpochCommitter, Probe, unprobed
 from kohort.spark.runtime.epoch_limit import LimitSettings
-from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.global_tables import GLOBALS, GlobalTables
 from kohort.spark.runtime.interpreter import Interpreter
 from kohort.spark.runtime.local_task import tasks_now
@@ -46,7 +46,7 @@ from kohort.spark.runtime.repartition_purging import purge_repartition_topics
 from kohort.spark.runtime.subtopology_runner import Jobs, SubtopologyRunner
 from kohort.spark.runtime.task_manager import TaskManager
 from kohort.spark.runtime.task_offset_reporting import TaskOffsetReporting
-from kohort.spark.state import ChangelogTailer, StateDirectory
+from kohort.spark.state import ChangelogReader, StateDirectory
 from kohort.streams.endpoint import Endpoint
 
 log = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class Instance:
         self.stores = OpenStores(plan, self.directory)
         self.admin, self.cluster = Admin(settings.client), Cluster(settings.client)
         self.ends = EndOffsets(self.cluster, pause_ms=settings.poll_ms)
-        self.changelogs = ChangelogTailer(settings.client, self.waits("changelogs"))
+        self.changelogs = ChangelogReader(settings.client, self.waits("changelogs"))
         self.manager = TaskManager(
             plan.subtopologies,
             plan.fingerprint,

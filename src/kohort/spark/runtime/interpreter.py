@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from kohort.client.errors import ClientError
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import KafkaError
+from kohort.spark.errors import ApplicationError
 from kohort.spark.jobs.epoch import EpochOutput
 from kohort.spark.monitoring.events import EpochDone, Listener
 from kohort.spark.runtime.activation import Activated
@@ -23,7 +24,6 @@ from kohort.spark.runtime.commit_errors import while_committing, while_sending
 from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs, ForTask
 from kohort.spark.runtime.epoch_planning import lag
 from kohort.spark.runtime.epoch_states import EpochEffect, EpochEvent
-from kohort.spark.runtime.errors import ApplicationError
 from kohort.spark.runtime.open_stores import OpenStores
 from kohort.spark.runtime.plain_errors import plain
 from kohort.spark.runtime.subtopology_runner import SubtopologyRunner
@@ -48,7 +48,7 @@ class Member(Protocol):
 
 
 class ChangelogReader(Protocol):
-    """What keeps copies abreast of their changelogs: `kohort.spark.state.ChangelogTailer`."""
+    """What keeps copies abreast of their changelogs: `kohort.spark.state.ChangelogReader`."""
 
     def follow(self, store: Store, partition: TopicPartition) -> None:
         """Keep a store abreast of its changelog."""
@@ -387,7 +387,7 @@ class Interpreter:
         began, sending, committed = timings["began"], timings["sending"], timings["committed"]
         self._listener.epoch(
             EpochDone(
-                at=time.time(), part=name, number=epoch.epoch_input.epoch, input=epoch.plan.input,
+                at=time.time(), subtopology=name, number=epoch.epoch_input.epoch, input=epoch.plan.input,
                 records=statistics.records, bytes=statistics.bytes, out_records=self._runner(name).out_records,
                 dropped=statistics.dropped, reasons=statistics.reasons, late=statistics.late,
                 lag=self._manager.epochs[name].lag, tasks=tuple(map(str, epoch.plan.tasks)),

@@ -12,7 +12,7 @@ from kohort.spark.program.compiled import (
     ToRows,
     ToTopic,
 )
-from kohort.spark.program.policies import DeadLetter, Fail
+from kohort.spark.program.error_policies import DeadLetter, Fail
 from kohort.spark.runtime.application_plan import ApplicationPlan, GlobalTable
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput, Unreadable

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
+from kohort.spark.monitoring.lag import RecordsLag
 from kohort.spark.queries.queryable import OpenStore, StoreInfo, StoreRole
 from kohort.spark.runtime.local_task import LocalTask
 from kohort.spark.runtime.task_states import IN_AN_EPOCH, TaskState
@@ -78,10 +79,12 @@ class QueryableInstance:
         """Where others reach this instance; None if it answers no queries."""
         return self._instance.endpoint
 
-    def lags(self) -> Mapping[str, tuple[int, float]]:
-        """By subtopology that has tasks here: records left to read, and when that was known (seconds since 1970)."""
+    def lags(self) -> Mapping[str, RecordsLag]:
+        """The lag of each subtopology that has tasks here."""
         epochs = self._instance.manager.epochs
-        return {name: (each.lag, each.ends_at) for name, each in epochs.items() if each.ends and each.positions()}
+        return {
+            name: RecordsLag(each.lag, each.ends_at) for name, each in epochs.items() if each.ends and each.positions()
+        }
 
     @property
     def _globals_ready(self) -> bool:

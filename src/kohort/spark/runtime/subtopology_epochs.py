@@ -8,7 +8,7 @@ from typing import Final
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.jobs.epoch import EpochInput, EpochStatistics
 from kohort.spark.monitoring.events import STREAM
-from kohort.spark.program.committed import metadata
+from kohort.spark.program.committed_metadata import Fingerprint, metadata
 from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs
 from kohort.spark.runtime.epoch_limit import EpochLimit, LimitSettings
 from kohort.spark.runtime.epoch_planning import EpochPlan, PollRound, lag
@@ -54,7 +54,7 @@ class SubtopologyEpochs:
     def __init__(
         self,
         plan: SubtopologyPlan,
-        program: str,
+        program: Fingerprint,
         limits: LimitSettings,
         tasks: Mapping[TaskId, LocalTask],
         move: Callable[[LocalTask, TaskEvent], None],

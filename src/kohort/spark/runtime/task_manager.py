@@ -11,6 +11,7 @@ from typing import Final
 
 from kohort.client.types import TopicPartition
 from kohort.spark.jobs.epoch import EpochStatistics
+from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.runtime.effects import Effect, ForTask
 from kohort.spark.runtime.epoch_limit import LimitSettings
 from kohort.spark.runtime.epoch_states import EpochEvent
@@ -39,7 +40,7 @@ class TaskManager:
     """
 
     def __init__(
-        self, subtopologies: Mapping[str, SubtopologyPlan], program: str, limits: LimitSettings | None = None
+        self, subtopologies: Mapping[str, SubtopologyPlan], program: Fingerprint, limits: LimitSettings | None = None
     ) -> None:
         self.tasks: dict[TaskId, LocalTask] = {}
         self.left: dict[TaskId, int] = {}

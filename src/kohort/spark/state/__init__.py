@@ -1,11 +1,11 @@
 """State of tasks: local stores (RocksDB), the directory they live in, and what fills them from changelogs."""
 
+from kohort.spark.state.changelog_reader import ChangelogReader, RestoreProgress
 from kohort.spark.state.directory import StateDirectory
 from kohort.spark.state.errors import StateDirectoryError, StateError, StoreClosedError, StoreCorruptError
 from kohort.spark.state.store import Store
-from kohort.spark.state.tailing import ChangelogTailer, RestoreProgress
 
 __all__ = [
-    "ChangelogTailer", "RestoreProgress", "StateDirectory", "StateDirectoryError", "StateError", "Store",
+    "ChangelogReader", "RestoreProgress", "StateDirectory", "StateDirectoryError", "StateError", "Store",
     "StoreClosedError", "StoreCorruptError",
 ]  # fmt: skip

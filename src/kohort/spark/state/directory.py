@@ -26,7 +26,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from kohort.spark.state.errors import StateDirectoryError, StateError
-from kohort.spark.state.rocks import StoreMemory, default_memory
+from kohort.spark.state.rocksdb import StoreMemory, default_memory
 from kohort.spark.state.store import Store
 from kohort.streams.tasks import TaskId
 

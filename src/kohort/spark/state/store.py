@@ -24,8 +24,15 @@ import pyarrow.compute as pc
 from rocksdict import DbClosedError, Rdict, WriteBatch
 
 from kohort.spark.state.errors import StateError, StoreClosedError, StoreCorruptError
-from kohort.spark.state.pages import PAGE_SCHEMA, as_binary, check_that_it_ended, in_key_order, page_of, rows_between
-from kohort.spark.state.rocks import StoreMemory, default_memory, open_rocks
+from kohort.spark.state.rocksdb import StoreMemory, default_memory, open_rocksdb
+from kohort.spark.state.rocksdb_rows import (
+    PAGE_SCHEMA,
+    as_binary,
+    check_that_it_ended,
+    in_key_order,
+    page_of,
+    rows_between,
+)
 
 __all__ = ["Store"]
 
@@ -305,7 +312,7 @@ class Store:
 
     def _open_once(self) -> Rdict:
         self.path.mkdir(parents=True, exist_ok=True)
-        db = open_rocks(self.path, self._memory)
+        db = open_rocksdb(self.path, self._memory)
         try:
             self._standing = self._read_standing(db)
         except BaseException:

@@ -66,9 +66,9 @@ def _tasks(axes: Axes, timeline: Timeline, tasks: list[str], colours: dict[str, 
     axes.tick_params(axis="y", labelcolor=INK)
     axes.set_ylim(len(tasks) - 0.4, -0.6)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.0f} s")
-    parts = [task.split("_")[0] for task in tasks]
+    subtopologies = [task.split("_")[0] for task in tasks]
     for row in range(1, len(tasks)):
-        if parts[row] != parts[row - 1]:
+        if subtopologies[row] != subtopologies[row - 1]:
             axes.axhline(row - 0.45, color=GRID, linewidth=1)
     bare(axes)
     titled(axes, "Who has which task", "thick: runs it (pale: restores it first); thin: keeps a copy of its state")

@@ -24,7 +24,7 @@ from kohort.spark.jobs.stages.common import (
     settled,
     task_number,
 )
-from kohort.spark.jobs.stages.rows import Stage
+from kohort.spark.jobs.stages.read_rows import Stage
 from kohort.spark.jobs.stages.state_lookup import StateLookup
 
 WINDOW = "window"
@@ -70,7 +70,7 @@ def arrow_aggregate_stage(place: Place, aggregating: ArrowAggregating) -> Stage:
 
 
 def _run(place: Place, what: ArrowAggregating, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    task = place.line.work(place.lane, 0, 1)
+    task = place.line.request_input(place.lane, 0, 1)
     read = EpochStatistics()
     given = [batch for batch in batches if batch.num_rows]
     if given:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.client.config import ClientConfig
-from kohort.spark.executor_rpc.client import RpcAddress, Task
+from kohort.spark.executor_rpc.client import RpcAddress, SplitInput
 from kohort.spark.jobs.batches import one_batch
 from kohort.spark.jobs.epoch import DEAD_SCHEMA, NO_WINDOW, EpochStatistics
 
@@ -106,7 +106,7 @@ def settled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gc.freeze()
 
 
-def read_chunks(task: Task, servers: ClientConfig, read: EpochStatistics) -> Iterator[Chunk]:
+def read_chunks(task: SplitInput, servers: ClientConfig, read: EpochStatistics) -> Iterator[Chunk]:
     """All records of a task, counted in `read`, many at once so that decoding costs little for each."""
     from kohort.spark.reading import shared
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from kohort.spark.jobs.arrow_encoding import read_objects
 from kohort.spark.jobs.epoch import NO_KEY, EpochStatistics
 from kohort.spark.jobs.stages.common import JOINING, KEY, PARTITION, Place, settled, task_number
-from kohort.spark.jobs.stages.rows import Stage
+from kohort.spark.jobs.stages.read_rows import Stage
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def _run(place: Place, joining: Joining, batches: Iterator[pa.RecordBatch]) -> I
         if batch.num_rows:
             yield join(place, joining, batch, read)
     if read.dropped:
-        task = place.line.work(place.lane, 0, 1)
+        task = place.line.request_input(place.lane, 0, 1)
         place.line.report(place.lane, task.run, place.branch, task_number(), f"{JOINING} {joining.number}", read)
 
 

@@ -29,7 +29,7 @@ from kohort.spark.jobs.stages.common import (
     task_number,
     window_starts,
 )
-from kohort.spark.jobs.stages.rows import Stage
+from kohort.spark.jobs.stages.read_rows import Stage
 from kohort.spark.jobs.stages.stream_time import StreamTimes
 
 
@@ -83,7 +83,7 @@ def priors_stage(place: Place, priors: StateLookup) -> Stage:
 
 def _read(place: Place, split: int, servers: ClientConfig, priors: StateLookup) -> Iterator[pa.RecordBatch]:
     # No partition is divided: the prior value of a key must be added once.
-    task = place.line.work(place.lane, split, place.splits, whole=True)
+    task = place.line.request_input(place.lane, split, place.splits, whole_partitions=True)
     read = EpochStatistics()
     partials = []
     for chunk in read_chunks(task, servers, read):
@@ -104,7 +104,7 @@ def _read(place: Place, split: int, servers: ClientConfig, priors: StateLookup) 
 
 
 def _add(place: Place, priors: StateLookup, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    task = place.line.work(place.lane, 0, 1)
+    task = place.line.request_input(place.lane, 0, 1)
     read = EpochStatistics()
     for given in batches:
         batch = _placed(given.cast(priors.schema), read)

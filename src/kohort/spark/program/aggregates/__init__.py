@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kohort.spark.program.aggregates.base import Aggregation
+from kohort.spark.program.aggregates.custom import aggregation
 from kohort.spark.program.aggregates.moments import avg, stddev, variance
 from kohort.spark.program.aggregates.ordered import collect, first, last
-from kohort.spark.program.aggregates.own import aggregation
 from kohort.spark.program.aggregates.simple import count, max_, min_, sum_
 from kohort.spark.program.aggregates.sketches import approx_distinct, approx_percentile
 

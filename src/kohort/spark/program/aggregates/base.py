@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, NumericType
 
+from kohort.spark.internals import column_text
 from kohort.spark.program.errors import ProgramError
 
 if TYPE_CHECKING:
@@ -23,7 +24,12 @@ class Aggregation(ABC):
     """An aggregate whose partial results can be merged: those of any split of the rows give that of all rows.
 
     It keeps *state columns*, named `{name}` or `{name}.{part}`. Nothing here needs a Spark session before `bound`.
+
+    Attributes:
+        version: of the state that a user's subclass keeps. With another one, state from before isn't gone on with.
     """
+
+    version: str = "1"
 
     def bound(self, rows: DataFrame, event_time: str | None) -> Aggregation:
         """The same for these rows (only their schema matters): what depends on types is settled.
@@ -92,4 +98,4 @@ def numeric(what: str, rows: DataFrame, given: str | Column) -> DataType:
 
 def label(given: str | Column) -> str:
     """A column as messages name it."""
-    return repr(given) if isinstance(given, str) else str(given).removeprefix("Column<'").removesuffix("'>")
+    return repr(given) if isinstance(given, str) else column_text(given)

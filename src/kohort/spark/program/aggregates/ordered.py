@@ -19,6 +19,9 @@ __all__ = ["collect", "first", "last"]
 
 _A = TypeVar("_A", "_End", "_Collect")
 
+Unit = Literal["number", "micros"]
+"""What `by` is compared as: a whole number, or the microseconds of a time, which go through JSON without loss."""
+
 
 @dataclass(frozen=True)
 class _End(Aggregation):
@@ -31,7 +34,7 @@ class _End(Aggregation):
     by: str | Column | None
     latest: bool
     ignore_nulls: bool
-    moment: Column | None = None
+    unit: Unit | None = None
 
     @property
     def by_arrival(self) -> bool:
@@ -41,7 +44,7 @@ class _End(Aggregation):
         return _timed(self, "last" if self.latest else "first", rows, event_time)
 
     def partial(self, name: str) -> Named:
-        of, at = column(self.of), _moment(self.moment)
+        of, at = column(self.of), _moment(self)
         wanted = at.isNotNull() & of.isNotNull() if self.ignore_nulls else at.isNotNull()
         return self._best(name, wanted, at, F.col(OFFSET), of)
 
@@ -66,7 +69,7 @@ class _Collect(Aggregation):
     limit: int
     by: str | Column | None
     latest: bool
-    moment: Column | None = None
+    unit: Unit | None = None
 
     @property
     def heap_bytes(self) -> int:
@@ -80,7 +83,7 @@ class _Collect(Aggregation):
         return _timed(self, "collect", rows, event_time)
 
     def partial(self, name: str) -> Named:
-        of, at = column(self.of), _moment(self.moment)
+        of, at = column(self.of), _moment(self)
         entry = F.when(at.isNotNull() & of.isNotNull(), _entry(at, F.col(OFFSET), of))
         return [(name, self._bounded(F.collect_list(entry)))]
 
@@ -143,24 +146,25 @@ def _timed(aggregation: _A, what: str, rows: DataFrame, event_time: str | None) 
             f'say event_time="…" where the stream is made, or {what}(…, by="…")'
         )
     found = type_of(rows, by)
+    unit: Unit
     if isinstance(found, IntegralType):
-        moment = column(by).cast("bigint")
+        unit = "number"
     elif isinstance(found, (TimestampType, TimestampNTZType, DateType)):
-        # Microseconds as a number: they go through JSON without loss.
-        moment = F.unix_micros(column(by).cast("timestamp"))
+        unit = "micros"
     else:
         raise ProgramError(
             f"{what}({label(aggregation.of)}, by={label(by)}): {label(by)} is {found.simpleString().upper()}; "
             f"it must be a TIMESTAMP, a DATE or a whole number"
         )
-    return replace(aggregation, moment=moment)
+    return replace(aggregation, by=by, unit=unit)
 
 
 def _entry(at: Column, offset: Column, value: Column) -> Column:
     return F.struct(at.alias("at"), offset.alias("offset"), value.alias("value"))
 
 
-def _moment(moment: Column | None) -> Column:
-    if moment is None:
+def _moment(aggregation: _End | _Collect) -> Column:
+    by, unit = aggregation.by, aggregation.unit
+    if by is None or unit is None:
         raise TypeError("an aggregate by event time must be bound to rows before it is computed")
-    return moment
+    return column(by).cast("bigint") if unit == "number" else F.unix_micros(column(by).cast("timestamp"))

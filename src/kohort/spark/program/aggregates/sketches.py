@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import (
@@ -32,14 +32,13 @@ __all__ = ["approx_distinct", "approx_percentile"]
 
 @dataclass(frozen=True)
 class Distinct(Aggregation):
-    """A HyperLogLog sketch."""
+    """A HyperLogLog sketch, of the values or, where Spark's sketch doesn't take these, of what `hashed_as` says."""
 
     of: str | Column
     lg_k: int
-    hashed: Column | None = None
+    hashed_as: Literal["int", "string", "micros"] | None = None
 
     def bound(self, rows: DataFrame, event_time: str | None) -> Distinct:
-        of = column(self.of)
         found = type_of(rows, self.of)
         if isinstance(found, (ArrayType, MapType, StructType)):
             raise ProgramError(
@@ -47,19 +46,21 @@ class Distinct(Aggregation):
                 f"it takes columns of single values"
             )
         if isinstance(found, (IntegerType, LongType, StringType, BinaryType)):
-            return replace(self, hashed=of)
+            return self
         if isinstance(found, (ByteType, ShortType)):
-            return replace(self, hashed=of.cast("int"))
-        if isinstance(found, TimestampType):
-            return replace(self, hashed=F.unix_micros(of))  # its text depends on the session's time zone
-        return replace(self, hashed=of.cast("string"))
+            return replace(self, hashed_as="int")
+        # A timestamp's text depends on the session's time zone.
+        return replace(self, hashed_as="micros" if isinstance(found, TimestampType) else "string")
 
     @property
     def heap_bytes(self) -> int:
         return 256 + (1 << self.lg_k)
 
     def partial(self, name: str) -> Named:
-        return [(name, F.hll_sketch_agg(column(self.of) if self.hashed is None else self.hashed, self.lg_k))]
+        of = column(self.of)
+        if self.hashed_as is not None:
+            of = F.unix_micros(of) if self.hashed_as == "micros" else of.cast(self.hashed_as)
+        return [(name, F.hll_sketch_agg(of, self.lg_k))]
 
     def merge(self, name: str) -> Named:
         return [(name, F.hll_union_agg(state(name)))]

@@ -1,0 +1,12 @@
+"""What stops an application."""
+
+from __future__ import annotations
+
+__all__ = ["ApplicationError"]
+
+
+class ApplicationError(Exception):
+    """The application can't go on: a bad record where it is to stop at that, a job that always fails, or the like.
+
+    Says which record or which subtopology it was, and what to do.
+    """

@@ -1,0 +1,184 @@
+"""What has to be right in the cluster before an instance joins."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from kohort.client.errors import PartialFailureError
+from kohort.client.types import OffsetAndMetadata, TopicInfo, TopicPartition
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.spark.program.committed_metadata import committed_by
+from kohort.spark.program.compiled import CompiledSubtopology, Program, RowsInput
+from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.fingerprint import expression_digests
+
+if TYPE_CHECKING:
+    from kohort.client.admin import Admin
+    from kohort.client.administration.group_types import GroupDescription
+
+__all__ = ["check_against"]
+
+log = logging.getLogger(__name__)
+
+_NO_GROUP: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+async def check_against(admin: Admin, program: Program) -> None:
+    """Compare a program with the cluster that it is to run on.
+
+    Raises:
+        ProgramError: topics that are missing, or have the wrong numbers of partitions; a group of that name that is of
+            another kind, has another topology, or has committed for another program.
+    """
+    topics = await admin.topics.list(internal=True)
+    _check_topics(program, topics)
+    for part in program.parts:
+        _check_copartitioned(part, topics)
+    _check_group(program, await _group(admin, program.application_id))
+    _check_committed(program, await _committed(admin, program.application_id))
+
+
+# Topics --------------------------------------------------------------------------------------------------------------
+
+
+def _check_topics(program: Program, topics: Mapping[str, TopicInfo]) -> None:
+    read = {source.topic for source in program.sources}
+    if missing := sorted(read - topics.keys()):
+        raise ProgramError(
+            f"{_these(missing)} that {program.application_id} reads: there is no such topic. Create it: "
+            f"kohort topics create {missing[0]} --partitions N"
+        )
+    if missing := sorted(set(program.sinks) - topics.keys()):
+        raise ProgramError(
+            f"{_these(missing)} that {program.application_id} writes: there is no such topic. Create it: "
+            f"kohort topics create {missing[0]} --partitions N"
+        )
+
+
+def _these(names: list[str]) -> str:
+    more = f" (and {len(names) - 1} more)" if len(names) > 1 else ""
+    return f"topic {names[0]!r}{more}"
+
+
+def _check_copartitioned(part: CompiledSubtopology, topics: Mapping[str, TopicInfo]) -> None:
+    counts = {name: len(topics[name].partitions) for name in part.input_topics if name in topics}
+    if isinstance(part.input, RowsInput) and part.input.partitions:
+        counts = {part.input.topic: part.input.partitions, **counts}
+    if len(set(counts.values())) <= 1:
+        return
+    first, *others = counts
+    other = next(name for name in others if counts[name] != counts[first])
+    listed = ", ".join(f"{name} has {number}" for name, number in counts.items())
+    if isinstance(part.input, RowsInput):
+        remedy = "leave partitions= out of .repartition(…): its topic gets as many as the table's"
+    else:
+        remedy = (
+            f"create {other!r} with {counts[first]} partitions, or make the table an app.global_table, or put "
+            f".repartition(…) before the join: its topic gets as many partitions as the table's"
+        )
+    raise ProgramError(f"topics that are joined need equally many partitions, but {listed}: {remedy}")
+
+
+# The group -----------------------------------------------------------------------------------------------------------
+
+
+async def _group(admin: Admin, name: str) -> GroupDescription | None:
+    try:
+        return (await admin.groups.describe(name))[name]
+    except (KafkaError, PartialFailureError) as error:
+        _unless_missing(error)
+        return None
+
+
+async def _committed(admin: Admin, name: str) -> Mapping[TopicPartition, OffsetAndMetadata]:
+    try:
+        return await admin.group_offsets.committed(name)
+    except (KafkaError, PartialFailureError) as error:
+        _unless_missing(error)
+        return {}
+
+
+def _unless_missing(error: KafkaError | PartialFailureError) -> None:
+    errors: Iterable[Exception] = error.errors.values() if isinstance(error, PartialFailureError) else (error,)
+    if not all(isinstance(each, KafkaError) and each.code in _NO_GROUP for each in errors):
+        raise error
+
+
+def _check_group(program: Program, group: GroupDescription | None) -> None:
+    name = program.application_id
+    if group is None:
+        return
+    if group.type != "streams":
+        if not group.members and group.state.lower() in ("empty", "dead"):
+            return  # the coordinator makes a streams group of it
+        raise ProgramError(
+            f"{name!r} is the name of a {group.type} group: a streams application needs an application_id of its own"
+        )
+    if group.topology is None or group.topology_epoch != program.topology.epoch:
+        return
+    theirs = {
+        name: (frozenset(each.inputs), frozenset(topic.name for topic in each.changelogs))
+        for name, each in group.topology.subtopologies.items()
+    }
+    ours = {
+        part.id: (frozenset(part.input_topics), frozenset(store.changelog for store in part.stores))
+        for part in program.parts
+    }
+    if theirs == ours:
+        return
+    raise ProgramError(
+        f"the group {name!r} runs another topology under this application_id: {_difference(theirs, ours)}. "
+        f"{_remedy(name, running=bool(group.members))}"
+    )
+
+
+_Parts = Mapping[str, tuple[frozenset[str], frozenset[str]]]
+
+
+def _difference(theirs: _Parts, ours: _Parts) -> str:
+    def topics(parts: _Parts) -> set[str]:
+        return {topic for pair in parts.values() for some in pair for topic in some}
+
+    gone, new = sorted(topics(theirs) - topics(ours)), sorted(topics(ours) - topics(theirs))
+    told = []
+    if gone:
+        told.append(f"it has {', '.join(gone)}, which this program hasn't")
+    if new:
+        told.append(f"this program has {', '.join(new)}, which it hasn't")
+    return "; ".join(told) or "the same topics are in other sub-topologies (compare app.describe())"
+
+
+def _check_committed(program: Program, committed: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+    ours = {topic for part in program.parts for topic in part.input_topics}
+    digests = expression_digests(program.parts)
+    changed: set[str] = set()
+    for partition, offset in committed.items():
+        said = committed_by(offset.metadata)
+        if partition.topic not in ours or said is None:
+            continue
+        if said.program != program.fingerprint:
+            raise ProgramError(
+                f"another program has committed under the application_id {program.application_id!r} (at {partition}): "
+                f"its stores and repartition topics hold other columns, groups, windows or aggregates than this one's, "
+                f"so this one can't go on from there. {_remedy(program.application_id, running=False)}"
+            )
+        pairs = zip(digests.items(), said.program.expressions, strict=False)
+        changed.update(name for (name, now), before in pairs if now != before)
+    if changed:
+        log.warning(
+            "%s: Spark prints the expressions of %s in another way than when their state was made. If its meaning has "
+            "changed, give it a new version (or another application id); if not, nothing needs to be done",
+            program.application_id,
+            ", ".join(sorted(changed)),
+        )
+
+
+def _remedy(name: str, *, running: bool) -> str:
+    stop = "stop its instances, then " if running else ""
+    return (
+        f"Give the changed program another application_id, which begins anew; or {stop}reset this one: "
+        f"delete the group (kohort groups delete {name}), its topics {name}-*-repartition and {name}-*-changelog, "
+        f"and its folder in state_dir"
+    )

@@ -1,0 +1,56 @@
+"""What is committed beside an offset: with what the next owner of the task goes on, and which program that was."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+__all__ = ["Committed", "Fingerprint", "committed_by", "metadata"]
+
+_DIGEST: Final = 8
+"""Digits of an expression's digest."""
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """Says whether two programs can read each other's state: they can if the fingerprints are equal.
+
+    Attributes:
+        text: 16 hex digits.
+        expressions: digests of the aggregations' expressions, as Spark prints them, in the program's order. Two
+            fingerprints may be equal though these differ. () in what was committed before there were any.
+    """
+
+    text: str
+    expressions: tuple[str, ...] = field(default=(), compare=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Committed(NamedTuple):
+    """The largest event time that was read of the stream (ms; None: nothing yet), and the program's fingerprint."""
+
+    stream_time: int | None
+    program: Fingerprint
+
+
+def metadata(stream_time: int | None, program: Fingerprint) -> str:
+    """The text that is committed beside an offset."""
+    said: dict[str, Any] = {"stream_time": stream_time, "program": program.text}
+    if program.expressions:
+        said["expressions"] = "".join(program.expressions)
+    return json.dumps(said, separators=(",", ":"))
+
+
+def committed_by(text: str) -> Committed | None:
+    """What such a text says; None if another tool has set the offset."""
+    try:
+        said = json.loads(text)
+        stream_time, program = said["stream_time"], said["program"]
+        digests = str(said.get("expressions", ""))
+        expressions = tuple(digests[at : at + _DIGEST] for at in range(0, len(digests), _DIGEST))
+        return Committed(None if stream_time is None else int(stream_time), Fingerprint(str(program), expressions))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None

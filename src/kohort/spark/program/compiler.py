@@ -1,0 +1,431 @@
+"""From what a user wrote to a `Program`.
+
+Each stream is followed from its source, step by step, over DataFrames of no rows that Spark analyses: a flow is what is
+known at a point. Where records have to move to other tasks, the part ends and another begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from kohort.spark.internals import empty_frame
+from kohort.spark.program.aggregate_specs import Keyed, aggregate_spec, group_types
+from kohort.spark.program.column_propagation import carried
+from kohort.spark.program.compiled import (
+    PARTITION,
+    STREAM_TIME,
+    Aggregate,
+    Branch,
+    CompiledSubtopology,
+    Input,
+    Join,
+    PartialsInput,
+    Program,
+    RowsInput,
+    SourceSpec,
+    Step,
+    TableStore,
+    Terminal,
+    ToPartials,
+    TopicInput,
+    ToRows,
+    ToTopic,
+    Transform,
+)
+from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.fingerprint import fingerprint
+from kohort.spark.program.join_checks import joined
+from kohort.spark.program.settings import AppSettings, check_name
+from kohort.spark.program.sources import SourceDef, TableDef, check_names, check_types, one_of, resolved
+from kohort.spark.program.streams import (
+    AggregateDef,
+    Graph,
+    JoinDef,
+    OutputDef,
+    RepartitionDef,
+    SinkDef,
+    Stream,
+    TransformDef,
+)
+from kohort.spark.program.topology import topology
+from kohort.spark.program.transform_checks import called, explained, identities, over_several_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructField, StructType
+
+    from kohort.protocol.records.partitioner import Partitioner
+
+__all__ = ["compile_program"]
+
+
+def compile_program(graph: Graph, settings: AppSettings, spark: SparkSession) -> Program:
+    """The program that a user wrote.
+
+    Raises:
+        ProgramError: it can't run; says why, and what to write instead.
+    """
+    return _Compiler(graph, settings, spark).program()
+
+
+@dataclass(eq=False)
+class _Draft:
+    """A part that is being put together. A draft without input becomes a part only if its table is joined by none."""
+
+    input: Input | None
+    tables: list[TableStore] = field(default_factory=list)
+    branches: list[Branch] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Flow:
+    """A stream at a point of the program.
+
+    Attributes:
+        where: how messages call it.
+        rows: a DataFrame of no rows, with `_stream_time` as long as that goes with them.
+        key: what its records are keyed by, as far as that still holds; () for unknown.
+        lost: why that doesn't hold any more; "" if it does, or never did.
+        retimed: what has changed the event time since the records were read; "" if nothing has.
+        partitioner: how its records' keys become partitions.
+    """
+
+    where: str
+    draft: _Draft
+    steps: tuple[Step, ...]
+    rows: DataFrame
+    key: tuple[str, ...]
+    event_time: str | None
+    lost: str = ""
+    retimed: str = ""
+    partitioner: Partitioner = "murmur2"
+
+    @cached_property
+    def frame(self) -> DataFrame:
+        """The same, as functions of the user's see it."""
+        return self.rows.drop(STREAM_TIME)
+
+
+class _Compiler:
+    def __init__(self, graph: Graph, settings: AppSettings, spark: SparkSession) -> None:
+        self._graph = graph
+        self._settings = settings
+        self._spark = spark
+        self._tables: dict[TableDef, TableStore] = {}
+        self._sources: dict[SourceDef, _Draft] = {}
+        self._homes: dict[TableStore, _Draft | None] = {}  # the part that a table is in
+        self._drafts: list[_Draft] = []
+        self._flows: dict[tuple[object, ...], _Flow] = {}
+        self._topics: dict[str, str] = {}  # internal topics, and what for
+        self._unplaced: dict[str, str] = {}  # topics of rows that have lost `_partition`, and where
+
+    def program(self) -> Program:
+        self._read_sources()
+        for end in self._graph.ends:
+            if isinstance(end, SinkDef):
+                self._sink(self._flow(end.stream), end.output)
+            else:
+                self._aggregate(self._flow(end.grouped._stream), end)
+        parts = self._parts()
+        if not parts:
+            raise ProgramError("the program does nothing: it has no stream that ends anywhere, and no table")
+        return Program(
+            application_id=self._settings.application_id,
+            parts=parts,
+            globals=tuple(table for table in self._tables.values() if table.is_global),
+            topology=topology(parts, self._settings),
+            fingerprint=fingerprint(parts),
+        )
+
+    # Sources ---------------------------------------------------------------------------------------------------------
+
+    def _read_sources(self) -> None:
+        ended = {
+            self._root(end.stream if isinstance(end, SinkDef) else end.grouped._stream) for end in self._graph.ends
+        }
+        names: set[str] = set()
+        for each in self._graph.sources:
+            if isinstance(each, TableDef):
+                self._take(each.name, names)
+                source = resolved(each.source, "global_table" if each.is_global else "table")
+                changelog = None if each.is_global else self._internal(f"{each.name}-changelog", f"table {each.name!r}")
+                table = TableStore(each.name, source, changelog)
+                self._tables[each] = table
+                if not each.is_global:
+                    self._homes[table] = None
+                    self._drafts.append(_Draft(None, [table]))
+            else:
+                if each not in ended:
+                    raise ProgramError(
+                        f"stream {each.topic!r} goes nowhere: end it with .to(…), or with .group_by(…).aggregate(…)"
+                    )
+                draft = _Draft(TopicInput(resolved(each, "stream")))
+                self._sources[each] = draft
+                self._drafts.append(draft)
+        for end in self._graph.ends:
+            if isinstance(end, AggregateDef):
+                self._take(end.name, names)
+
+    def _take(self, name: str, names: set[str]) -> None:
+        if name in names:
+            raise ProgramError(
+                f"two stores are called {name!r}: tables and aggregates need names of their own, since queries and "
+                f"topics go by them. Give one another name (app.table(…, name=…), aggregate(…))"
+            )
+        names.add(name)
+
+    def _root(self, stream: Stream) -> SourceDef:
+        origin = stream._origin
+        return origin if isinstance(origin, SourceDef) else self._root(origin.parent)
+
+    def _internal(self, name: str, what: str) -> str:
+        topic = check_name(f"the topic of {what}", f"{self._settings.application_id}-{name}")
+        if topic in self._topics:
+            raise ProgramError(
+                f"{what} and {self._topics[topic]} would have the same topic, {topic}: give one another name"
+            )
+        self._topics[topic] = what
+        return topic
+
+    def _parts(self) -> tuple[CompiledSubtopology, ...]:
+        self._mark_timed()
+        homeless = {
+            id(draft) for draft in self._drafts if draft.input is None and self._homes[draft.tables[0]] is not None
+        }
+        drafts = [draft for draft in self._drafts if id(draft) not in homeless]
+        return tuple(
+            CompiledSubtopology(str(number), draft.input, tuple(draft.tables), tuple(draft.branches))
+            for number, draft in enumerate(drafts)
+        )
+
+    def _mark_timed(self) -> None:
+        """Note which rows are read for windows with a grace, directly or when they have moved again.
+
+        Raises:
+            ProgramError: they have lost what their order goes by.
+        """
+        read: set[str] = set()
+        for draft in reversed(self._drafts):  # parts come after those that they read from
+            for number, branch in enumerate(draft.branches):
+                end = branch.terminal
+                if isinstance(end, ToRows) and end.topic in read:
+                    if end.topic in self._unplaced:
+                        raise ProgramError(
+                            f"{self._unplaced[end.topic]}: a window with a grace follows, so rows have to go in order, "
+                            f"and a transform loses the column {PARTITION}, by which they do. It goes along through "
+                            f"select, where, explode, joins and UDFs; keep it in mapInPandas and mapInArrow"
+                        )
+                    draft.branches[number] = replace(branch, terminal=replace(end, timed=True))
+            if isinstance(draft.input, RowsInput) and any(branch.timed for branch in draft.branches):
+                read.add(draft.input.topic)
+
+    # Streams ---------------------------------------------------------------------------------------------------------
+
+    def _flow(self, stream: Stream) -> _Flow:
+        """What is known of a stream. Those with a common beginning share its steps, which are compiled once."""
+        path: tuple[object, ...] = (stream._origin,)
+        flow = self._flows.get(path) or self._begin(stream._origin)
+        self._flows[path] = flow
+        for step in stream._steps:
+            path = (*path, step)
+            if path not in self._flows:
+                self._flows[path] = (
+                    self._transform(flow, step) if isinstance(step, TransformDef) else self._join(flow, step)
+                )
+            flow = self._flows[path]
+        return flow
+
+    def _begin(self, origin: SourceDef | RepartitionDef) -> _Flow:
+        if isinstance(origin, RepartitionDef):
+            return self._repartition(origin)
+        draft = self._sources[origin]
+        assert isinstance(draft.input, TopicInput)
+        source: SourceSpec = draft.input.source
+        rows = self._rows(source.schema)
+        where, partitioner = f"stream {origin.topic!r}", source.partitioner
+        return _Flow(where, draft, (), rows, source.key, source.event_time, partitioner=partitioner)
+
+    def _transform(self, flow: _Flow, step: TransformDef) -> _Flow:
+        name = getattr(step.function, "__name__", type(step.function).__name__)
+        where = f"{flow.where}: transform({'lambda' if name == '<lambda>' else name})"
+        made = called(where, step.function, flow.frame)
+        if several := over_several_rows(made, flow.frame):
+            raise ProgramError(f"{where}: {several}; a transform treats each row by itself")
+        check_names(where, [name for name in made.columns if name != PARTITION])
+        made = carried(made, flow.rows, [PARTITION, STREAM_TIME])
+        before, after = identities(flow.frame), identities(made)
+        gone = [name for name in (*flow.key, PARTITION) if name not in before or before[name] != after.get(name)]
+        schema = made.schema
+        event_time = flow.event_time if flow.event_time in _times(schema) else None
+        lost, retimed = flow.lost, flow.retimed
+        if event_time is not None and before[event_time] != after.get(event_time):
+            retimed = where
+        if flow.key and gone:
+            lost = f"{where} doesn't pass {' and '.join(gone)} through unchanged"
+        key = () if gone else flow.key
+        rows = empty_frame(self._spark, schema)  # the next step needn't analyse this one again
+        return replace(
+            flow, steps=(*flow.steps, Transform(step.function)), rows=rows, key=key, event_time=event_time, lost=lost,
+            retimed=retimed,
+        )  # fmt: skip
+
+    def _join(self, flow: _Flow, step: JoinDef) -> _Flow:
+        table = self._tables.get(step.table)
+        if table is None:
+            raise ProgramError(f"{flow.where}: the table {step.table.name!r} is of another StreamsApp")
+        keyed = Keyed(flow.where, flow.key, flow.lost, flow.frame.schema, flow.partitioner)
+        on, schema = joined(keyed, table, step)
+        if not table.is_global:
+            self._settle(flow, table)
+        compiled = Join(table, on, step.how, table.is_global)
+        own = [field for field in flow.rows.schema.fields if field.name == STREAM_TIME]
+        return replace(flow, steps=(*flow.steps, compiled), rows=empty_frame(self._spark, _with(schema, own)))
+
+    def _settle(self, flow: _Flow, table: TableStore) -> None:
+        home = self._homes[table]
+        if home is None:
+            self._homes[table] = flow.draft
+            flow.draft.tables.append(table)
+        elif home is not flow.draft:
+            raise ProgramError(
+                f"{flow.where}: table {table.name!r} is joined to another topic's stream already, and its store is "
+                f"with that one's tasks. Make it an app.global_table, which every stream can be joined to"
+            )
+
+    def _repartition(self, step: RepartitionDef) -> _Flow:
+        parent = self._flow(step.parent)
+        schema = _without_partition(parent.frame.schema)
+        group_types(f"{parent.where}: repartition", step.columns, schema)
+        name = step.name or _readable(f"{self._root(step.parent).topic}-by-{'-'.join(step.columns)}")
+        topic = self._internal(f"{name}-repartition", f"repartition({', '.join(map(repr, step.columns))})")
+        return self._move(parent, topic, step.columns, schema, step.partitions)
+
+    def _move(self, parent: _Flow, topic: str, key: tuple[str, ...], schema: StructType, partitions: int = 0) -> _Flow:
+        check_types(f"{parent.where}, to a repartition topic", schema)
+        terminal = ToRows(topic, key, schema, parent.event_time)
+        parent.draft.branches.append(Branch(parent.steps, terminal))
+        draft = _Draft(RowsInput(topic, schema, key, parent.event_time, partitions))
+        self._drafts.append(draft)
+        if PARTITION not in parent.frame.columns:
+            self._unplaced[topic] = f"{parent.where}, to be repartitioned by {', '.join(key)}"
+        where = f"{parent.where}, repartitioned by {', '.join(key)}"
+        return _Flow(where, draft, (), self._rows(schema), key, parent.event_time)
+
+    def _rows(self, schema: StructType) -> DataFrame:
+        from pyspark.sql.types import IntegerType, LongType, StructField
+
+        own = [StructField(PARTITION, IntegerType()), StructField(STREAM_TIME, LongType())]
+        return empty_frame(self._spark, _with(schema, own))
+
+    # Ends ------------------------------------------------------------------------------------------------------------
+
+    def _sink(self, flow: _Flow, output: OutputDef) -> None:
+        where = f"{flow.where}: to({output.topic!r})"
+        schema = _without_partition(flow.frame.schema)
+        for name in output.key or ():
+            one_of(f"{where}: key {name!r}", name, schema)
+        columns = tuple(schema.names)
+        if not columns:
+            raise ProgramError(f"{where}: there is no column left to write")
+        _check_written(where, output, flow.frame, schema)
+        if output.format in ("string", "raw"):
+            columns = (_lone_column(where, output, schema),)
+        self._end(flow, ToTopic(output.topic, output.key, output.format, columns, output.avro_schema))
+
+    def _aggregate(self, flow: _Flow, end: AggregateDef) -> None:
+        where = f"{flow.where}: aggregate({end.name!r})"
+        group = end.grouped._columns
+        changelog = self._internal(f"{end.name}-changelog", f"aggregate {end.name!r}")
+        outputs = tuple(ToTopic(output.topic, None, output.format) for output in end.outputs)
+        in_place = bool(flow.key) and set(flow.key) == set(group)
+        routed_by = flow.key if in_place else group
+        spec = aggregate_spec(where, end, flow.frame, changelog, flow.event_time, routed_by, in_place=in_place)
+        moved = spec.arrow is not None and not in_place
+        if spec.window is not None and spec.window.grace_ms is not None and not moved:
+            self._check_stream_time(where, flow)
+        if in_place:
+            self._end(flow, Aggregate(spec, outputs))
+            return
+        topic = self._internal(f"{end.name}-repartition", f"aggregate {end.name!r}")
+        if moved:
+            there = self._move(flow, topic, group, _without_partition(flow.frame.schema))
+            self._end(there, Aggregate(spec, outputs))
+            return
+        self._end(flow, ToPartials(topic, spec))
+        self._drafts.append(_Draft(PartialsInput(topic, spec), branches=[Branch((), Aggregate(spec, outputs))]))
+
+    @staticmethod
+    def _check_stream_time(where: str, flow: _Flow) -> None:
+        """Rows that are aggregated in the part that reads them are late by its stream time, which they have to keep."""
+        if flow.retimed:
+            raise ProgramError(
+                f"{where}: the window has a grace, which goes by {flow.event_time!r} as it was read, and "
+                f"{flow.retimed} changes it: make a column of another name there, or say .repartition(…) after it, "
+                f"which reads the new time"
+            )
+        if STREAM_TIME not in flow.rows.columns:
+            raise ProgramError(
+                f"{where}: the window has a grace, which goes by the stream time at which a row was read, and a "
+                f"transform before it loses that: it goes with rows through select, where, explode, joins and UDFs, "
+                f"but not through mapInPandas, mapInArrow, unpivot or a union. Say .repartition(…) after it"
+            )
+
+    @staticmethod
+    def _end(flow: _Flow, terminal: Terminal) -> None:
+        flow.draft.branches.append(Branch(flow.steps, terminal))
+
+
+def _times(schema: StructType) -> set[str]:
+    from pyspark.sql.types import TimestampType
+
+    return {each.name for each in schema.fields if isinstance(each.dataType, TimestampType)}
+
+
+def _with(schema: StructType, own: list[StructField]) -> StructType:
+    from pyspark.sql.types import StructType
+
+    return StructType([*schema.fields, *own])
+
+
+def _without_partition(schema: StructType) -> StructType:
+    from pyspark.sql.types import StructType
+
+    return StructType([each for each in schema.fields if each.name != PARTITION])
+
+
+def _check_written(where: str, output: OutputDef, frame: DataFrame, schema: StructType) -> None:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from kohort.spark.formats import FormatError, encoder
+
+    if output.format == "json":
+        with explained(where):
+            frame.drop(PARTITION).select(F.to_json(F.struct("*")))
+    elif output.format == "avro":
+        try:
+            encoder("avro", schema, output.avro_schema)
+        except FormatError as error:
+            raise ProgramError(f"{where}: {error}") from None
+
+
+def _lone_column(where: str, output: OutputDef, schema: StructType) -> str:
+    kind = {"string": "string", "raw": "binary"}[output.format]
+    names = [name for name in schema.names if name not in (output.key or ())]
+    chosen = "value" if "value" in schema.names else names[0] if len(names) == 1 else None
+    if chosen is None:
+        raise ProgramError(
+            f'{where}: format="{output.format}" writes one column, but there are {", ".join(names)}. '
+            f"Make a column `value` in a transform, or select the one that is wanted"
+        )
+    found = schema[chosen].dataType.simpleString()
+    if found != kind:
+        raise ProgramError(
+            f'{where}: format="{output.format}" writes {kind.upper()}, but {chosen!r} is {found.upper()}'
+        )
+    return chosen
+
+
+def _readable(name: str) -> str:
+    return "".join(each if each.isascii() and (each.isalnum() or each in "._-") else "_" for each in name)

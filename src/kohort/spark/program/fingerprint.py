@@ -1,0 +1,102 @@
+"""The fingerprint of a program: what its stores and repartition topics hold, and what that means."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from kohort.spark.program.aggregates.identity import expressions, identity
+from kohort.spark.program.committed_metadata import Fingerprint
+from kohort.spark.program.compiled import (
+    AggregateSpec,
+    CompiledSubtopology,
+    Join,
+    PartialsInput,
+    RowsInput,
+    TableStore,
+    ToPartials,
+    TopicInput,
+    ToRows,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+__all__ = ["expression_digests", "fingerprint"]
+
+
+def fingerprint(parts: Sequence[CompiledSubtopology]) -> Fingerprint:
+    """16 hex digits that change with what stores and repartition topics hold, and with what it means.
+
+    So each aggregation is in it with its parameters, and those of users with their version. Functions over rows aren't,
+    nor are outputs, settings and policies: these may change from one start to the next. Nor are expressions, since
+    Spark's next version may print them in another way: their digests go beside it. Of Arrow functions only the schema
+    of the state is in it: one that was mended goes on with the state that it finds.
+    """
+    text = json.dumps([_part(part) for part in parts], sort_keys=True, separators=(",", ":"))
+    return Fingerprint(_digest(text, 16), tuple(expression_digests(parts).values()))
+
+
+def expression_digests(parts: Sequence[CompiledSubtopology]) -> dict[str, str]:
+    """8 hex digits for each aggregation that has expressions of the user's: by its store and column, `delays.mean`."""
+    found = {
+        f"{spec.name}.{name}": expressions(aggregation)
+        for part in parts
+        for spec in part.aggregates
+        for name, aggregation in spec.aggregations
+    }
+    return {name: _digest(json.dumps(texts), 8) for name, texts in found.items() if texts}
+
+
+def _digest(text: str, digits: int) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:digits]
+
+
+def _part(part: CompiledSubtopology) -> Any:
+    said: dict[str, Any] = {"id": part.id, "tables": [_table(table) for table in part.tables]}
+    match part.input:
+        case TopicInput(source):
+            said["topic"] = source.topic
+        case RowsInput():
+            said["rows"] = [part.input.topic, _fields(part.input.schema), list(part.input.key)]
+        case PartialsInput():
+            said["partials"] = part.input.topic
+        case None:
+            pass
+    said["aggregates"] = [_aggregate(spec) for spec in part.aggregates]
+    said["joins"] = sorted(
+        {step.table.name for branch in part.branches for step in branch.steps if isinstance(step, Join)}
+    )
+    said["ends"] = [
+        branch.terminal.topic for branch in part.branches if isinstance(branch.terminal, (ToRows, ToPartials))
+    ]
+    return said
+
+
+def _table(table: TableStore) -> Any:
+    return [table.name, table.source.topic, list(table.source.key), _fields(table.source.schema)]
+
+
+def _aggregate(spec: AggregateSpec) -> Any:
+    window = spec.window
+    return {
+        "name": spec.name,
+        "group": [[name, _grouped_by(kind)] for name, kind in spec.group],
+        "window": None if window is None else [window.column, window.size_ms, window.slide_ms],
+        "state": [[name, kind.simpleString()] for name, kind in spec.state_columns],
+        "by": [[name, identity(each)] for name, each in spec.aggregations],
+        "routed": [spec.route.value, list(spec.routed_by)],
+    }
+
+
+def _grouped_by(kind: DataType) -> str:
+    from pyspark.sql.types import TimestampType
+
+    # Keys once had all times with µs, so stores that have such keys are others.
+    return f"{kind.simpleString()}, ms" if isinstance(kind, TimestampType) else kind.simpleString()
+
+
+def _fields(schema: StructType) -> list[list[str]]:
+    return [[field.name, field.dataType.simpleString()] for field in schema.fields]

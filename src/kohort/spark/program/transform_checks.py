@@ -1,0 +1,118 @@
+"""What Spark knows of a plan before it runs: columns, their identity, what goes over several rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from pyspark.errors import PySparkException
+
+from kohort.spark.internals import NodeName, PlanNode, analyzed, error_sentence, unlogged_errors
+from kohort.spark.program.errors import ProgramError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["called", "explained", "identities", "over_several_rows"]
+
+_OVER_SEVERAL: Final[dict[str, str]] = {
+    NodeName.AGGREGATE: "groupBy or an aggregate",
+    NodeName.CO_GROUPED_IN_ARROW: "cogroup().applyInArrow",
+    NodeName.CO_GROUPED_IN_PANDAS: "cogroup().applyInPandas",
+    NodeName.DEDUPLICATE: "dropDuplicates",
+    NodeName.DISTINCT: "distinct",
+    NodeName.EXCEPT: "subtract",
+    NodeName.EXCEPT_ALL: "exceptAll",
+    NodeName.GROUPED_IN_ARROW: "groupBy().applyInArrow",
+    NodeName.GROUPED_IN_PANDAS: "groupBy().applyInPandas",
+    NodeName.INTERSECT: "intersect",
+    NodeName.INTERSECT_ALL: "intersectAll",
+    NodeName.LIMIT: "limit",
+    NodeName.OFFSET: "offset",
+    NodeName.WINDOW: "a window function",
+}
+
+
+def identities(frame: DataFrame) -> dict[str, int]:
+    """The ids by which Spark tells columns apart. What is passed through keeps its id, what is computed has another.
+
+    A union has the ids of its first side, whatever is in the others: its columns have none here.
+    """
+    plan = analyzed(frame)
+    return {} if _has_union(plan) else {column.name: column.id for column in plan.output}
+
+
+def _has_union(node: PlanNode) -> bool:
+    return node.name == NodeName.UNION or any(map(_has_union, node.children))
+
+
+def over_several_rows(frame: DataFrame, source: DataFrame) -> str | None:
+    """What in a plan goes over several rows of `source`, or adds some, and what that would do; None if nothing does.
+
+    That a static DataFrame is joined is no harm, whatever it is made of.
+    """
+    stream = analyzed(source).first_leaf
+    found: list[str] = []
+    others: list[str] = []
+
+    def walk(node: PlanNode) -> bool:
+        """Whether the rows come by here."""
+        if not node.children:
+            # In a join with itself one side has new ids, but is the same otherwise.
+            return node.same_result(stream)
+        within = [walk(child) for child in node.children]
+        if any(within):
+            if node.name in _OVER_SEVERAL:
+                found.append(_OVER_SEVERAL[node.name])
+            elif node.name == NodeName.UNION and not all(within):
+                others.append("a union with other rows would add them again in each epoch. Write them to a topic, once")
+            elif node.name == NodeName.JOIN:
+                found.extend(_join(node, within))
+        return any(within)
+
+    walk(analyzed(frame))
+    if found:
+        return (
+            f"{found[-1]} would go over those rows that happen to be in an epoch. Group with "
+            ".group_by(…).aggregate(…), which goes over all there ever were"
+        )
+    return others[-1] if others else None
+
+
+def _join(node: PlanNode, within: list[bool]) -> Iterator[str]:
+    if all(within):
+        yield "a join of the stream with itself"
+    elif within.index(False) in node.outer_sides:
+        yield "a join that keeps all rows of the other side"
+
+
+def called(where: str, function: Callable[[DataFrame], DataFrame], frame: DataFrame) -> DataFrame:
+    """What a function of the user's makes of a DataFrame.
+
+    Raises:
+        ProgramError: it fails, or makes something else.
+    """
+    from pyspark.sql import DataFrame
+
+    try:
+        with explained(where):
+            made = function(frame)
+    except ProgramError:
+        raise
+    except Exception as error:
+        raise ProgramError(f"{where} failed: {type(error).__name__}: {error}") from error
+    if not isinstance(made, DataFrame):
+        what = "None: is a return missing?" if made is None else repr(made)
+        raise ProgramError(f"{where} must return a DataFrame, but it returned {what}")
+    return made
+
+
+@contextmanager
+def explained(where: str) -> Iterator[None]:
+    """What Spark refuses becomes a `ProgramError` that says where it is in the program, and what Spark says."""
+    try:
+        with unlogged_errors():
+            yield
+    except PySparkException as error:
+        raise ProgramError(f"{where}: {error_sentence(error)}") from error

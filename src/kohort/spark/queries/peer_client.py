@@ -1,0 +1,80 @@
+"""Asking other instances."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import msgspec
+from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
+from yarl import URL
+
+from kohort.spark.queries.peer_messages import Answer, PeerQuery, answers, encode
+from kohort.streams.endpoint import Endpoint
+
+__all__ = ["FORWARDED", "MESSAGE_PACK", "PeerClient", "PeerError", "address"]
+
+FORWARDED: Final = "/forwarded"
+"""Where instances ask each other. What is asked there is never passed on, so no question goes round in circles."""
+
+MESSAGE_PACK: Final = "application/msgpack"
+
+_MAX_ANSWER: Final = 64 * 1024 * 1024
+_CONNECT_WITHIN: Final = 2.0
+
+
+class PeerError(Exception):
+    """Another instance gave no answer that makes sense."""
+
+
+class PeerClient:
+    """The connections to other instances.
+
+    Args:
+        timeout_ms: how long one may take to answer.
+    """
+
+    def __init__(self, timeout_ms: int) -> None:
+        self._timeout = ClientTimeout(total=timeout_ms / 1000, sock_connect=min(_CONNECT_WITHIN, timeout_ms / 1000))
+        self._session: ClientSession | None = None
+
+    async def close(self) -> None:
+        """Close them."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def ask(self, peer: Endpoint, question: PeerQuery) -> Answer:
+        """What another instance has of what is asked for.
+
+        Raises:
+            PeerError: it can't be reached in time, or answers something else; says why.
+        """
+        if self._session is None:
+            self._session = ClientSession(
+                timeout=self._timeout, connector=TCPConnector(limit=64, keepalive_timeout=15), trust_env=False
+            )
+        try:
+            url = URL.build(scheme="http", host=peer.host, port=peer.port, path=FORWARDED)
+            async with self._session.post(
+                url, data=encode(question), headers={"Content-Type": MESSAGE_PACK}, allow_redirects=False
+            ) as response:
+                if response.status != 200 or response.content_type != MESSAGE_PACK:
+                    raise PeerError(f"it answered {response.status} {response.reason}")
+                body = bytearray()
+                async for piece in response.content.iter_chunked(1 << 18):
+                    body += piece
+                    if len(body) > _MAX_ANSWER:
+                        raise PeerError("its answer is too long")
+            return answers.decode(body)
+        except TimeoutError:
+            raise PeerError(f"no answer within {self._timeout.total:g} s") from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise PeerError(f"its answer makes no sense: {error}") from error
+        except (ClientError, OSError, ValueError, asyncio.IncompleteReadError) as error:
+            raise PeerError(str(error) or type(error).__name__) from error
+
+
+def address(endpoint: Endpoint) -> str:
+    """An endpoint as "host:port"."""
+    return f"[{endpoint.host}]:{endpoint.port}" if ":" in endpoint.host else f"{endpoint.host}:{endpoint.port}"

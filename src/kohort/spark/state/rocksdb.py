@@ -1,0 +1,89 @@
+"""How RocksDB is set up: many small stores in one process, which share their memory."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Final
+
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    DBRecoveryMode,
+    Options,
+    Rdict,
+    WriteBufferManager,
+)
+
+__all__ = ["StoreMemory", "default_memory", "open_rocksdb"]
+
+_MIB: Final = 1024 * 1024
+
+
+class StoreMemory:
+    """Memory that all stores opened with it share.
+
+    Args:
+        cache: bytes for blocks that were read, their indexes and filters, and for what was written lately.
+        write_buffers: how many of them may hold what was written lately; then the store that writes flushes it.
+    """
+
+    def __init__(self, cache: int = 128 * _MIB, write_buffers: int = 64 * _MIB) -> None:
+        self.cache = Cache(cache)
+        self.write_buffers = WriteBufferManager.new_write_buffer_manager_with_cache(write_buffers, False, self.cache)
+
+    def used(self) -> int:
+        """Bytes in use."""
+        return self.cache.get_usage()
+
+
+_lock: Final = threading.Lock()
+_default: StoreMemory | None = None
+
+
+def default_memory() -> StoreMemory:
+    """The memory that stores of this process share if they are given no other."""
+    global _default
+    with _lock:
+        if _default is None:
+            _default = StoreMemory()
+        return _default
+
+
+def open_rocksdb(path: Path, memory: StoreMemory) -> Rdict:
+    """Open the database in a directory, which is made if need be.
+
+    Raises:
+        Exception: whatever rocksdict finds wrong with the files.
+    """
+    return Rdict(str(path), _options(memory))
+
+
+def _options(memory: StoreMemory) -> Options:
+    tables = BlockBasedOptions()
+    tables.set_block_cache(memory.cache)
+    tables.set_cache_index_and_filter_blocks(True)  # so that they count
+    tables.set_block_size(8 * 1024)
+    tables.set_bloom_filter(10, False)
+    tables.set_format_version(5)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_block_based_table_factory(tables)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_write_buffer_manager(memory.write_buffers)
+    options.set_write_buffer_size(16 * _MIB)
+    options.set_arena_block_size(64 * 1024)  # what an empty store takes
+    options.set_max_open_files(256)
+    options.set_max_background_jobs(2)
+    # After the machine's crash: what was written up to some moment, and nothing of what came after it.
+    options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
+    # Small files beside the data: opening and closing is quick.
+    options.set_max_total_wal_size(64 * _MIB)
+    options.set_manifest_preallocation_size(64 * 1024)
+    options.set_keep_log_file_num(1)
+    options.set_max_log_file_size(1 * _MIB)
+    options.set_stats_dump_period_sec(0)
+    options.set_stats_persist_period_sec(0)
+    options.set_skip_stats_update_on_db_open(True)
+    return options

@@ -1,0 +1,151 @@
+"""What is checked in the cluster before an instance joins, with a broker."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+from kohort.client import Admin, Consumer, OffsetAndMetadata, StreamsMember, TopicPartition
+from kohort.client.streams_member import Assigned
+from kohort.spark.program import cluster_checks
+from kohort.spark.program.cluster_checks import check_against
+from kohort.spark.program.committed_metadata import metadata
+from kohort.spark.program.compiled import Program, RowsInput
+from kohort.spark.program.errors import ProgramError
+from kohort.testing import Broker
+from tests.spark.program.programs import FLIGHT, program, spec
+
+_names = (f"checked{number}" for number in itertools.count())
+
+
+def run(broker: Broker, test: Callable[[Admin, str], Awaitable[None]]) -> None:
+    async def with_admin() -> None:
+        async with Admin(broker.bootstrap_servers) as admin:
+            await test(admin, next(_names))
+
+    asyncio.run(with_admin())
+
+
+async def create(admin: Admin, name: str, *, airlines: int = 2) -> Program:
+    """The program of that name, and its topics."""
+    for topic, partitions in (("flights", 2), ("airlines", airlines), ("out", 1)):
+        await admin.topics.create(f"{name}.{topic}", partitions=partitions)
+    return program(name, prefix=f"{name}.")
+
+
+def test_a_program_whose_topics_are_there_is_fine(kohort_broker: Broker) -> None:
+    async def test(admin: Admin, name: str) -> None:
+        await check_against(admin, await create(admin, name))
+
+    run(kohort_broker, test)
+
+
+def test_topics_that_are_missing(kohort_broker: Broker) -> None:
+    async def test(admin: Admin, name: str) -> None:
+        with pytest.raises(ProgramError, match=r"topic 'x\.airlines' \(and 1 more\) that .* reads: .*topics create x"):
+            await check_against(admin, program(name, prefix="x."))
+        await create(admin, name)
+        with pytest.raises(ProgramError, match=rf"topic '{name}\.dead' that {name} writes: there is no such topic"):
+            await check_against(admin, program(name, prefix=f"{name}.", dead=f"{name}.dead"))
+
+    run(kohort_broker, test)
+
+
+def test_topics_that_are_joined_need_equally_many_partitions(kohort_broker: Broker) -> None:
+    async def test(admin: Admin, name: str) -> None:
+        joined = await create(admin, name, airlines=3)
+        with pytest.raises(
+            ProgramError,
+            match=rf"need equally many partitions, but {name}\.flights has 2, {name}\.airlines has 3: create "
+            rf"'{name}\.airlines' with 2 partitions, or make the table an app\.global_table",
+        ):
+            await check_against(admin, joined)
+
+        part = replace(joined.parts[0], input=RowsInput("rows", FLIGHT, ("carrier",), partitions=2))
+        with pytest.raises(ProgramError, match=r"rows has 2, .*airlines has 3: leave partitions= out of \.repartition"):
+            await check_against(admin, replace(joined, parts=(part,)))
+
+    run(kohort_broker, test)
+
+
+def test_another_topology_under_the_same_application_id(kohort_broker: Broker) -> None:
+    async def test(admin: Admin, name: str) -> None:
+        before = await create(admin, name)
+        async with StreamsMember(kohort_broker.bootstrap_servers, name, before.topology) as member:
+            async for event in member:
+                if isinstance(event, Assigned):
+                    break
+            await check_against(admin, before)
+            after = program(name, prefix=f"{name}.", aggregate=spec("late", changelog=f"{name}-late-changelog"))
+            with pytest.raises(
+                ProgramError,
+                match=rf"the group '{name}' runs another topology under this application_id: it has "
+                rf"{name}-delays-changelog, {name}-delays-repartition, which this program hasn't; "
+                rf"this program has {name}-late-changelog, .*"
+                rf"Give the changed program another application_id, .*stop its instances, then reset this one",
+            ):
+                await check_against(admin, after)
+
+    run(kohort_broker, test)
+
+
+def test_offsets_that_another_program_committed(kohort_broker: Broker) -> None:
+    async def test(admin: Admin, name: str) -> None:
+        before = await create(admin, name)
+        input_0 = TopicPartition(f"{name}.flights", 0)
+        for text in ("", "somebody's", '"text"', json.dumps({"stream_time": 1, "program": str(before.fingerprint)})):
+            await admin.group_offsets.alter(name, {input_0: OffsetAndMetadata(7, metadata=text)})
+            await check_against(admin, before)
+        window = spec(size="2 hours", changelog=f"{name}-delays-changelog")
+        with pytest.raises(
+            ProgramError,
+            match=rf"another program has committed under the application_id '{name}' \(at {input_0}\): its stores .* "
+            rf"hold other columns, groups, windows or aggregates .*kohort groups delete {name}",
+        ):
+            await check_against(admin, program(name, prefix=f"{name}.", aggregate=window))
+
+    run(kohort_broker, test)
+
+
+def test_expressions_that_are_printed_otherwise_are_told_once(
+    kohort_broker: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test(admin: Admin, name: str) -> None:
+        mine = await create(admin, name)
+        fingerprint = replace(mine.fingerprint, expressions=("0a0a0a0a", "1b1b1b1b"))
+        for partition, printed in ((0, fingerprint), (1, mine.fingerprint)):
+            at = OffsetAndMetadata(7, metadata=metadata(1, printed))
+            await admin.group_offsets.alter(name, {TopicPartition(f"{name}.flights", partition): at})
+        for now, told in (({"d.a": "0a0a0a0a", "d.b": "1b1b1b1b"}, 0), ({"d.a": "0a0a0a0a", "d.b": "2c2c2c2c"}, 1)):
+            caplog.clear()
+            monkeypatch.setattr(cluster_checks, "expression_digests", lambda _, now=now: now)
+            await check_against(admin, mine)
+            assert len(caplog.messages) == told
+        assert f"{name}: Spark prints the expressions of d.b in another way than when" in caplog.text
+        assert "If its meaning has changed, give it a new version (or another application id)" in caplog.text
+
+    run(kohort_broker, test)
+
+
+def test_a_group_of_another_kind(kohort_broker: Broker) -> None:
+    async def test(admin: Admin, name: str) -> None:
+        wanted = await create(admin, name)
+        async with Consumer(kohort_broker.bootstrap_servers, group_id=name) as consumer:
+            consumer.subscribe(f"{name}.flights")
+            for _ in range(100):
+                await consumer.poll(timeout_ms=100)
+                if consumer.assignment():
+                    break
+            with pytest.raises(
+                ProgramError, match=rf"'{name}' is the name of a c\w+ group: .* application_id of its own"
+            ):
+                await check_against(admin, wanted)
+
+    run(kohort_broker, test)

@@ -1,0 +1,364 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from kohort.client import Admin, Producer, TopicPartition
+from kohort.client.errors import ClosedError
+from kohort.spark.state import ChangelogReader, RestoreProgress, Store, StoreClosedError
+from kohort.testing.broker import Broker
+from kohort.testing.process import BrokerProcess
+from tests.client.support.running import run, until
+
+_numbers = count()
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker({"transaction.abort.timed.out.transaction.cleanup.interval.ms": 100}) as broker:
+        yield broker
+
+
+class Log:
+    """A changelog, and a producer for it."""
+
+    def __init__(self, servers: str, path: Path, *, partitions: int = 1) -> None:
+        self.servers = servers
+        self.path = path
+        self.name = f"log-{next(_numbers)}"
+        self.at = TopicPartition(self.name, 0)
+        self.partitions = partitions
+        self.waits: list[str | None] = []
+
+    async def create(self, admin: Admin) -> None:
+        await admin.topics.create(
+            self.name, partitions=self.partitions, replication_factor=1, configs={"cleanup.policy": "compact"}
+        )
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[tuple[Admin, ChangelogReader]]:
+        async with Admin(self.servers) as admin, ChangelogReader(self.servers, self.waits.append) as tailer:
+            await self.create(admin)
+            yield admin, tailer
+
+    async def put(self, records: Mapping[str, str | None], partition: int = 0) -> None:
+        async with Producer(self.servers) as producer:
+            await self._send(producer, records, partition)
+            await producer.flush()
+
+    async def transaction(
+        self, producer: Producer, records: Mapping[str, str | None], *, commit: bool = True, partition: int = 0
+    ) -> None:
+        await producer.begin_transaction()
+        await self._send(producer, records, partition)
+        if commit:
+            await producer.commit_transaction()
+        else:
+            await producer.flush()
+            await producer.abort_transaction()
+
+    async def _send(self, producer: Producer, records: Mapping[str, str | None], partition: int) -> None:
+        table = pa.table(
+            {
+                "key": pa.array([key.encode() for key in records], pa.binary()),
+                "value": pa.array([None if v is None else v.encode() for v in records.values()], pa.binary()),
+            }
+        )
+        await producer.send_table(self.name, table, partition=partition)
+
+    def store(self, partition: int = 0) -> Store:
+        return Store(self.path / f"{self.name}-{partition}", "s", partition)
+
+
+@pytest.fixture
+def log(broker: Broker, tmp_path: Path) -> Log:
+    return Log(broker.bootstrap_servers, tmp_path)
+
+
+def content(store: Store) -> dict[str, str]:
+    rows = store.scan()
+    return {
+        key.decode(): value.decode()
+        for key, value in zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True)
+    }
+
+
+def test_a_store_is_restored_with_what_was_committed(log: Log) -> None:
+    told: list[RestoreProgress] = []
+
+    async def test() -> None:
+        async with log.opened() as (_, tailer), Producer(log.servers, transactional_id=log.name) as producer:
+            await log.transaction(producer, {"a": "1", "b": "2", "c": "3"})
+            await log.transaction(producer, {"a": "aborted", "d": "aborted"}, commit=False)
+            await log.transaction(producer, {"b": None, "c": "4"})
+            store = log.store()
+            assert await tailer.restore(store, log.at, told.append) == 10  # with three markers
+            assert content(store) == {"a": "1", "c": "4"}
+            assert store.position in (9, 10) and store.origin
+            assert tailer.positions() == {}
+            await log.transaction(producer, {"e": "not for it: it's left alone"})
+            await asyncio.sleep(0.2)
+            assert content(store) == {"a": "1", "c": "4"}
+            store.close()
+            store = log.store()  # after a restart
+            assert await tailer.restore(store, log.at) == 12
+            assert "e" in content(store)
+            store.close()
+
+    run(test(), timeout_s=60)
+    assert told[-1].finished and told[-1].done == told[-1].total == 10 and told[-1].records == 5
+    assert [each for each in log.waits if each] == []
+
+
+def test_an_empty_changelog_is_restored_at_once(log: Log) -> None:
+    async def test() -> None:
+        async with log.opened() as (_, tailer):
+            store = log.store()
+            assert await tailer.restore(store, log.at) == 0
+            assert store.position is None and store.origin
+            store.close()
+
+    run(test(), timeout_s=60)
+
+
+def test_a_standby_follows_reports_and_is_promoted_within_a_moment(log: Log) -> None:
+    async def test() -> None:
+        async with log.opened() as (_, tailer), Producer(log.servers, transactional_id=log.name) as producer:
+            store = log.store()
+            tailer.follow(store, log.at)
+            for number in range(3):
+                await log.transaction(producer, {"a": str(number), str(number): "x"})
+            await until(lambda: tailer.positions().get(log.at) == (9, 9))
+            assert content(store) == {"a": "2", "0": "x", "1": "x", "2": "x"}
+            began = time.monotonic()
+            assert await tailer.restore(store, log.at) == 9
+            assert time.monotonic() - began < 10
+            store.write(pa.array([b"a"]), pa.array([b"written by the task"]), 9)
+            tailer.follow(store, log.at)  # demoted
+            await log.transaction(producer, {"b": "1"})
+            await until(lambda: content(store).get("b") == "1")
+            await tailer.unfollow(log.at)
+            await tailer.unfollow(log.at)
+            store.close()
+
+    run(test(), timeout_s=60)
+
+
+def test_records_behind_a_zombies_open_transaction_are_waited_for(log: Log) -> None:
+    async def test() -> None:
+        async with log.opened() as (_, tailer):
+            zombie = Producer(log.servers, transactional_id=f"{log.name}-zombie")
+            await zombie.start()
+            await zombie.begin_transaction()
+            await log._send(zombie, {"a": "zombie"}, 0)
+            await zombie.flush()
+            await log.put({"b": "committed behind it"})
+            store = log.store()
+            restoring = asyncio.create_task(tailer.restore(store, log.at))
+            await asyncio.sleep(0.5)
+            assert not restoring.done()
+            async with Producer(log.servers, transactional_id=f"{log.name}-zombie"):  # fences it
+                assert await restoring == 3
+            assert content(store) == {"b": "committed behind it"}
+            store.close()
+            await zombie.close()
+
+    run(test(), timeout_s=60)
+
+
+def test_one_tailer_serves_many_stores_with_thousands_of_keys(log: Log) -> None:
+    log.partitions = 8
+
+    async def test() -> None:
+        async with log.opened() as (_, tailer):
+            expected = {}
+            for partition in range(8):
+                records = {f"{number}": f"{partition} {number}" for number in range(3_000)}
+                await log.put(records, partition)
+                await log.put(expected := dict.fromkeys(list(records)[:10], "again"), partition)
+            stores = [log.store(partition) for partition in range(8)]
+            places = [TopicPartition(log.name, partition) for partition in range(8)]
+            for store, at in zip(stores[:4], places[:4], strict=True):
+                tailer.follow(store, at)
+            restored = await asyncio.gather(*(tailer.restore(stores[n], places[n]) for n in range(4, 8)))
+            assert restored == [3_010] * 4
+            await until(lambda: tailer.positions() == dict.fromkeys(places[:4], (3_010, 3_010)))
+            for number, store in enumerate(stores):
+                assert content(store) == {f"{each}": f"{number} {each}" for each in range(3_000)} | expected
+                store.close()
+
+    run(test(), timeout_s=90)
+
+
+def test_a_store_that_does_not_fit_is_filled_anew(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with log.opened() as (_, tailer):
+            await log.put({"a": "1", "b": "2", "c": "3"})
+            store = log.store()
+            store.write(pa.array([b"x"]), pa.array([b"from elsewhere"]), 1_000)
+            assert await tailer.restore(store, log.at) == 3
+            assert content(store) == {"a": "1", "b": "2", "c": "3"}
+            assert "the store is at offset 1000, and the changelog ends at 3" in caplog.text
+
+            store.clear("another topic")
+            store.write(pa.array([b"x"]), pa.array([b"another topic's"]), 2)
+            assert await tailer.restore(store, log.at) == 3
+            assert content(store) == {"a": "1", "b": "2", "c": "3"}
+            assert "the topic was deleted and made anew" in caplog.text
+            store.close()
+
+    run(test(), timeout_s=60)
+
+
+def test_a_store_behind_the_beginning_of_its_changelog_is_filled_anew(log: Log) -> None:
+    async def test() -> None:
+        async with Admin(log.servers) as admin, ChangelogReader(log.servers) as tailer:
+            await admin.topics.create(log.name, partitions=1, replication_factor=1)
+            await log.put({"a": "1", "b": "2"})
+            store = log.store()
+            await tailer.restore(store, log.at)
+            await log.put({"c": "3", "d": "4"})
+            await admin.topics.delete_records({log.at: 3})
+            assert await tailer.restore(store, log.at) == 4
+            assert content(store) == {"d": "4"}
+            await admin.topics.delete_records({log.at: 4})
+            store.clear()
+            assert await tailer.restore(store, log.at) == 4
+            assert content(store) == {}
+            store.close()
+
+    run(test(), timeout_s=60)
+
+
+def test_a_changelog_may_be_deleted_and_made_anew_while_it_is_followed(log: Log) -> None:
+    async def test() -> None:
+        async with log.opened() as (admin, tailer):
+            other = Log(log.servers, log.path)
+            await other.create(admin)
+            await log.put({"a": "1", "b": "2"})
+            store, others = log.store(), other.store()
+            tailer.follow(store, log.at)
+            tailer.follow(others, other.at)
+            await until(lambda: len(content(store)) == 2)
+            await admin.topics.delete(log.name)
+            await asyncio.sleep(0.3)
+            await other.put({"k": "goes on"})
+            await until(lambda: content(others) == {"k": "goes on"})
+            await log.create(admin)
+            await log.put({"n": "1", "o": "2", "p": "3"})
+            await until(lambda: content(store) == {"n": "1", "o": "2", "p": "3"}, timeout_s=30)
+            assert await tailer.restore(store, log.at) == 3
+            store.close()
+            others.close()
+
+    run(test(), timeout_s=90)
+
+
+def test_a_store_that_is_closed_or_left_or_a_tailer_that_is_closed_end_a_restore(log: Log) -> None:
+    async def held(tailer: ChangelogReader, store: Store, end: Callable[[], Awaitable[object]]) -> None:
+        restoring = asyncio.create_task(tailer.restore(store, log.at))
+        await asyncio.sleep(0.3)
+        await end()
+        await restoring
+
+    async def test() -> None:
+        async with log.opened() as (_, tailer), Producer(log.servers, transactional_id=log.name) as producer:
+            await producer.begin_transaction()
+            await log._send(producer, {"a": "open"}, 0)
+            await producer.flush()
+            store = log.store()
+            with pytest.raises(StoreClosedError, match="isn't restored any more"):
+                await held(tailer, store, lambda: tailer.unfollow(log.at))
+            restoring = asyncio.create_task(tailer.restore(store, log.at))
+            await asyncio.sleep(0.2)
+            with pytest.raises(ValueError, match="is being restored already"):
+                await tailer.restore(store, log.at)
+            another = log.store(1)
+            with pytest.raises(ValueError, match="another store follows"):
+                tailer.follow(another, log.at)
+            another.close()
+            restoring.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await restoring
+            assert tailer.positions() == {}
+            tailer.follow(store, log.at)
+            await asyncio.sleep(0.2)
+            store.close()
+            await producer.commit_transaction()
+            await until(lambda: not tailer._followed)
+            with pytest.raises(StoreClosedError):
+                await tailer.restore(store, log.at)
+            store = log.store()
+            assert await tailer.restore(store, log.at) == 2
+            assert tailer.positions() == {}
+            await producer.begin_transaction()
+            await log._send(producer, {"a": "open"}, 0)
+            await producer.flush()
+            with pytest.raises(ClosedError):
+                await held(tailer, store, tailer.close)
+            with pytest.raises(ClosedError):
+                tailer.follow(store, log.at)
+            store.close()
+
+    run(test(), timeout_s=60)
+
+
+def test_a_broker_may_restart_meanwhile(tmp_path: Path) -> None:
+    with BrokerProcess() as broker:
+        log = Log(broker.bootstrap_servers, tmp_path)
+
+        async def test() -> None:
+            async with log.opened() as (_, tailer):
+                store = log.store()
+                tailer.follow(store, log.at)
+                await log.put({"a": "1"})
+                await until(lambda: content(store) == {"a": "1"})
+                await asyncio.to_thread(broker.kill)
+                promoting = asyncio.create_task(tailer.restore(store, log.at))
+                await asyncio.sleep(0.5)
+                assert not promoting.done()
+                await asyncio.to_thread(broker.start)
+                assert await promoting == 1
+                tailer.follow(store, log.at)
+                await log.put({"b": "2"})
+                await until(lambda: content(store) == {"a": "1", "b": "2"}, timeout_s=20)
+                store.close()
+
+        run(test(), timeout_s=90)
+
+
+def test_a_compacted_changelog_is_restored_to_its_end(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with Broker() as broker:
+            log = Log(broker.bootstrap_servers, tmp_path)
+            server = broker.server
+            async with ChangelogReader(log.servers) as tailer, Producer(log.servers, transactional_id="t") as producer:
+                configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
+                [partition] = server.broker.topics.create(log.name, 1, configs).partitions
+                partition.log.config = replace(partition.log.config, segment_bytes=2_000)
+                early = log.store()
+                for number in range(40):
+                    await log.transaction(producer, {f"{each}": f"{number}" for each in range(number % 7, 20)})
+                    await log.transaction(producer, {"gone": None, "x" * 100: "aborted"}, commit=number % 2 == 0)
+                    if number == 20:
+                        assert await tailer.restore(early, log.at) > 300
+                assert sum(path.stat().st_size for path in partition.log.directory.glob("*.log")) > 20_000
+                await server.broker._periodic_tasks.clean_logs()
+                assert sum(path.stat().st_size for path in partition.log.directory.glob("*.log")) < 15_000
+                late = Store(tmp_path / "late", "s", 0)
+                expected = {f"{each}": f"{min(39, 35 + each)}" for each in range(20)}
+                expected["x" * 100] = "aborted"  # as some were committed
+                for store in (early, late):
+                    assert await tailer.restore(store, log.at) == partition.log.log_end_offset
+                    assert content(store) == expected
+                    store.close()
+
+    run(test(), timeout_s=90)
