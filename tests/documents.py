@@ -44,6 +44,11 @@ def places(text: str) -> list[Place]:
     return found
 
 
+def methods(text: str) -> list[str]:
+    """The methods and class attributes that a text names without a path: `Class.method`."""
+    return [span for span in code(text) if re.fullmatch(r"[A-Z]\w+\.\w+", span)]
+
+
 def make_targets(text: str) -> list[str]:
     """The targets of the Makefile that a text names."""
     return [target for span in code(text) for target in re.findall(r"^make ([a-z-]+)(?=\s|$)", span)]
