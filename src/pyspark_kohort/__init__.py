@@ -1,4 +1,4 @@
-"""Makes Spark find the data source "kohort": it imports every package whose name begins with `pyspark_`."""
+"""Registers the data source "kohort": Spark imports every package whose name begins with `pyspark_`."""
 
 from __future__ import annotations
 

@@ -70,13 +70,13 @@ def test_a_topic_made_anew_begins_anew() -> None:
 def test_a_partition_without_a_leader_is_unsettled_and_keeps_its_epoch() -> None:
     info = ServerClusterInfo()
     info.update(answer(topic((1, 4))), {"t"})
-    assert not info.unsettled
+    assert not info.incomplete
     assert info.update(answer(topic((-1, -1))), {"t"}).leaders == {AT}
-    assert (info.leader(AT), info.leader_epoch(AT), info.unsettled) == (None, 4, True)
+    assert (info.leader(AT), info.leader_epoch(AT), info.incomplete) == (None, 4, True)
     info.update(answer(topic((1, 3))), {"t"})
     assert info.leader(AT) is None, "from a broker that hasn't heard yet"
     info.update(answer(topic((2, 5))), {"t"})
-    assert (info.leader(AT), info.unsettled) == (Broker(2, "b2", 9092), False)
+    assert (info.leader(AT), info.incomplete) == (Broker(2, "b2", 9092), False)
 
 
 def test_topics_that_are_gone_or_refused_have_errors() -> None:
@@ -87,7 +87,7 @@ def test_topics_that_are_gone_or_refused_have_errors() -> None:
     assert info.errors == {"t": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "u": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
     assert "t" not in info.topics
     assert info.names == {UUID(int=7): "u"}
-    assert info.unsettled
+    assert info.incomplete
     info.update(answer(topic((1, 0), topic_id=9)), {"t"})
     assert info.errors == {"u": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
     info.update(answer(topic(error=4242)), {"t"})

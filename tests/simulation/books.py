@@ -48,9 +48,9 @@ class Book:
     """What the checker knows of a group: as of the last step that touched it."""
 
     __slots__ = (
-        "began", "completing", "generation", "heard", "initial", "joined", "joining", "longest_ms", "members", "new",
-        "pending_sync", "rebalance_ms", "session", "state", "sync_ms", "syncing", "unsaved", "wait_ms", "waiting",
-        "watched",
+        "began", "completing", "generation", "initial", "joined", "joining", "last_heartbeat", "longest_ms", "members",
+        "new", "pending_sync", "rebalance_ms", "session", "state", "sync_ms", "syncing", "unsaved", "wait_ms",
+        "waiting", "watched",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Book:
         self.pending_sync: frozenset[str] = frozenset()
         self.new: set[str] = set()  # wait for their first join
         self.joined: dict[str, int] = {}  # the generation that a member was told of last
-        self.heard: dict[str, int] = {}
+        self.last_heartbeat: dict[str, int] = {}
         self.session: dict[str, int] = {}
         self.watched: set[str] = set()  # have an entry among the deadlines
         self.initial = False  # the rebalance gives the first members time, whoever has joined

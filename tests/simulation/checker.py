@@ -41,7 +41,7 @@ REFUSED = frozenset(
         ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
     }
 )
-SETTLED = frozenset({GroupState.STABLE, GroupState.EMPTY})
+RESTING = frozenset({GroupState.STABLE, GroupState.EMPTY})
 
 
 class Checker:
@@ -85,13 +85,13 @@ class Checker:
 
     def hear(self, group_id: str, member_id: str) -> None:
         book = self.book(group_id)
-        book.heard[member_id] = self.world.now
+        book.last_heartbeat[member_id] = self.world.now
         if member_id not in book.watched and member_id in book.session:
             book.watched.add(member_id)
             heapq.heappush(self._deadlines, (self.world.now + book.session[member_id], group_id, member_id))
 
     def check_deadlines(self) -> None:
-        """No member is there that wasn't heard of for its session timeout."""
+        """No member outlives its session timeout."""
         now = self.world.now
         while self._deadlines and self._deadlines[0][0] <= now:
             _, group_id, member_id = heapq.heappop(self._deadlines)
@@ -124,7 +124,7 @@ class Checker:
 
     def _deadline(self, book: Book, member_id: str) -> int:
         timeout = NEW_MEMBER_JOIN_TIMEOUT_MS if member_id in book.new else book.session[member_id]
-        return book.heard[member_id] + timeout
+        return book.last_heartbeat[member_id] + timeout
 
     # Requests and answers ---------------------------------------------------------------------------------------
 
@@ -235,7 +235,7 @@ class Checker:
                 self.fail(group_id, "a restart made something else of the log than reading it as it grew")
 
     def started(self) -> None:
-        """Every member's session begins anew."""
+        """Every member's session starts over."""
         self.books.clear()
         self._deadlines.clear()
         self._phases.clear()
@@ -255,11 +255,11 @@ class Checker:
             return
         for member_id in [member_id for member_id in book.members if member_id not in group.members]:
             self._check_removal(book, group, member_id, cause)
-            for ledger in (book.heard, book.session, book.joined):
+            for ledger in (book.last_heartbeat, book.session, book.joined):
                 ledger.pop(member_id, None)
             book.new.discard(member_id)
         self._update(book, group)
-        if group.state in SETTLED and group.generation and not book.unsaved:
+        if group.state in RESTING and group.generation and not book.unsaved:
             stored = persisted(self.world.shadow.classic.get(group_id))
             if not persisted(group) == stored == written(self.values.get(group_id)):
                 self.fail(
@@ -293,7 +293,7 @@ class Checker:
                 if member_id in group.joining and member.is_new:
                     book.new.add(member_id)
                 self.hear(group.group_id, member_id)
-            elif member_id not in book.watched and book.heard.get(member_id) == now:
+            elif member_id not in book.watched and book.last_heartbeat.get(member_id) == now:
                 self.hear(group.group_id, member_id)
         if rebalancing and not book.initial and group.all_joined:
             self.fail(group.group_id, "everybody has joined, and it waits")
@@ -331,8 +331,9 @@ class Checker:
         else:
             legal = False
         if not legal:
-            heard = book.heard.get(member_id)
-            self.fail(group.group_id, f"{member_id}, heard of at {heard}, was removed; cause: {cause and cause.kind}")
+            last = book.last_heartbeat.get(member_id)
+            why = cause and cause.kind
+            self.fail(group.group_id, f"{member_id}, whose last heartbeat was at {last}, was removed; cause: {why}")
 
     def check_commits(self) -> None:
         """The offsets that a replay comes to are those that are live."""

@@ -1,4 +1,4 @@
-"""The data source without Spark: what is planned, and the batches that a task gives."""
+"""The data source without Spark: planned ranges, and the batches of a task."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from kohort.client import Producer
 from kohort.spark.datasource import KohortDataSource
-from kohort.spark.datasource.planning import divided
-from kohort.spark.datasource.reader import RangePartition
+from kohort.spark.datasource.planning import divide_ranges
+from kohort.spark.datasource.reader import RangeInputPartition
 from kohort.spark.reading import Range
 from kohort.testing.broker import Broker
 from pyspark_kohort import DefaultSource
@@ -28,14 +28,13 @@ def source(broker: Broker, **options: str) -> KohortDataSource:
 
 
 def ranges(broker: Broker, **options: str) -> list[Range]:
-    """What is planned."""
     made = source(broker, **options)
-    parts = made.reader(made.schema()).partitions()
-    assert all(isinstance(part, RangePartition) for part in parts)
-    return [part.wanted for part in parts if isinstance(part, RangePartition)]
+    partitions = made.reader(made.schema()).partitions()
+    assert all(isinstance(each, RangeInputPartition) for each in partitions)
+    return [each.range for each in partitions if isinstance(each, RangeInputPartition)]
 
 
-def test_batches_have_exactly_the_schema_that_spark_wants(kohort_fresh_broker: Broker) -> None:
+def test_batches_have_the_schema_that_spark_requires(kohort_fresh_broker: Broker) -> None:
     assert DefaultSource.name() == "kohort"
     headers = [[("h", b"x")], [], [("a", None), ("b", b"")]]
     kind = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -46,7 +45,7 @@ def test_batches_have_exactly_the_schema_that_spark_wants(kohort_fresh_broker: B
         made = source(kohort_fresh_broker, topic="t", includeHeaders=flag, startingOffsets='{"t": {"0": 1}}')
         schema = made.schema()
         reader = made.reader(schema)
-        batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+        batches = [batch for partition in reader.partitions() for batch in reader.read(partition)]
         assert all(batch.schema.equals(to_arrow_schema(schema, timezone="UTC")) for batch in batches)
         found = pa.Table.from_batches(batches)
         found.validate(full=True)
@@ -76,20 +75,20 @@ def test_a_partition_that_is_named_twice_is_read_once(kohort_fresh_broker: Broke
         assert len(made.reader(made.schema()).partitions()) == 1
 
 
-def test_a_producer_setting_that_is_no_number() -> None:
+def test_a_producer_setting_that_isnt_a_number() -> None:
     made = KohortDataSource({"servers": "localhost:9092", "topic": "t", "kafka.batch.size": "16k"})
     with pytest.raises(ValueError, match=r"option kafka\.batch\.size='16k' should be a number"):
         made.writer(StructType([StructField("value", StringType())]), overwrite=False)
 
 
-def test_ranges_are_divided_evenly_and_wholly() -> None:
+def test_ranges_are_divided_evenly() -> None:
     ranges = [Range("t", 0, 0, 900), Range("t", 1, 50, 150)]
-    assert divided(ranges, 1, None) == ranges
-    parts = divided(ranges, 10, None)
-    assert [part.end - part.start for part in parts] == [100] * 10
-    assert parts[0].start == 0 and parts[8].end == 900 and parts[9] == Range("t", 1, 50, 150)
-    assert len(divided(ranges, 1, 250)) == 5
-    assert divided([], 7, None) == []
+    assert divide_ranges(ranges, 1, None) == ranges
+    divided = divide_ranges(ranges, 10, None)
+    assert [each.end - each.start for each in divided] == [100] * 10
+    assert divided[0].start == 0 and divided[8].end == 900 and divided[9] == Range("t", 1, 50, 150)
+    assert len(divide_ranges(ranges, 1, 250)) == 5
+    assert divide_ranges([], 7, None) == []
 
 
 @pytest.mark.kohort({"num.partitions": 2})
@@ -115,14 +114,14 @@ def test_bounds_by_time(kohort_fresh_broker: Broker) -> None:
 
 
 @pytest.mark.kohort({"num.partitions": 2})
-def test_times_that_cannot_be(kohort_fresh_broker: Broker) -> None:
+def test_invalid_times(kohort_fresh_broker: Broker) -> None:
     asyncio.run(write(kohort_fresh_broker, "t", pa.table({"value": [b"x"] * 5}), 0))
     for options, why in {
         ("endingTimestamp", "soon"): "endingTimestamp='soon' should be a whole number, 0 at least",
         ("startingTimestamp", "-1"): "startingTimestamp='-1' should be a whole number, 0 at least",
         ("endingOffsetsByTimestamp", '{"t": {"0": -1}}'): "endingOffsetsByTimestamp=.* should be JSON such as",
         ("startingOffsetsByTimestamp", '{"t": 3}'): "startingOffsetsByTimestamp=.* should be JSON such as",
-        ("endingOffsetsByTimestamp", '{"t": {"0": 7}}'): "the ending offsets don't say anything of t-1",
+        ("endingOffsetsByTimestamp", '{"t": {"0": 7}}'): "the ending offsets lack t-1",
     }.items():
         with pytest.raises(ValueError, match=why):
             ranges(kohort_fresh_broker, topic="t", **dict([options]))
@@ -144,7 +143,7 @@ def test_topics_by_pattern(kohort_fresh_broker: Broker) -> None:
         ranges(broker, subscribePattern=".*", topic="flights-1")
 
 
-def test_no_range_is_longer_than_wished(kohort_fresh_broker: Broker) -> None:
+def test_max_records_per_partition(kohort_fresh_broker: Broker) -> None:
     asyncio.run(write(kohort_fresh_broker, "t", pa.table({"value": [b"x"] * 25})))
     found = ranges(kohort_fresh_broker, topic="t", maxRecordsPerPartition="10", startingOffsets='{"t": {"0": 2}}')
     assert found == [Range("t", 0, 2, 9), Range("t", 0, 9, 17), Range("t", 0, 17, 25)]

@@ -1,4 +1,4 @@
-"""The data source without Spark: what a task writes, and why it can't."""
+"""The data source without Spark: what a task writes, and its errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def values(broker: Broker, topic: str, number: int) -> list[bytes | None]:
 
 
 def test_rows_by_topic(kohort_fresh_broker: Broker) -> None:
-    """A column says where to, unless the option does; brokers make the topics, as for any producer."""
+    """A column names the topic unless the option does; brokers create topics, as for any producer."""
     rows = pa.record_batch({"value": [b"a", b"b", b"c"], "topic": ["one", "two", "one"]})
     assert made(kohort_fresh_broker, rows).write(iter([rows, rows])).records == 6
     assert made(kohort_fresh_broker, rows, topic="all").write(iter([rows])).records == 3
@@ -51,9 +51,9 @@ def test_options_for_reading_are_refused(kohort_fresh_broker: Broker) -> None:
 
 @pytest.mark.kohort({"auto.create.topics.enable": "false"})
 def test_a_topic_that_is_not_there(kohort_fresh_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told soon, not when a producer gives up; unless that is said to be sooner."""
-    assert writer._PATIENCE_S <= 10
-    monkeypatch.setattr(writer, "_PATIENCE_S", 0.5)
+    """The error comes before the producer's timeout, unless that is set."""
+    assert writer._TOPIC_TIMEOUT_S <= 10
+    monkeypatch.setattr(writer, "_TOPIC_TIMEOUT_S", 0.5)
     by_column = pa.record_batch({"value": [b"a"], "topic": ["gone"]})
     for task, rows in (
         (made(kohort_fresh_broker, topic="gone"), ROWS),
@@ -82,8 +82,8 @@ def test_a_row_that_no_request_has_room_for(kohort_fresh_broker: Broker) -> None
 
 
 @pytest.mark.kohort({"message.max.bytes": "1000"})
-def test_what_fails_first_is_told(kohort_fresh_broker: Broker) -> None:
-    """Where rows come from fails, and then what is left can't be delivered, either."""
+def test_the_first_error_is_raised(kohort_fresh_broker: Broker) -> None:
+    """The iterator of rows fails; then the buffered rows can't be delivered, either."""
 
     def rows() -> Iterator[pa.RecordBatch]:
         yield pa.record_batch({"value": [b"x" * 5_000]})

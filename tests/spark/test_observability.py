@@ -20,18 +20,18 @@ from tests.spark.monitoring.events import epoch, tasks
 from tests.spark.queries.fakes import FakeInstance
 
 
-def test_all_of_it(tmp_path: Path) -> None:
+def test_server_journal_and_live_line(tmp_path: Path) -> None:
     async def test() -> None:
         journal = tmp_path / "one.jsonl"
-        service = Observability(
+        observability = Observability(
             "app", FakeInstance(), application_server=("127.0.0.1", 0), journal=journal, progress=True
         )
-        await service.start()
-        assert service.endpoint is not None
-        told = Listeners(service.listeners)
-        told.tasks(tasks(0.0, ["0_0"]))
-        told.epoch(epoch(1.0, records=5))
-        base = f"http://127.0.0.1:{service.endpoint.port}"
+        await observability.start()
+        assert observability.endpoint is not None
+        listeners = Listeners(observability.listeners)
+        listeners.tasks(tasks(0.0, ["0_0"]))
+        listeners.epoch(epoch(1.0, records=5))
+        base = f"http://127.0.0.1:{observability.endpoint.port}"
         async with ClientSession() as session:
             async with session.get(f"{base}/metrics") as response:
                 assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
@@ -40,11 +40,11 @@ def test_all_of_it(tmp_path: Path) -> None:
                 assert (response.status, (await response.json())["status"]) == (200, "running")
             async with session.get(f"{base}/tasks") as response:
                 assert (await response.json())["active"] == ["0_0"]
-            told.failed("all is lost")
+            listeners.failed("all is lost")
             async with session.get(f"{base}/health") as response:
                 assert (response.status, (await response.json())["failure"]) == (503, "all is lost")
-        await service.close()
-        await service.close()
+        await observability.close()
+        await observability.close()
         assert [json.loads(line)["event"] for line in journal.read_text().splitlines()] == [
             "started", "tasks", "epoch", "failed", "stopped",
         ]  # fmt: skip
@@ -54,11 +54,11 @@ def test_all_of_it(tmp_path: Path) -> None:
 
 def test_nothing_but_listeners() -> None:
     async def test() -> None:
-        service = Observability("app", FakeInstance(), progress=False)
-        await service.start()
-        Listeners(service.listeners).epoch(epoch(1.0))
-        await service.close()
-        assert service.endpoint is None
+        observability = Observability("app", FakeInstance(), progress=False)
+        await observability.start()
+        Listeners(observability.listeners).epoch(epoch(1.0))
+        await observability.close()
+        assert observability.endpoint is None
 
     asyncio.run(test())
 
@@ -87,13 +87,16 @@ def test_an_address_of_another_machine_and_a_port_in_use(
         monkeypatch.setattr(asyncio.BaseEventLoop, "create_server", _create_server_as_newer_python)
 
     async def test() -> None:
-        service = Observability("app", FakeInstance(), application_server=("192.0.2.1", 0), progress=False)
-        await service.start()  # behind a NAT: others reach it there, it listens on what it has
-        assert service.endpoint is not None
-        assert service.endpoint == Endpoint("192.0.2.1", service.endpoint.port)
-        async with ClientSession() as session, session.get(f"http://127.0.0.1:{service.endpoint.port}/health") as got:
+        observability = Observability("app", FakeInstance(), application_server=("192.0.2.1", 0), progress=False)
+        await observability.start()  # behind a NAT: others reach it there, it listens on what it has
+        assert observability.endpoint is not None
+        assert observability.endpoint == Endpoint("192.0.2.1", observability.endpoint.port)
+        async with (
+            ClientSession() as session,
+            session.get(f"http://127.0.0.1:{observability.endpoint.port}/health") as got,
+        ):
             assert got.status == 200
-        await service.close()
+        await observability.close()
         with socket.create_server(("127.0.0.1", 0)) as taken:
             other = Observability("app", FakeInstance(), application_server=taken.getsockname(), progress=False)
             with pytest.raises(

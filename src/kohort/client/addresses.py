@@ -1,4 +1,4 @@
-"""Addresses of brokers, as people write them."""
+"""Parses addresses of brokers."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ DEFAULT_PORT: Final = 9092
 
 
 def parse_addresses(servers: str | Iterable[str | Address], *, least_port: int = 1) -> tuple[Address, ...]:
-    """The addresses of a list such as "kafka-1:9092, [::1]:9093" (or a sequence of such), each once, in order.
+    """Parses a list such as "kafka-1:9092, [::1]:9093" (or a sequence of such); returns each address once, in order.
 
-    Without a port, it is 9092. A scheme before a host, as in a listener ("SASL_SSL://kafka:9093"), is passed over.
+    The default port is 9092. A scheme before a host, as in a listener ("SASL_SSL://kafka:9093"), is ignored.
 
     Args:
         servers: the addresses.
-        least_port: 0 where that is meant to be a free one.
+        least_port: 0 to allow that, for a free port.
 
     Raises:
-        ConfigError: no address at all, or one that can't be.
+        ConfigError: no address, or an invalid one.
     """
     texts = servers.split(",") if isinstance(servers, str) else servers
     found: dict[Address, None] = {}

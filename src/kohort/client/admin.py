@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Admin(Lifecycle):
-    """Looks after a cluster, Kohort's or Apache Kafka's.
+    """Administers a cluster, Kohort's or Apache Kafka's.
 
         async with Admin("localhost:9092") as admin:
             await admin.topics.create("flights", partitions=4)
@@ -71,7 +71,7 @@ class Admin(Lifecycle):
         self.cluster = ClusterInfo(routes)
 
     async def start(self) -> None:
-        """Find the cluster.
+        """Finds the cluster.
 
         Raises:
             NoBrokerError: no broker answered within `bootstrap_timeout_ms`.
@@ -80,5 +80,5 @@ class Admin(Lifecycle):
         await self._cluster.start()
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Closes all connections."""
         await self._cluster.close()

@@ -1,4 +1,4 @@
-"""Asking whichever broker answers, until the time is over."""
+"""Retries: asks one broker after the other, until one answers or the time is over."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def retry_backoff(config: ClientConfig) -> Backoff:
-    """Pauses before something is tried again: `retry_backoff_ms` to `retry_backoff_max_ms`."""
+    """Returns a backoff from `retry_backoff_ms` to `retry_backoff_max_ms`."""
     return Backoff(config.retry_backoff_ms, config.retry_backoff_max_ms)
 
 
@@ -30,18 +30,18 @@ async def ask_until(
     timeout_ms: float,
     ask: Callable[[Connection], Awaitable[T]],
 ) -> T:
-    """Ask a broker, and another one when the connection breaks, until one answers.
+    """Asks a broker, and another one when the connection breaks, until one answers.
 
     Args:
-        connections: where to.
-        config: the pauses.
-        what: is asked, for errors.
-        timeout_ms: how long all of it may take.
-        ask: asks one.
+        connections: to the brokers.
+        config: for the backoff.
+        what: names the request, for errors.
+        timeout_ms: for all attempts.
+        ask: asks one broker.
 
     Raises:
         NoBrokerError: none answered in time; says how the last one failed.
-        AuthenticationError, UnsupportedError: a broker was reached, but it won't do.
+        AuthenticationError, UnsupportedError: a broker was reached, but can't be used.
     """
     backoff = retry_backoff(config)
     failure: Exception | None = None

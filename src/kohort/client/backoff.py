@@ -1,4 +1,4 @@
-"""How long to wait before trying again: exponentially longer, with jitter (KIP-580)."""
+"""Exponential backoff with jitter (KIP-580)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Backoff:
 
     Args:
         first, most: ms.
-        random: where jitter comes from; tests give their own.
+        random: for jitter; tests pass their own.
     """
 
     def __init__(self, first: float, most: float, random: Random | None = None) -> None:
@@ -25,12 +25,12 @@ class Backoff:
         self.attempts = 0
 
     def next(self) -> float:
-        """The next pause, in ms."""
-        # The exponent is bounded, so that attempts beyond counting don't overflow.
+        """Returns the next pause, in ms."""
+        # The exponent is bounded, so that many attempts don't overflow.
         pause = min(self._most, self._first * float(_FACTOR ** min(self.attempts, 30)))
         self.attempts += 1
         return pause * self._random.uniform(1 - _JITTER, 1 + _JITTER)
 
     def reset(self) -> None:
-        """Begin anew after a success."""
+        """Starts over, after a success."""
         self.attempts = 0

@@ -1,4 +1,4 @@
-"""A cluster as its clients see it: connections to its brokers, and knowledge of it that is kept up to date."""
+"""A cluster as its clients see it: connections to its brokers, and metadata that is kept up to date."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ R = TypeVar("R", bound=Response)
 
 
 class Cluster(Lifecycle):
-    """Connections to a cluster's brokers, and what is known of the cluster.
+    """Connections to a cluster's brokers, and its metadata.
 
     Made and used within an event loop; `async with` starts and closes it.
 
@@ -37,7 +37,7 @@ class Cluster(Lifecycle):
         info: the server cluster info: brokers, topics, coordinators.
 
     Raises:
-        ConfigError: settings that can't be.
+        ConfigError: invalid settings.
     """
 
     def __init__(self, servers: Servers) -> None:
@@ -49,11 +49,11 @@ class Cluster(Lifecycle):
         self._closed = False
 
     async def start(self) -> None:
-        """Find the cluster: one bootstrap server after the other, round after round with pauses, until one answers.
+        """Finds the cluster: tries one bootstrap server after the other, in rounds with backoff, until one answers.
 
         Raises:
             NoBrokerError: none did within `bootstrap_timeout_ms`.
-            AuthenticationError, UnsupportedError: a broker was reached, but it won't do.
+            AuthenticationError, UnsupportedError: a broker was reached, but can't be used.
         """
         try:
             await self._metadata.start()
@@ -62,13 +62,13 @@ class Cluster(Lifecycle):
             raise
 
     async def close(self) -> None:
-        """Close all connections; whoever waits gets a `ClosedError` or a `ConnectionLostError`. May be called twice."""
+        """Closes all connections; waiting calls get a `ClosedError` or a `ConnectionLostError`. May be called twice."""
         self._closed = True
         await self._metadata.close()
         await self._connections.close()
 
     def backoff(self) -> Backoff:
-        """Pauses before something is tried again: `retry_backoff_ms` to `retry_backoff_max_ms`."""
+        """Returns a backoff from `retry_backoff_ms` to `retry_backoff_max_ms`."""
         return retry_backoff(self.config)
 
     # Connections
@@ -79,33 +79,33 @@ class Cluster(Lifecycle):
         A connection for each purpose keeps apart what mustn't wait for each other: a heartbeat and a long poll.
 
         Raises:
-            ConnectionLostError: the broker isn't known (any more) or can't be reached. It isn't tried more often than
-                `reconnect_backoff_ms` to `reconnect_backoff_max_ms` allow: until then this waits.
-            AuthenticationError, UnsupportedError: it won't do.
+            ConnectionLostError: the broker isn't in the metadata (any more) or can't be reached. This waits until the
+                backoff (`reconnect_backoff_ms` to `reconnect_backoff_max_ms`) is over.
+            AuthenticationError, UnsupportedError: the broker can't be used.
             ClosedError: the cluster is closed.
         """
         return await self._connections.get(node_id, purpose)
 
     async def any_connection(self) -> Connection:
-        """A connection to any broker: one that is open, else to the next broker, else to the next bootstrap server.
+        """Returns a connection to any broker: one that is open, else to the next broker, else to a bootstrap server.
 
         Raises:
             NoBrokerError: all were tried.
-            AuthenticationError, UnsupportedError: a broker was reached, but it won't do.
+            AuthenticationError, UnsupportedError: a broker was reached, but can't be used.
             ClosedError: the cluster is closed.
         """
         return await self._connections.any()
 
     async def ask_any(self, request: Request, response: type[R], *, timeout_ms: float | None = None) -> R:
-        """Ask any broker, and another one if the connection breaks: only for what may be asked twice.
+        """Asks any broker, and another one if the connection breaks: only for requests that may be repeated.
 
         Args:
-            request, response: the message, and the class of the answer.
-            timeout_ms: how long it may take in all; `request_timeout_ms` by default.
+            request, response: the request, and the class of its response.
+            timeout_ms: for all attempts; `request_timeout_ms` by default.
 
         Raises:
             NoBrokerError: none answered in time.
-            AuthenticationError, UnsupportedError: a broker was reached, but it won't do.
+            AuthenticationError, UnsupportedError: a broker was reached, but can't be used.
             ClosedError: the cluster is closed.
         """
         return await ask_until(
@@ -119,34 +119,34 @@ class Cluster(Lifecycle):
     # Topics
 
     def follow(self, topics: Collection[str]) -> None:
-        """Keep these topics in `info`, too; those that aren't there yet are asked for at once."""
+        """Keeps these topics in `info`, too; missing ones are requested at once."""
         if self._metadata.followed is not None and not self._metadata.followed.issuperset(topics):
             self._metadata.followed |= set(topics)
-            self._metadata.want(urgent=True)
+            self._metadata.request_refresh(urgent=True)
 
     def follow_only(self, topics: Collection[str]) -> None:
-        """Keep these topics in `info`, and no others."""
+        """Keeps these topics in `info`, and no others."""
         before, self._metadata.followed = self._metadata.followed, set(topics)
         self.info.forget_topics((self.info.topics.keys() | self.info.errors.keys()) - self._metadata.followed)
         if before is None or not before.issuperset(topics):
-            self._metadata.want(urgent=True)
+            self._metadata.request_refresh(urgent=True)
 
     def follow_all(self) -> None:
-        """Keep all topics there are in `info`."""
+        """Keeps all topics in `info`."""
         if self._metadata.followed is not None:
             self._metadata.followed = None
-            self._metadata.want(urgent=True)
+            self._metadata.request_refresh(urgent=True)
 
     async def topic(self, name: str, *, timeout_ms: float | None = None, create: bool = False) -> TopicInfo:
-        """What is known of a topic, asked for if need be; it is followed from then on.
+        """Returns a topic's metadata, requested if it's missing; the topic is followed from then on.
 
         Args:
             name: its name.
-            timeout_ms: how long it may take; `request_timeout_ms` by default.
-            create: let a broker create it if it isn't there, where the broker's settings allow that.
+            timeout_ms: `request_timeout_ms` by default.
+            create: lets a broker create a missing topic, where the broker's settings allow that.
 
         Raises:
-            KafkaError: it isn't there by then (UNKNOWN_TOPIC_OR_PARTITION); or at once, what won't change by waiting,
+            KafkaError: it doesn't exist by then (UNKNOWN_TOPIC_OR_PARTITION); or at once, if the error isn't retriable,
                 such as TOPIC_AUTHORIZATION_FAILED.
             NoBrokerError: no broker answered in time.
         """
@@ -158,35 +158,35 @@ class Cluster(Lifecycle):
         return known
 
     def learn_leader(self, at: TopicPartition, node_id: int, epoch: int, endpoint: Broker | None = None) -> bool:
-        """Take a hint from a Produce or Fetch answer about a partition's leader (KIP-951); whether it was news.
+        """Takes a partition's leader from a Produce or Fetch response (KIP-951); returns whether it is a newer one.
 
         Args:
             at: the partition.
             node_id, epoch: its leader, and the leader epoch.
-            endpoint: where that broker is, if the answer says so.
+            endpoint: the broker's address, if the response has it.
         """
-        news = self.info.learn_leader(at, node_id, epoch, endpoint)
-        if news:
-            self._metadata.learnt(Changes(leaders=frozenset((at,))))
-        return news
+        newer = self.info.learn_leader(at, node_id, epoch, endpoint)
+        if newer:
+            self._metadata.leader_changed(Changes(leaders=frozenset((at,))))
+        return newer
 
     # Refreshing
 
     async def refresh(self, *, timeout_ms: float | None = None) -> None:
-        """Ask for the cluster's state anew, and wait for the answer.
+        """Refreshes metadata, and waits for it.
 
         Raises:
             NoBrokerError: no broker answered in time (`request_timeout_ms` by default).
-            AuthenticationError, UnsupportedError: a broker was reached, but it won't do.
+            AuthenticationError, UnsupportedError: a broker was reached, but can't be used.
         """
-        await self._metadata.refreshed(self._or_default(timeout_ms))
+        await self._metadata.refresh(self._or_default(timeout_ms))
 
     def request_refresh(self) -> None:
-        """Have the cluster's state asked for soon; several of these in a row make one question."""
-        self._metadata.want()
+        """Requests a metadata refresh soon; several calls in a row make one request."""
+        self._metadata.request_refresh()
 
     async def wait_for_change(self, timeout_ms: float) -> bool:
-        """Wait until metadata has come, be there news in it or not, or a leader was learnt; False if time was over."""
+        """Waits for the next metadata response, or new leader; returns False if the time is over."""
         try:
             async with time_limit(timeout_ms / 1000):
                 await self._metadata.changed()
@@ -197,27 +197,27 @@ class Cluster(Lifecycle):
         return True
 
     def on_change(self, callback: Callable[[Changes], None]) -> Callable[[], None]:
-        """Call a function with what has changed, whenever something has; returns what ends that."""
-        return self._metadata.listen(callback)
+        """Calls a function with the changes of each update; returns a function that ends that."""
+        return self._metadata.on_change(callback)
 
     # Coordinators
 
     async def coordinator(self, kind: CoordinatorKind, key: str, *, timeout_ms: float | None = None) -> int:
-        """Node id of the broker that coordinates a group or a transactional id; looked up if it isn't known.
+        """Returns the node id of the coordinator of a group or a transactional id; finds it if it isn't known.
 
         Raises:
-            KafkaError: what a broker says, such as GROUP_AUTHORIZATION_FAILED, at once; COORDINATOR_NOT_AVAILABLE and
-                the like when the time is over (`request_timeout_ms` by default).
+            KafkaError: such as GROUP_AUTHORIZATION_FAILED, at once; retriable ones such as COORDINATOR_NOT_AVAILABLE
+                when the time is over (`request_timeout_ms` by default).
             NoBrokerError: no broker answered in time.
         """
         return await self._coordinators.find(kind, key, self._or_default(timeout_ms))
 
     def forget_coordinator(self, kind: CoordinatorKind, key: str) -> None:
-        """It isn't the coordinator any more, or can't be reached: whoever asks next has it looked up."""
+        """Forgets a coordinator, which has moved or can't be reached; the next call finds it."""
         self.info.coordinators.pop((kind, key), None)
 
     async def coordinator_connection(self, kind: CoordinatorKind, key: str, purpose: str = "coordinator") -> Connection:
-        """A connection to the coordinator, which is forgotten if it can't be reached.
+        """Returns a connection to the coordinator, which is forgotten if it can't be reached.
 
         Raises as `coordinator` and `connection`.
         """

@@ -14,7 +14,7 @@ _module: Future[ModuleType] | None = None
 
 
 def load_columns() -> Future[ModuleType]:
-    """Begin to load the module and its compiled code, unless that was done."""
+    """Starts to load the module and its compiled code, once."""
     global _module
     with _lock:
         if _module is None:
@@ -24,7 +24,7 @@ def load_columns() -> Future[ModuleType]:
 
 
 def columns_if_loaded() -> ModuleType | None:
-    """The module, if it's there."""
+    """Returns the module, if it's loaded."""
     module = _module
     if module is None or not module.done() or module.exception() is not None:
         return None
@@ -32,8 +32,8 @@ def columns_if_loaded() -> ModuleType | None:
 
 
 async def columns_loaded() -> ModuleType:
-    """The module, as soon as it's there."""
-    # Shielded, or who no longer waits would cancel it for the others.
+    """Waits until the module is loaded, and returns it."""
+    # Shielded: a caller that is cancelled doesn't cancel the others' wait.
     return await asyncio.shield(asyncio.wrap_future(load_columns()))
 
 
@@ -43,7 +43,7 @@ def _load(module: Future[ModuleType]) -> None:
         module.set_result(_loaded())
     except BaseException as error:
         with _lock:
-            _module = None  # whoever asks next has it tried again
+            _module = None  # the next call retries
         module.set_exception(error)
 
 

@@ -1,4 +1,4 @@
-"""What a client needs to know of the cluster: where it is, how to get in, how patient to be."""
+"""The settings that all clients share: addresses, security, timeouts."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class ClientConfig:
 
     Attributes:
         bootstrap_servers: "HOST:PORT,…" or a sequence of such; kept as (host, port) pairs.
-        client_id: who this is, in the broker's logs, metrics and quotas.
-        client_rack: where this is, so that consumers read from replicas nearby and assignors know; "" for nowhere.
+        client_id: the client's name in the broker's logs, metrics and quotas.
+        client_rack: the client's rack, so that consumers read from replicas nearby and assignors know; "" for none.
         security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
         ssl_cafile: PEM file of the certificates to trust; None for the system's.
         ssl_certfile, ssl_keyfile, ssl_password: PEM files of the client's own certificate and key (the key may be in
@@ -36,17 +36,17 @@ class ClientConfig:
         ssl_context: a context to use instead of all these.
         sasl_mechanism: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
         sasl_username, sasl_password: credentials.
-        request_timeout_ms: how long an answer may take.
+        request_timeout_ms: how long a response may take.
         socket_connection_setup_timeout_ms: how long a connection may take, with TLS and authentication.
-        reconnect_backoff_ms, reconnect_backoff_max_ms: pauses before a broker is tried again: the first, the longest.
+        reconnect_backoff_ms, reconnect_backoff_max_ms: first and longest pause before a broker is tried again.
         retry_backoff_ms, retry_backoff_max_ms: the same before a request is sent again.
-        metadata_max_age_ms: after how long the cluster's state is asked for anew, if nothing called for it earlier.
-        connections_max_idle_ms: after how long a connection that nobody uses is closed.
-        bootstrap_timeout_ms: how long to look for a first broker; None for as long as it takes.
-        receive_message_max_bytes: the longest answer that is taken.
+        metadata_max_age_ms: when metadata is refreshed, if nothing requested it earlier.
+        connections_max_idle_ms: when an idle connection is closed.
+        bootstrap_timeout_ms: how long to look for a first broker; None for ever.
+        receive_message_max_bytes: size limit of a response.
 
     Raises:
-        ConfigError: settings that can't be.
+        ConfigError: invalid settings.
     """
 
     bootstrap_servers: str | Sequence[str | Address]
@@ -82,10 +82,10 @@ class ClientConfig:
         _one_of("sasl_mechanism", self.sasl_mechanism, SASL_MECHANISMS)
         for each in fields(self):
             if each.name.endswith("_ms"):
-                _whole(each.name, getattr(self, each.name), 0, nothing=each.name == "bootstrap_timeout_ms")
+                _check_int(each.name, getattr(self, each.name), 0, optional=each.name == "bootstrap_timeout_ms")
         for name in ("request_timeout_ms", "socket_connection_setup_timeout_ms", "metadata_max_age_ms"):
-            _whole(name, getattr(self, name), 1)
-        _whole("receive_message_max_bytes", self.receive_message_max_bytes, 1024, _MAX_FRAME)
+            _check_int(name, getattr(self, name), 1)
+        _check_int("receive_message_max_bytes", self.receive_message_max_bytes, 1024, _MAX_FRAME)
         if len(self.client_id.encode()) > _MAX_STRING:
             raise ConfigError(f"client_id is longer than {_MAX_STRING} bytes")
         if self.uses_sasl and (self.sasl_username is None or self.sasl_password is None):
@@ -122,18 +122,18 @@ class ClientConfig:
     def from_properties(
         cls, properties: Mapping[str, str], source: str = "the configuration", **settings: Any
     ) -> tuple[ClientConfig, dict[str, str]]:
-        """Read Kafka's dotted keys, in Java's or librdkafka's spelling.
+        """Reads Kafka's dotted keys, in Java's or librdkafka's spelling.
 
         Args:
             properties: values by key.
-            source: where they come from, for errors.
-            settings: attributes that win over them; None counts as not given.
+            source: names their origin, for errors.
+            settings: attributes that override them; None counts as not given.
 
         Returns:
-            the configuration, and those of the properties that are for consumers or producers alone.
+            the configuration, and the properties for consumers or producers alone.
 
         Raises:
-            ConfigError: a key nobody knows (names the nearest one), or a value that can't be.
+            ConfigError: an unknown key (names the nearest one), or an invalid value.
         """
         from kohort.client.properties import read_settings
 
@@ -150,7 +150,7 @@ class ClientConfig:
 
     @classmethod
     def from_file(cls, path: str | Path, **settings: Any) -> tuple[ClientConfig, dict[str, str]]:
-        """Read a .properties file, such as Kafka's tools take with --command-config; as `from_properties`.
+        """Reads a .properties file, as for --command-config of Kafka's tools; see `from_properties`.
 
         Raises:
             ConfigError: as there, or the file can't be read.
@@ -161,14 +161,14 @@ class ClientConfig:
 
 
 Servers = str | Sequence[str] | ClientConfig
-"""What a client is given first: addresses, or a whole configuration."""
+"""A client's first argument: addresses, or a configuration."""
 
 
 def client_config(servers: Servers) -> ClientConfig:
-    """The configuration that `servers` stands for.
+    """Returns the configuration for `servers`.
 
     Raises:
-        ConfigError: addresses that can't be.
+        ConfigError: invalid addresses.
     """
     return servers if isinstance(servers, ClientConfig) else ClientConfig(bootstrap_servers=servers)
 
@@ -178,8 +178,8 @@ def _one_of(name: str, value: str, known: Sequence[str]) -> None:
         raise ConfigError(f"{name}={value!r}: Kohort knows {', '.join(known)}")
 
 
-def _whole(name: str, value: object, least: int, most: int = 2**53, *, nothing: bool = False) -> None:
-    if value is None and nothing:
+def _check_int(name: str, value: object, least: int, most: int = 2**53, *, optional: bool = False) -> None:
+    if value is None and optional:
         return
     if not isinstance(value, int) or isinstance(value, bool):
         raise ConfigError(f"{name}={value!r}: a whole number is wanted")

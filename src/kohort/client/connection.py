@@ -31,22 +31,22 @@ R = TypeVar("R", bound=Response)
 
 _API_VERSIONS: Final = ApiVersionsRequest.__message__.key
 
-_RENEWED_AT: Final = (0.85, 0.95)
-"""When in its lifetime a session is renewed: well before it ends, and not all connections at once (KIP-368)."""
+_REAUTHENTICATE_AT: Final = (0.85, 0.95)
+"""When in its lifetime a session is reauthenticated: well before its end, not all connections at once (KIP-368)."""
 
 _SASL_WANTED: Final = " at the first request: does it want SASL (security_protocol)?"
 _NO_HANDSHAKE: Final = "it closed the connection during the TLS handshake: is it a TLS port?"
 
 
 class Connection:
-    """One socket to a broker. Requests are pipelined; a broker answers them in order.
+    """One socket to a broker. Requests are pipelined; the broker responds in order.
 
-    Anything that shouldn't come (a wrong correlation id, bytes that don't decode, an absurd size, silence) closes the
-    connection: everybody who waits gets a `ConnectionLostError` that says why. Made by `Connection.open`.
+    A bad response (a wrong correlation id, bytes that don't decode, an absurd size) or none in time closes the
+    connection: all requests in flight get a `ConnectionLostError` that says why. Made by `Connection.open`.
 
     Attributes:
-        broker: who is at the other end.
-        on_lost: called once when the connection ends, however it does.
+        broker: the broker.
+        on_lost: called once when the connection ends, for any reason.
     """
 
     def __init__(self, broker: Broker, config: ClientConfig) -> None:
@@ -57,17 +57,17 @@ class Connection:
         self._channel = Channel(broker, config.client_id, config.receive_message_max_bytes)
         self._channel.on_end = self._ended
         self._versions: dict[int, tuple[int, int]] = {_API_VERSIONS: (0, ApiVersionsRequest.__message__.versions[-1])}
-        self._renewal_timer: asyncio.TimerHandle | None = None
-        self._renewal: asyncio.Task[None] | None = None
+        self._reauthentication_timer: asyncio.TimerHandle | None = None
+        self._reauthentication: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(cls, broker: Broker, config: ClientConfig) -> Connection:
-        """Connect, encrypt, learn which versions the broker speaks, authenticate: within the time for setting up.
+        """Connects, encrypts, gets API versions and authenticates, within `socket_connection_setup_timeout_ms`.
 
         Raises:
             ConnectionLostError: the broker can't be reached, or not in time.
-            AuthenticationError: it doesn't take our credentials or certificate, or we don't trust its own.
-            UnsupportedError: it doesn't speak what is needed.
+            AuthenticationError: it refuses our credentials or certificate, or we don't trust its own.
+            UnsupportedError: it lacks a needed API.
         """
         connection = cls(broker, config)
         try:
@@ -97,11 +97,11 @@ class Connection:
             why = error.strerror or str(error) or _NO_HANDSHAKE
             raise ConnectionLostError(f"{self.broker}: {why}") from error
         try:
-            await self._introduce()
+            await self._get_api_versions()
             if config.uses_sasl:
                 await self._authenticate()
             else:
-                self._channel.suspicion = _SASL_WANTED
+                self._channel.hint = _SASL_WANTED
         except ConnectionLostError:
             if isinstance(self._channel.cause, ssl.SSLError):  # TLS 1.3: a certificate is refused after the handshake
                 raise self._tls_error(self._channel.cause) from self._channel.cause
@@ -114,12 +114,12 @@ class Connection:
             return AuthenticationError(f"{self.broker}: its certificate isn't trusted: {error.verify_message}")
         return AuthenticationError(f"{self.broker}: no TLS: {error.reason or error}")
 
-    async def _introduce(self) -> None:
-        """Ask which versions the broker speaks; a broker that is older than us answers in version 0 which it has."""
+    async def _get_api_versions(self) -> None:
+        """Gets the broker's API versions; an older broker responds in version 0, with its versions of ApiVersions."""
         version = self._versions[_API_VERSIONS][1]
         while True:
             request = ApiVersionsRequest(client_software_name="kohort", client_software_version=__version__)
-            answer = await self._ask_at_once(request, ApiVersionsResponse, version)
+            answer = await self._send_first(request, ApiVersionsResponse, version)
             spoken = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
             if answer.error_code == ErrorCode.NONE:
                 self._versions = spoken
@@ -132,33 +132,35 @@ class Connection:
     async def _authenticate(self) -> None:
         from kohort.client.sasl import authenticate
 
-        lifetime_ms = await authenticate(self.broker, self._ask_at_once, self._config)
+        lifetime_ms = await authenticate(self.broker, self._send_first, self._config)
         if lifetime_ms > 0 and not self.closed:
-            delay = lifetime_ms / 1000 * random.uniform(*_RENEWED_AT)
-            self._renewal_timer = self._loop.call_later(delay, self._begin_renewal)
+            delay = lifetime_ms / 1000 * random.uniform(*_REAUTHENTICATE_AT)
+            self._reauthentication_timer = self._loop.call_later(delay, self._start_reauthentication)
 
-    def _begin_renewal(self) -> None:
-        self._channel.hold()  # until it is authenticated again, the broker takes nothing else
-        self._renewal = self._loop.create_task(self._renew(), name=f"kohort-authenticate-{self.broker}")
+    def _start_reauthentication(self) -> None:
+        self._channel.hold_back_all()  # until it is reauthenticated, the broker takes no other requests
+        self._reauthentication = self._loop.create_task(
+            self._reauthenticate(), name=f"kohort-authenticate-{self.broker}"
+        )
 
-    async def _renew(self) -> None:
+    async def _reauthenticate(self) -> None:
         try:
             async with time_limit(self._config.socket_connection_setup_timeout_ms / 1000):
                 await self._authenticate()
         except (ClientError, TimeoutError) as error:
             self._channel.lose(f"authentication couldn't be renewed: {error or 'too slow'}")
         else:
-            self._renewal = None
-            self._channel.go_on()
+            self._reauthentication = None
+            self._channel.release()
 
-    # What the broker speaks
+    # API versions
 
     def speaks(self, request: type[Request]) -> bool:
         """Whether the broker and Kohort have a version of a request in common."""
         return self._common(request) is not None
 
     def version(self, request: type[Request], most: int | None = None) -> int:
-        """The newest version of a request that both speak, `most` at most.
+        """Returns the newest version of a request that both have, up to `most`.
 
         Raises:
             UnsupportedError: there is none.
@@ -184,45 +186,45 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed, or lost."""
+        """Whether it is closed or lost."""
         return self._channel.why is not None
 
     @property
     def in_flight(self) -> int:
-        """Requests that aren't answered yet."""
+        """Number of requests without a response yet."""
         return self._channel.in_flight
 
     @property
     def idle_since(self) -> int:
-        """When something was last sent or answered, in ms of the loop's clock."""
+        """When the last request or response was, in ms of the loop's clock."""
         return self._channel.idle_since
 
     @property
     def throttled_until(self) -> float:
-        """Requests are held back until then, in seconds of the loop's clock: the broker wants it so (KIP-219)."""
+        """Until when the broker throttles us (KIP-219): requests are held back. In seconds of the loop's clock."""
         return self._channel.throttled_until
 
     async def ask(
         self, request: Request, response: type[R], *, version: int | None = None, timeout_ms: float | None = None
     ) -> R:
-        """Send a request and wait for the answer.
+        """Sends a request and waits for the response.
 
         Args:
-            request, response: the message, and the class of the answer.
-            version: the newest both speak by default.
+            request, response: the request, and the class of its response.
+            version: the newest that both have by default.
             timeout_ms: `request_timeout_ms` by default.
 
         Raises:
-            ConnectionLostError: it is closed or breaks. What became of the request isn't known.
-            RequestTimeoutError: no answer in time; the connection is closed, since what comes later is of no use.
-            UnsupportedError: the broker doesn't speak a version that has all of the request.
+            ConnectionLostError: it is closed or breaks. The broker may have handled the request or not.
+            RequestTimeoutError: no response in time; the connection is closed.
+            UnsupportedError: the broker has no version with all of the request's fields.
         """
         return await self.send(request, response, version=version, timeout_ms=timeout_ms)
 
     def send(
         self, request: Request, response: type[R], *, version: int | None = None, timeout_ms: float | None = None
     ) -> asyncio.Future[R]:
-        """Send a request; it is on its way when this returns, and the future has the answer. Raises as `ask`."""
+        """Sends a request at once, and returns a future of the response. Raises as `ask`."""
         if version is None:
             version = self.version(type(request))
         ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
@@ -232,7 +234,7 @@ class Connection:
             raise UnsupportedError(f"{self.broker}: {error}") from error
 
     def tell(self, request: Request, *, version: int | None = None) -> None:
-        """Send a request that isn't answered: Produce with acks=0.
+        """Sends a request without a response: Produce with acks=0.
 
         Raises:
             ConnectionLostError, UnsupportedError: as `ask`.
@@ -245,7 +247,7 @@ class Connection:
             raise UnsupportedError(f"{self.broker}: {error}") from error
 
     async def drained(self) -> None:
-        """Wait while much of what was sent is still here, since the broker doesn't read.
+        """Waits while the write buffer is full, since the broker doesn't read.
 
         Raises:
             ConnectionLostError: the connection breaks.
@@ -254,21 +256,21 @@ class Connection:
         await self._channel.drained(self._config.request_timeout_ms)
 
     async def close(self) -> None:
-        """Send what is left and end; whoever waits for an answer gets a `ConnectionLostError`. Always ends soon."""
+        """Sends the write buffer and closes, soon; requests in flight get a `ConnectionLostError`."""
         await self._channel.close()
-        if self._renewal is not None:
-            await asyncio.wait((self._renewal,))
+        if self._reauthentication is not None:
+            await asyncio.wait((self._reauthentication,))
 
-    async def _ask_at_once(self, request: Request, response: type[R], version: int | None = None) -> R:
-        """Ask past those that are held back: introductions and authentication."""
+    async def _send_first(self, request: Request, response: type[R], version: int | None = None) -> R:
+        """Sends a request before those that are held back: ApiVersions and authentication."""
         if version is None:
             version = self.version(type(request))
         return await self._channel.ask(request, version, response, self._config.request_timeout_ms, first=True)
 
     def _ended(self) -> None:
-        if self._renewal_timer is not None:
-            self._renewal_timer.cancel()
-        if self._renewal is not None and self._renewal is not asyncio.current_task():
-            self._renewal.cancel()
+        if self._reauthentication_timer is not None:
+            self._reauthentication_timer.cancel()
+        if self._reauthentication is not None and self._reauthentication is not asyncio.current_task():
+            self._reauthentication.cancel()
         if self.on_lost is not None:
             self.on_lost(self)

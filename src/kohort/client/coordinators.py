@@ -1,4 +1,4 @@
-"""Who coordinates a group or a transaction."""
+"""Coordinators of groups and transactions: FindCoordinator."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, Fi
 __all__ = ["Coordinators"]
 
 _SEVERAL_KEYS: Final = 4
-"""The first version of FindCoordinator that takes several keys, and takes and gives them elsewhere."""
+"""The first version of FindCoordinator with several keys, in other fields than before."""
 
 
 class Coordinators:
-    """Looks coordinators up, and keeps them in the server cluster info until they are forgotten."""
+    """Finds coordinators, and keeps them in the server cluster info until they are forgotten."""
 
     def __init__(self, connections: Connections, info: ServerClusterInfo, config: ClientConfig) -> None:
         self._connections = connections
@@ -30,7 +30,7 @@ class Coordinators:
         self._config = config
 
     async def find(self, kind: CoordinatorKind, key: str, timeout_ms: float) -> int:
-        """Node id of the coordinator; raises as `Cluster.coordinator`."""
+        """Returns the coordinator's node id; raises as `Cluster.coordinator`."""
         known = self._info.coordinators.get((kind, key))
         if known is not None:
             return known
@@ -47,7 +47,7 @@ class Coordinators:
             except NoBrokerError:
                 if refused is None:
                     raise
-                raise refused from None  # says more than that the last moment was too short
+                raise refused from None  # says more than that the last attempt had too little time
             if isinstance(found, Broker):
                 self._info.learn_broker(found)
                 self._info.coordinators[kind, key] = found.node_id
@@ -68,7 +68,7 @@ async def _ask(connection: Connection, kind: CoordinatorKind, key: str) -> Broke
         request = FindCoordinatorRequest(coordinator_keys=(key,), key_type=kind)
         several = (await connection.ask(request, FindCoordinatorResponse)).coordinators
         if not several:
-            return kafka_error(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the answer names none")
+            return kafka_error(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the response has none")
         code, detail = several[0].error_code, several[0].error_message
         broker = Broker(several[0].node_id, several[0].host, several[0].port)
     return kafka_error(code, detail) if code else broker

@@ -1,4 +1,4 @@
-"""What a client raises, beside `KafkaError` (an error code that a broker answered with)."""
+"""The exceptions of clients, beside `KafkaError` (an error code in a response)."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ __all__ = [
 
 
 class ClientError(Exception):
-    """What went wrong on the client's side of the wire."""
+    """The base class of errors on the client's side."""
 
 
 class ConfigError(ClientError, ValueError):
-    """Settings that can't be: names the setting and what it may be."""
+    """Invalid settings: names the setting and its valid values."""
 
 
 class ConnectionLostError(ClientError, ConnectionError):
-    """A connection that couldn't be made or broke: names the broker and why. The request's fate isn't known."""
+    """A connection couldn't be made, or broke: names the broker and why. The request may have been handled or not."""
 
 
 class NoBrokerError(ConnectionLostError):
-    """None of the brokers that are known could be reached in the time allowed."""
+    """None of the known brokers could be reached in the time allowed."""
 
 
 class RequestTimeoutError(ClientError, TimeoutError):
-    """No answer came in the time allowed."""
+    """No response came in the time allowed."""
 
 
 class AuthenticationError(ClientError):
-    """The broker won't have these credentials, or the other way round. Trying again won't help."""
+    """The broker refuses the client's credentials or certificate, or the client the broker's. Not retriable."""
 
 
 class UnsupportedError(ClientError):
-    """The broker speaks no version of an API that Kohort speaks, or none with what was asked for."""
+    """The broker has no version of an API that Kohort has, or none with the needed fields."""
 
 
 class ClosedError(ClientError):
@@ -48,17 +48,17 @@ class ClosedError(ClientError):
 
 
 class FencedError(ClientError):
-    """Another client has taken this one's place: its group instance id, or its transactional id. It must stop."""
+    """Fenced: another client has this one's group instance id or transactional id. This one must stop."""
 
 
 class CommitFailedError(ClientError):
-    """Offsets that can't be committed, since the member no longer has the partitions: the group has moved on."""
+    """Offsets can't be committed: the group has rebalanced, and the member no longer has the partitions."""
 
 
 class RecordError(ClientError):
-    """A record, or a whole batch, that can't be read: corrupt, or a deserializer refuses it.
+    """A record or batch can't be read: it's corrupt, or a deserializer fails.
 
-    The consumer stays in front of it, and raises this again, until it is told to go on elsewhere, as with
+    The consumer stays before it, and raises this again, until it moves, as with
     `consumer.seek(error.partition, error.next_offset)`.
 
     Attributes:
@@ -74,7 +74,7 @@ class RecordError(ClientError):
 
 
 class NoOffsetError(ClientError):
-    """Partitions that can't be read on, since nothing says where: with auto_offset_reset "none".
+    """Partitions have no offset to go on from, with auto_offset_reset "none".
 
     Attributes:
         partitions: with the offset that the broker no longer has; None where there was none at all.
@@ -90,11 +90,11 @@ class NoOffsetError(ClientError):
 
 
 class PartialFailureError(ClientError):
-    """A request for several things, some of which failed.
+    """A request for several keys, some of which failed.
 
     Attributes:
-        done: what came of those that went well, by what was asked for.
-        errors: why the others didn't.
+        done: the results of those that succeeded, by key.
+        errors: of the others, by key.
     """
 
     def __init__(self, done: Mapping[Any, Any], errors: Mapping[Any, Exception]) -> None:
@@ -110,7 +110,7 @@ class PartialFailureError(ClientError):
 
 
 class NotDeliveredError(ClientError):
-    """Records that a producer took and couldn't deliver.
+    """Records of a producer weren't delivered.
 
     Attributes:
         records: how many, by topic.
@@ -127,11 +127,11 @@ class NotDeliveredError(ClientError):
 
 
 class TransactionAbortableError(ClientError):
-    """The transaction can't be committed: abort it, then begin anew with the same producer."""
+    """The transaction can't be committed: abort it, then begin another with the same producer."""
 
 
 def kafka_error(code: int, detail: str | None = None) -> KafkaError:
-    """The error of a code in an answer, be it one that Kohort doesn't know."""
+    """Returns the error of a code in a response, also of an unknown code."""
     try:
         return KafkaError(ErrorCode(code), detail)
     except ValueError:
@@ -139,6 +139,6 @@ def kafka_error(code: int, detail: str | None = None) -> KafkaError:
 
 
 def raise_for(code: int, detail: str | None = None) -> None:
-    """Raise the `KafkaError` of a code that isn't 0."""
+    """Raises the `KafkaError` of a code that isn't 0."""
     if code:
         raise kafka_error(code, detail)

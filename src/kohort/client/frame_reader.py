@@ -1,4 +1,4 @@
-"""Frames out of a stream of bytes: four bytes of size, then as many bytes. No I/O."""
+"""Splits a stream of bytes into frames: four bytes of size, then as many bytes. No I/O."""
 
 from __future__ import annotations
 
@@ -11,45 +11,44 @@ __all__ = ["FrameReader", "FrameSizeError"]
 _SIZE: Final = struct.Struct(">i")
 
 _SMALL: Final = 16 * 1024
-"""Bytes of the buffer that small frames come through. Idle connections are many, so it isn't more."""
+"""Bytes of the buffer for small frames. It is small since there may be many idle connections."""
 
 _KEPT: Final = 8 * 1024 * 1024
-"""The most bytes of a buffer that is kept for the next large frame."""
+"""Bytes of the largest buffer that is kept for the next large frame."""
 
 
 class FrameSizeError(ValueError):
-    """A size that no frame should have: the other side doesn't speak Kafka's protocol, or wants our memory."""
+    """An invalid frame size: the other side doesn't speak Kafka's protocol, or tries to exhaust our memory."""
 
 
 class FrameReader:
-    """Says where the next bytes should go, and gives the frames they complete.
+    """Provides a buffer for the next bytes, and yields the frames that they complete.
 
-    Small frames pass through one buffer that is reused. Frames that don't fit have another one, which is kept as long
-    as large frames follow each other: to copy a frame out of memory that is in use already takes much less time than
-    to have fresh memory for each.
+    Small frames pass through one buffer that is reused. Larger frames have another one, which is kept as long as large
+    frames follow each other: copying a frame out of used memory is much quicker than allocating memory for each.
 
     Args:
-        limit: bytes of the longest frame that is taken.
+        limit: bytes of the longest frame.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._small = bytearray(_SMALL)
         self._view = memoryview(self._small)
-        self._start = 0  # of what is in the buffer and not yet given
+        self._start = 0  # of the bytes in the buffer
         self._end = 0
         self._large = bytearray()
         self._size = 0  # of the large frame
-        self._rest: memoryview | None = None  # what is still missing of the large frame
+        self._rest: memoryview | None = None  # the missing part of the large frame
 
     def buffer(self) -> memoryview:
-        """Where the next bytes go; never empty."""
+        """Returns where the next bytes go; never empty."""
         return self._rest if self._rest is not None else self._view[self._end :]
 
     def filled(self, count: int) -> Iterator[bytes]:
-        """Take note that `count` bytes were put into the buffer; the frames that are now complete, without their size.
+        """Takes `count` bytes that were put into the buffer; yields the complete frames, without their size.
 
-        Nothing else may be done with the reader before all were taken.
+        The reader can only be used again when all were yielded.
 
         Raises:
             FrameSizeError: a size below 0 or over the limit, after the frames before it.
@@ -64,7 +63,7 @@ class FrameReader:
         while end - start >= 4:
             (size,) = _SIZE.unpack_from(small, start)
             if not 0 <= size <= self._limit:
-                raise FrameSizeError(_what_is_wrong(bytes(small[start : start + 4]), size, self._limit))
+                raise FrameSizeError(_size_error(bytes(small[start : start + 4]), size, self._limit))
             after = start + 4 + size
             if after > end:
                 if size + 4 > _SMALL:
@@ -77,7 +76,7 @@ class FrameReader:
         if start == end:
             start = end = 0
         elif start:
-            # The beginning of a frame goes to the front, so that the rest has room.
+            # Moves the beginning of a frame to the front, to make room for the rest.
             small[: end - start] = small[start:end]
             start, end = 0, end - start
         self._start, self._end = start, end
@@ -98,7 +97,7 @@ class FrameReader:
         return frame
 
 
-def _what_is_wrong(head: bytes, size: int, limit: int) -> str:
+def _size_error(head: bytes, size: int, limit: int) -> str:
     if head == b"HTTP":
         return "the answer is HTTP: this is not a Kafka broker's port"
     if head[0] in (0x15, 0x16) and head[1] == 3:

@@ -1,4 +1,4 @@
-"""What is started, used and closed."""
+"""Clients that are started, used and closed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Lifecycle"]
 
 
 class Lifecycle(ABC):
-    """`async with` starts it, and closes it in the end."""
+    """A client: `async with` starts it, and closes it in the end."""
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -20,8 +20,8 @@ class Lifecycle(ABC):
 
     @abstractmethod
     async def start(self) -> Any:
-        """Begin."""
+        """Starts it."""
 
     @abstractmethod
     async def close(self) -> Any:
-        """End."""
+        """Closes it."""

@@ -31,15 +31,15 @@ log = logging.getLogger("kohort.client.metadata")
 
 
 class Metadata:
-    """Asks brokers for the cluster's state: when somebody wants it, and now and then.
+    """Requests metadata: on demand, and every `metadata_max_age_ms`.
 
     Args:
-        connections: whom to ask.
-        info: what is kept up to date.
+        connections: to the brokers.
+        info: kept up to date.
         config: the settings.
 
     Attributes:
-        followed: the topics that are asked for; None for all.
+        followed: the topics that are requested; None for all.
     """
 
     def __init__(self, connections: Connections, info: ServerClusterInfo, config: ClientConfig) -> None:
@@ -51,15 +51,15 @@ class Metadata:
         self._wanted = asyncio.Event()
         self._urgent = asyncio.Event()
         self._changed = asyncio.Event()
-        self._asked = 0  # refreshes that somebody waits for
-        self._served = 0  # the last of these that is through
-        self._refused: ClientError | None = None  # why asking is hopeless for now
-        self._failure: Exception | None = None  # how the last attempt went wrong
+        self._refreshes_requested = 0  # number of `refresh` calls
+        self._refreshes_done = 0  # the last of them that is done
+        self._refused: ClientError | None = None  # an error that no retry mends
+        self._failure: Exception | None = None  # the last attempt's error
         self._listeners: list[Callable[[Changes], None]] = []
         self._closed = False
 
     async def start(self) -> None:
-        """Ask for the first time, until a broker answers; raises as `Cluster.start`."""
+        """Requests metadata until a broker answers; raises as `Cluster.start`."""
         if self._task is not None:
             return
         self._check_open()
@@ -73,53 +73,53 @@ class Metadata:
                     log.info("no broker yet: %s", self._failure)
                     await asyncio.sleep(backoff.next() / 1000)
         except TimeoutError:
-            raise self._nobody(timeout_ms) from self._failure
-        self._task = asyncio.create_task(self._keep_current(), name="kohort-metadata")
+            raise self._no_broker(timeout_ms) from self._failure
+        self._task = asyncio.create_task(self._refresh_loop(), name="kohort-metadata")
 
     async def close(self) -> None:
-        """Ask no more."""
+        """Ends the requests."""
         self._closed = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
         self._notify()
 
-    # What others want
+    # For the cluster
 
-    def want(self, *, urgent: bool = False) -> None:
-        """Have the state asked for soon, at once if it is urgent; several of these in a row make one question."""
+    def request_refresh(self, *, urgent: bool = False) -> None:
+        """Requests a refresh soon, at once if it is urgent; several calls in a row make one request."""
         self._wanted.set()
         if urgent:
             self._urgent.set()
 
-    async def refreshed(self, timeout_ms: float) -> None:
-        """Wait for an answer to a question that is asked from now on; raises as `Cluster.refresh`."""
+    async def refresh(self, timeout_ms: float) -> None:
+        """Waits for a response to a request sent from now on; raises as `Cluster.refresh`."""
         self._check_open()
-        self._asked += 1
-        mine = self._asked
+        self._refreshes_requested += 1
+        mine = self._refreshes_requested
         self._refused = None
-        self.want()
+        self.request_refresh()
         try:
             async with time_limit(timeout_ms / 1000):
-                while self._served < mine:
+                while self._refreshes_done < mine:
                     await self._changed.wait()
                     self._check_open()
                     if self._refused is not None:
                         raise self._refused
         except TimeoutError:
-            raise self._nobody(timeout_ms) from self._failure
+            raise self._no_broker(timeout_ms) from self._failure
 
     async def changed(self) -> None:
-        """Wait until a question is answered, or something is learnt elsewhere."""
+        """Waits for the next response, or new leader."""
         await self._changed.wait()
 
-    def listen(self, callback: Callable[[Changes], None]) -> Callable[[], None]:
-        """Call a function with what has changed; returns what ends that."""
+    def on_change(self, callback: Callable[[Changes], None]) -> Callable[[], None]:
+        """Calls a function with changes; returns a function that ends that."""
         self._listeners.append(callback)
         return lambda: self._listeners.remove(callback)
 
     async def topic(self, name: str, timeout_ms: float, *, create: bool) -> TopicInfo:
-        """A topic, asked for by itself until it is there; raises as `Cluster.topic`."""
+        """Requests one topic until it exists; raises as `Cluster.topic`."""
         now = asyncio.get_running_loop().time
         deadline = now() + timeout_ms / 1000
         backoff = retry_backoff(self._config)
@@ -137,7 +137,7 @@ class Metadata:
             except NoBrokerError:
                 if refused is None:
                     raise
-                raise refused from None  # says more than that the last moment was too short
+                raise refused from None  # says more than that the last attempt had too little time
             error = self._info.errors.get(name)
             known = self._info.topics.get(name)
             if error is None and known is not None:
@@ -148,23 +148,23 @@ class Metadata:
                 raise refused
             await asyncio.sleep(pause)
 
-    def learnt(self, changes: Changes) -> None:
-        """Tell of what was learnt from another answer than metadata."""
-        self._tell(changes)
+    def leader_changed(self, changes: Changes) -> None:
+        """A new leader is known from another response than metadata."""
+        self._call_listeners(changes)
         self._notify()
 
-    # The work
+    # Requests
 
-    async def _keep_current(self) -> None:
+    async def _refresh_loop(self) -> None:
         backoff = retry_backoff(self._config)
         while True:
             await _within(self._config.metadata_max_age_ms, self._wanted)
             self._wanted.clear()
             self._urgent.clear()
-            asked = self._asked
+            requested = self._refreshes_requested
             if await self._refresh():
-                self._served = asked
-                if self._info.unsettled:
+                self._refreshes_done = requested
+                if self._info.incomplete:
                     self._wanted.set()
                 self._notify()
             else:
@@ -172,13 +172,13 @@ class Metadata:
                 if self._refused is not None:
                     log.warning("the cluster's state can't be asked for: %s", self._refused)
                     self._notify()
-            # Not again at once, and ever later while somebody asks in vain; topics that are new here don't wait.
+            # Backs off while requests fail or lack something; new topics don't wait.
             await _within(backoff.next(), self._urgent)
             if not self._wanted.is_set() or self._urgent.is_set():
                 backoff.reset()
 
     async def _refresh(self) -> bool:
-        """Ask one broker; whether it answered."""
+        """Asks one broker; returns whether it answered."""
         try:
             await self._ask(await self._connections.any(), self.followed)
         except (ConnectionLostError, RequestTimeoutError, KafkaError) as error:
@@ -189,7 +189,7 @@ class Metadata:
             return False
         self._refused = self._failure = None
         if self.followed is not None:
-            # What was given up while the question was on its way.
+            # Topics unfollowed while the request was in flight.
             self._info.forget_topics((self._info.topics.keys() | self._info.errors.keys()) - self.followed)
         return True
 
@@ -199,14 +199,14 @@ class Metadata:
         answer = await connection.ask(request, MetadataResponse)
         if answer.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
             self._connections.rebootstrap()
-            raise ConnectionLostError(f"{connection.broker}: it wants us to begin with the bootstrap servers again")
+            raise ConnectionLostError(f"{connection.broker}: it asks for a rebootstrap")
         if answer.error_code:
             raise kafka_error(answer.error_code)
         changes = self._info.update(answer, names)
         if changes:
-            self._tell(changes)
+            self._call_listeners(changes)
 
-    def _tell(self, changes: Changes) -> None:
+    def _call_listeners(self, changes: Changes) -> None:
         for callback in tuple(self._listeners):
             try:
                 callback(changes)
@@ -217,7 +217,7 @@ class Metadata:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def _nobody(self, timeout_ms: float | None) -> NoBrokerError:
+    def _no_broker(self, timeout_ms: float | None) -> NoBrokerError:
         detail = f": {self._failure}" if self._failure else ""
         return NoBrokerError(f"no broker answered within {timeout_ms} ms{detail}")
 
@@ -227,7 +227,7 @@ class Metadata:
 
 
 async def _within(timeout_ms: float, event: asyncio.Event) -> None:
-    """Wait for an event, but no longer than that."""
+    """Waits for an event or the timeout."""
     with contextlib.suppress(TimeoutError):
         async with time_limit(timeout_ms / 1000):
             await event.wait()

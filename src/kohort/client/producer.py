@@ -251,7 +251,7 @@ class Producer(Lifecycle):
     async def send_table(
         self, topic: str, table: pa.Table | pa.RecordBatch, *, partition: int | None = None
     ) -> TableDelivery:
-        """Takes a table's rows to send soon: Arrow columns go straight into batches, with no Python object a record.
+        """Takes a table's rows, to be sent soon: Arrow columns go straight into batches, no Python object a record.
 
         It waits while memory is full. Rows of a partition keep their order; a piece of a few MiB is taken at a time,
         so a table may be larger than `buffer_memory`. Cancelled, part of the table may be taken.

@@ -1,4 +1,4 @@
-"""Kafka's configuration files, in the spelling of Java's clients or of librdkafka's, read into our settings."""
+"""Reads Kafka's configuration files, in the spelling of Java's clients or librdkafka, into our settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["parse", "read_file", "read_settings"]
 
 
 def read_file(path: Path) -> dict[str, str]:
-    """The properties in a file.
+    """Returns the properties in a file.
 
     Raises:
         ConfigError: it can't be read.
@@ -28,7 +28,7 @@ def read_file(path: Path) -> dict[str, str]:
 
 
 def parse(text: str) -> dict[str, str]:
-    r"""The properties in a text: `key=value`, `key: value` or `key value` lines; # and ! begin comments.
+    r"""Returns the properties in a text: `key=value`, `key: value` or `key value` lines; # and ! begin comments.
 
     A backslash takes away a character's meaning (`\t`, `\n`, `\r` and `\u0041` give it one), at the end of a line it
     goes on with the next line.
@@ -57,10 +57,10 @@ def _plain(text: str) -> str:
 
 
 def read_settings(properties: Mapping[str, str], source: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """The settings of `ClientConfig` that properties stand for, and the properties of consumers and producers.
+    """Returns the settings of `ClientConfig` in properties, and the properties of consumers and producers.
 
     Raises:
-        ConfigError: a key nobody knows, or a value that can't be; names the source.
+        ConfigError: an unknown key, or an invalid value; names the source.
     """
     settings: dict[str, Any] = {}
     others: dict[str, str] = {}
@@ -78,7 +78,7 @@ def read_settings(properties: Mapping[str, str], source: str) -> tuple[dict[str,
                 raise ConfigError(f"{source}: {key}: {error}") from None
         elif key in _OTHERS or key.startswith(_OTHER_PREFIXES):
             others[key] = value
-        elif key not in _WITHOUT_MEANING:
+        elif key not in _IGNORED:
             known = [*_KEYS, *_CHECKED, *_OTHERS]
             near = difflib.get_close_matches(key, known, 1)
             hint = f": did you mean {near[0]}?" if near else ""
@@ -104,7 +104,7 @@ def _number(value: str) -> int:
 
 
 def _jaas(value: str, settings: dict[str, Any]) -> None:
-    """Java's login configuration, with name and password inside."""
+    """Reads name and password from Java's login configuration."""
     module = value.split(None, 1)[0] if value.split() else ""
     if not module.endswith(("PlainLoginModule", "ScramLoginModule")):
         raise ValueError(f"{module or 'nothing'} can't be used: Kohort knows PlainLoginModule and ScramLoginModule")
@@ -171,7 +171,7 @@ _KEYS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "connections.max.idle.ms": ("connections_max_idle_ms", _number),
     "receive.message.max.bytes": ("receive_message_max_bytes", _number),
 }  # fmt: skip
-"""Ours by Kafka's: Java's keys, and librdkafka's where they differ."""
+"""Our settings by Kafka's keys: Java's, and librdkafka's where they differ."""
 
 _CHECKED: Final[dict[str, Callable[[str, dict[str, Any]], None]]] = {
     "sasl.jaas.config": _jaas,
@@ -206,11 +206,11 @@ _OTHERS: Final = frozenset((
     "sticky.partitioning.linger.ms", "transaction.timeout.ms", "transactional.id", "value.deserializer",
     "value.serializer",
 ))  # fmt: skip
-"""Keys that consumers or producers alone have."""
+"""Keys of consumers or producers alone."""
 
 _OTHER_PREFIXES: Final = ("partitioner.adaptive.", "partitioner.availability.", "share.")
 
-_WITHOUT_MEANING: Final = frozenset((
+_IGNORED: Final = frozenset((
     "api.version.request", "auto.include.jmx.reporter", "broker.address.family", "broker.version.fallback",
     "client.dns.lookup", "enable.metrics.push", "log.connection.close", "metadata.max.idle.ms",
     "metadata.recovery.rebootstrap.trigger.ms", "metadata.recovery.strategy", "metric.reporters",
@@ -219,4 +219,4 @@ _WITHOUT_MEANING: Final = frozenset((
     "socket.nagle.disable", "socket.receive.buffer.bytes", "socket.send.buffer.bytes", "ssl.enabled.protocols",
     "ssl.protocol", "ssl.provider", "statistics.interval.ms",
 ))  # fmt: skip
-"""Keys of other clients' workings that change nothing here."""
+"""Keys of other clients that have no effect here."""

@@ -27,29 +27,29 @@ __all__ = ["Exchange", "ScramError", "authenticate", "plain", "scram"]
 R = TypeVar("R", bound=Response)
 
 Exchange = Generator[bytes, bytes, None]
-"""A mechanism without I/O: yields what to send, is sent what came, and returns when both sides are content."""
+"""A mechanism without I/O: yields tokens to send, is sent the broker's, and returns when authentication succeeded."""
 
 _HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 
 _ITERATIONS: Final = range(4096, 1_000_001)
-"""Fewer are too easy to guess from (Kafka refuses them, too); more are an attempt to keep us busy."""
+"""Fewer make guessing too easy (Kafka refuses them, too); more would waste our processor time."""
 
 
 class ScramError(ValueError):
-    """The broker's part of the exchange isn't what it should be: it doesn't know the password itself, or worse."""
+    """An invalid message of the broker: it may not know the password."""
 
 
 class _Ask(Protocol):
-    """How to ask the broker, past those who are held back meanwhile."""
+    """Sends a request before those that are held back meanwhile."""
 
     def __call__(self, request: Request, response: type[R], /) -> Awaitable[R]: ...
 
 
 def plain(username: str, password: str) -> Exchange:
-    """PLAIN: the password itself, which is why it wants TLS under it.
+    """PLAIN: sends the password itself, so it needs TLS.
 
     Raises:
-        ConfigError: a name or password with a NUL, which PLAIN can't say.
+        ConfigError: a name or password with a NUL, which PLAIN can't have.
     """
     if "\0" in username or "\0" in password:
         raise ConfigError("sasl_username and sasl_password can't have NUL characters with PLAIN")
@@ -59,12 +59,12 @@ def plain(username: str, password: str) -> Exchange:
 def scram(
     mechanism: str, username: str, password: str, nonce: Callable[[], str] = lambda: secrets.token_urlsafe(24)
 ) -> Exchange:
-    """SCRAM: shows that we know the password without telling it, and has the broker show the same.
+    """SCRAM: proves that we know the password without sending it, and that the broker knows it.
 
     Args:
         mechanism: SCRAM-SHA-256 or SCRAM-SHA-512.
         username, password: credentials.
-        nonce: what makes this exchange unlike any other; tests give their own.
+        nonce: returns a random nonce; tests pass their own.
 
     Raises:
         ScramError: the broker's messages aren't SCRAM's, or its signature is wrong.
@@ -96,13 +96,13 @@ def scram(
 
 
 async def authenticate(broker: Broker, ask: _Ask, config: ClientConfig) -> int:
-    """Go through the exchange of the configured mechanism.
+    """Authenticates with the configured mechanism.
 
     Returns:
-        after how many ms the broker wants it again; 0 for never.
+        the session lifetime in ms, after which the broker wants it again; 0 for none.
 
     Raises:
-        AuthenticationError: either side doesn't trust the other, or the mechanism isn't enabled.
+        AuthenticationError: either side refuses the other, or the mechanism isn't enabled.
         ConnectionLostError: the connection breaks.
     """
     mechanism = config.sasl_mechanism
@@ -139,7 +139,7 @@ def _text(data: bytes) -> str:
 
 
 def _fields(text: str) -> dict[str, str]:
-    """The fields of a message such as "r=…,s=…,i=4096"."""
+    """Returns the fields of a message such as "r=…,s=…,i=4096"."""
     fields: dict[str, str] = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")

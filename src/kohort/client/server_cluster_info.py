@@ -1,7 +1,7 @@
-"""The server cluster info of the lightweight consumer: which brokers there are, who leads what, who coordinates whom.
+"""The server cluster info of the lightweight consumer: brokers, partitions' leaders, coordinators.
 
-No I/O and no clock. What is known only ever moves on: an answer of a broker that lags behind doesn't bring an older
-leader back (KIP-320), and hints from Produce and Fetch answers count as soon as they come (KIP-951).
+No I/O and no clock. Leader epochs only grow: a response of a broker that lags behind doesn't bring an older leader back
+(KIP-320), and leaders in Produce and Fetch responses count at once (KIP-951).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NO_ID = UUID(int=0)
 
 
 class CoordinatorKind(enum.IntEnum):
-    """What a coordinator coordinates; the numbers are FindCoordinator's."""
+    """The kinds of coordinators; the numbers are FindCoordinator's."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -29,11 +29,11 @@ class CoordinatorKind(enum.IntEnum):
 
 
 class Changes(NamedTuple):
-    """What an update changed.
+    """The changes of an update.
 
     Attributes:
-        brokers: whether there are other brokers, or brokers at other addresses.
-        topics: names of those that came, went, or have other partitions.
+        brokers: whether brokers or their addresses have changed.
+        topics: names of topics that are new, gone, or have other partitions.
         leaders: partitions with another leader or a newer leader epoch.
     """
 
@@ -46,17 +46,17 @@ class Changes(NamedTuple):
 
 
 class ServerClusterInfo:
-    """What is known of a cluster.
+    """A cluster's metadata.
 
     Attributes:
         brokers: by node id.
-        controller: node id of the broker for what concerns the whole cluster; None if unknown.
+        controller: node id; None if unknown.
         cluster_id: None if unknown.
         topics: by name.
         names: of topics, by id.
-        errors: why a topic that was asked for isn't in `topics`, or not wholly.
-        coordinators: node ids by what is coordinated: (kind, group id or transactional id).
-        unsettled: whether the last update lacked something that may come soon: a topic, or a partition's leader.
+        errors: why a requested topic isn't in `topics`, or is out of date there.
+        coordinators: node ids by (kind, group id or transactional id).
+        incomplete: whether the last update lacked a topic or a partition's leader, which may come soon.
     """
 
     def __init__(self) -> None:
@@ -67,33 +67,33 @@ class ServerClusterInfo:
         self.names: dict[UUID, str] = {}
         self.errors: dict[str, ErrorCode] = {}
         self.coordinators: dict[tuple[CoordinatorKind, str], int] = {}
-        self.unsettled = False
+        self.incomplete = False
 
-    # What is known
+    # Reading
 
     def partition(self, at: TopicPartition) -> PartitionInfo | None:
-        """What is known of a partition."""
+        """Returns a partition's metadata."""
         topic = self.topics.get(at.topic)
         return None if topic is None else topic.partitions.get(at.partition)
 
     def leader(self, at: TopicPartition) -> Broker | None:
-        """The broker that leads a partition, if there is one and its address is known."""
+        """Returns a partition's leader, if there is one and its address is known."""
         known = self.partition(at)
         return None if known is None or known.leader is None else self.brokers.get(known.leader)
 
     def leader_epoch(self, at: TopicPartition) -> int:
-        """The newest leader epoch of a partition, -1 if unknown."""
+        """Returns the newest leader epoch of a partition, -1 if unknown."""
         known = self.partition(at)
         return -1 if known is None else known.leader_epoch
 
-    # What is learnt
+    # Updating
 
     def update(self, answer: MetadataResponse, asked: Collection[str] | None) -> Changes:
-        """Take what a broker says.
+        """Takes a metadata response.
 
         Args:
-            answer: the answer, without an error of its own.
-            asked: names that were asked for; None for all there are, so that others are gone.
+            answer: the response, without an error of its own.
+            asked: requested topics; None for all, so that others are gone.
         """
         before = self.brokers
         if answer.brokers:
@@ -110,7 +110,7 @@ class ServerClusterInfo:
                 self._forget(name)
                 topics.add(name)
             self.errors.clear()
-        self.unsettled = False
+        self.incomplete = False
         for topic in answer.topics:
             if topic.name is not None:
                 self._update_topic(topic, topics, leaders)
@@ -122,13 +122,13 @@ class ServerClusterInfo:
         old = self.topics.get(name)
         if said.error_code:
             self.errors[name] = error = _code(said.error_code)
-            self.unsettled |= error.retriable
+            self.incomplete |= error.retriable
             if said.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and old is not None:
                 self._forget(name)
                 topics.add(name)
             return
         self.errors.pop(name, None)
-        # With the same id, or where ids aren't told, it is the topic we know; else it was made anew.
+        # With the same id, or without ids, it is the known topic; else it was deleted and created again.
         same = old is not None and (old.topic_id == said.topic_id or _NO_ID in (old.topic_id, said.topic_id))
         known = old.partitions if old is not None and same else {}
         partitions = {}
@@ -136,7 +136,7 @@ class ServerClusterInfo:
             was = known.get(each.partition_index)
             now = _newer(was, each)
             partitions[each.partition_index] = now
-            self.unsettled |= now.leader is None
+            self.incomplete |= now.leader is None
             if was is None or was.leader != now.leader or was.leader_epoch != now.leader_epoch:
                 leaders.add(TopicPartition(name, each.partition_index))
         topic_id = old.topic_id if old is not None and said.topic_id == _NO_ID else said.topic_id
@@ -148,12 +148,12 @@ class ServerClusterInfo:
             self.names[topic_id] = name
 
     def learn_leader(self, at: TopicPartition, node_id: int, epoch: int, endpoint: Broker | None = None) -> bool:
-        """Take a hint from a Produce or Fetch answer (KIP-951); whether it was news.
+        """Takes a leader from a Produce or Fetch response (KIP-951); returns whether it is a newer one.
 
         Args:
             at: the partition.
-            node_id, epoch: its leader, and since which epoch.
-            endpoint: where that broker is, if the answer says so.
+            node_id, epoch: its leader, and the leader epoch.
+            endpoint: the broker's address, if the response has it.
         """
         known = self.partition(at)
         if known is None or node_id < 0 or epoch <= known.leader_epoch:
@@ -166,19 +166,19 @@ class ServerClusterInfo:
         return True
 
     def learn_broker(self, broker: Broker) -> None:
-        """Take a broker's address from another answer than metadata."""
+        """Takes a broker's address from another response than metadata."""
         old = self.brokers.get(broker.node_id)
         if old is None or old[:3] != broker[:3]:
             self.brokers = {**self.brokers, broker.node_id: broker}
 
     def forget_brokers(self) -> None:
-        """Begin anew, with the bootstrap servers (KIP-899, KIP-1102): it may be another cluster by now."""
+        """Forgets all brokers, to rebootstrap (KIP-899, KIP-1102): it may be another cluster by now."""
         self.brokers = {}
         self.controller = None
         self.coordinators.clear()
 
     def forget_topics(self, names: Iterable[str]) -> None:
-        """Drop topics that nobody is interested in."""
+        """Drops topics that aren't followed."""
         for name in names:
             self._forget(name)
             self.errors.pop(name, None)
@@ -190,7 +190,7 @@ class ServerClusterInfo:
 
 
 def _newer(known: PartitionInfo | None, said: MetadataResponse.Topic.Partition) -> PartitionInfo:
-    """What counts from now on: what is said, unless it is of an older leader epoch than what is known."""
+    """Returns the partition's new metadata, or the known one if that has a newer leader epoch."""
     if known is not None and 0 <= said.leader_epoch < known.leader_epoch:
         return known
     epoch = said.leader_epoch

@@ -61,7 +61,7 @@ _LEAVE_WITHIN_MS: Final = 5_000  # that others get the tasks sooner is not worth
 
 
 class StreamsMember(Lifecycle):
-    """A member of a streams group: it is given tasks, and says how they fare. What they do is the application's.
+    """A member of a streams group: the group assigns it tasks, and the application runs them.
 
         topology = Topology({"0": Subtopology(source_topics=["lines"])})
         async with StreamsMember("localhost:9092", "app", topology) as member:
@@ -73,8 +73,8 @@ class StreamsMember(Lifecycle):
                         member.closed(*tasks)
 
     Heartbeats go on by themselves, in the event loop, from `start` to `close`: an application whose work blocks the
-    loop loses its tasks. Nothing here is for other threads. The events are for one reader; each says what holds when
-    it is asked for, so an application that was busy never hears of what is over.
+    loop loses its tasks. Nothing here is for other threads. The events are for one reader; each is made when it is
+    asked for, so an application that was busy gets none that is out of date.
 
     Args:
         servers: addresses or a configuration.
@@ -84,9 +84,9 @@ class StreamsMember(Lifecycle):
             one task twice. By default the member is alone in its process.
         instance_id: makes it a static member, which comes back to its tasks. Apache Kafka takes these since 4.4.
         rack_id: the rack that it runs in; by default the configuration's `client_rack`.
-        client_tags: by which standbys are spread: `{"zone": "eu-1a"}`.
+        client_tags: over which standbys are spread: `{"zone": "eu-1a"}`.
         user_endpoint: host and port where the application answers queries.
-        rebalance_timeout_ms: how long it may take to close revoked tasks before the group goes on without it.
+        rebalance_timeout_ms: how long it may take to close revoked tasks before the group fences it.
 
     Raises:
         ConfigError: a value that can't be, or a topology that no group can run.
@@ -130,7 +130,7 @@ class StreamsMember(Lifecycle):
             CommittingStreamsMember(self._membership, self._heartbeat_now),
         )
         self._runner: asyncio.Task[None] | None = None
-        self._response_received = asyncio.Event()  # the coordinator has answered, or never will
+        self._response_received = asyncio.Event()  # the coordinator has responded, or never will
         self._wake_up = asyncio.Event()  # there may be something to send
         self._event_ready = asyncio.Event()  # there may be an event
         self._closed = False
@@ -153,19 +153,19 @@ class StreamsMember(Lifecycle):
             self._runner = asyncio.create_task(self._run(), name="kohort-streams-member")
 
     def leave(self, *, for_good: bool = False) -> None:
-        """Have all tasks revoked, and leave the group when they are closed. The events end after that.
+        """Revoke all tasks, and leave the group when they are closed. The events end after that.
 
-        A static member leaves for a while, and its tasks wait for it until its session is over; `for_good` they don't.
+        A static member leaves for a while, and its tasks wait for it until its session timeout, unless `for_good`.
         """
         self._membership.stop(self._now(), for_good=for_good)
         self._wake_all()
 
     async def close(self, *, for_good: bool = False, timeout_ms: int = _LEAVE_WITHIN_MS) -> None:
-        """Leave the group now, and disconnect. Close the tasks first (`leave` has them revoked): others get them.
+        """Leave the group now, and disconnect. Close the tasks first (`leave` revokes them): others get them.
 
         Args:
-            for_good: of a static member: don't keep its tasks for it.
-            timeout_ms: how long telling the group may take; if it can't be told, it waits for the session's end.
+            for_good: of a static member: its tasks don't wait for it.
+            timeout_ms: how long it may take to tell the group; if it fails, the session timeout ends the membership.
         """
         self._closed = True
         runner, self._runner = self._runner, None
@@ -183,7 +183,7 @@ class StreamsMember(Lifecycle):
             await self._cluster.close()
             self._wake_all()
 
-    # What it is told -------------------------------------------------------------------------------------------
+    # Events ----------------------------------------------------------------------------------------------------
 
     def __aiter__(self) -> Self:
         return self
@@ -198,8 +198,7 @@ class StreamsMember(Lifecycle):
         """The next event; None if none came in time, or when the member has left (`ended`).
 
         Raises:
-            Exception: why the member failed, once its tasks are told to be lost: a `KafkaError` that the group
-                answered with, or a `ClientError`.
+            Exception: why the member failed, after `Lost`: a `KafkaError` of the group, or a `ClientError`.
         """
         try:
             async with time_limit(None if timeout_ms is None else timeout_ms / 1000):
@@ -216,15 +215,15 @@ class StreamsMember(Lifecycle):
         except TimeoutError:
             return None
 
-    # What it tells ---------------------------------------------------------------------------------------------
+    # Reports ---------------------------------------------------------------------------------------------------
 
     def closed(self, *tasks: TaskId) -> None:
         """These tasks are closed, after `Revoked` or `Lost`; or run no longer, after `RolesChanged` from active.
 
-        All at once or one by one: what is closed is others' from then on. Commit first.
+        All at once or one by one: other members may run them from then on. Commit first.
 
         Raises:
-            ValueError: one that the member shall go on with.
+            ValueError: a task is neither revoked nor lost.
         """
         self._membership.closed(list(tasks), self._now())
         self._wake_all()
@@ -232,8 +231,8 @@ class StreamsMember(Lifecycle):
     def report_offsets(self, offsets: Mapping[TaskId, int], end_offsets: Mapping[TaskId, int]) -> None:
         """How far copies of tasks' state are: standbys, warm-ups, active tasks being restored, state on the disk.
 
-        Each time all of them, as often as one likes, and before `start` what the disk has. The group hears of it every
-        `task_offset_interval_ms`, and at once when a warm-up has caught up.
+        Each call replaces the one before. Call it as often as you like, and before `start` for what the disk has. The
+        group gets a report every `task_offset_interval_ms`, and at once when a warm-up has caught up.
 
         Args:
             offsets: the sum of the offsets that the task's stores have, over its changelogs.
@@ -243,7 +242,7 @@ class StreamsMember(Lifecycle):
         self._wake_up.set()
 
     def shutdown_application(self) -> None:
-        """Ask that all members of the group stop; this one, too, is told so (`ShutdownRequested`)."""
+        """Ask that all members of the group stop; this one gets `ShutdownRequested`, too."""
         self._membership.shut_application_down()
         self._wake_up.set()
 
@@ -254,8 +253,8 @@ class StreamsMember(Lifecycle):
 
         Raises:
             CommitFailedError: the member doesn't run these tasks (any more).
-            KafkaError: the broker won't have one of the offsets; the others are committed.
-            RequestTimeoutError: the coordinator couldn't be asked, or wasn't ready, in the time allowed.
+            KafkaError: the broker refused one of the offsets; the others are committed.
+            RequestTimeoutError: the coordinator couldn't be reached, or wasn't ready, within the timeout.
         """
         given = {
             partition: OffsetAndMetadata(offset) if isinstance(offset, int) else offset
@@ -275,21 +274,21 @@ class StreamsMember(Lifecycle):
     async def committed(
         self, partitions: Collection[TopicPartition], *, timeout_ms: int = 60_000
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Where to begin: the committed offsets, None where there is none. Waits for open transactions (KIP-447).
+        """The committed offsets, None where there is none. Waits for open transactions (KIP-447).
 
         Raises:
-            KafkaError: the broker won't tell.
-            RequestTimeoutError: the coordinator couldn't be asked, or wasn't ready, in the time allowed.
+            KafkaError: the broker refused.
+            RequestTimeoutError: the coordinator couldn't be reached, or wasn't ready, within the timeout.
         """
         return await self._offsets.committed(partitions, timeout_ms)
 
-    # What is known ---------------------------------------------------------------------------------------------
+    # State -----------------------------------------------------------------------------------------------------
 
     def group_metadata(self) -> GroupMetadata:
-        """Who the member is to its group, as transactions and commits need it. Ask anew for each: epochs change.
+        """The member's id and epoch, as transactions and commits need them. Ask again for each: epochs change.
 
-        A commit that crosses a change of the epoch is refused (STALE_MEMBER_EPOCH); if the task is still the
-        member's, it can be tried again with the new one.
+        A commit with an old epoch is refused (STALE_MEMBER_EPOCH); if the task is still the member's, it can be tried
+        again with the new one.
         """
         return self._membership.group_metadata()
 
@@ -300,7 +299,7 @@ class StreamsMember(Lifecycle):
 
     @property
     def state(self) -> State:
-        """Where it is in its life."""
+        """The member's state."""
         return self._membership.state
 
     @property
@@ -310,17 +309,17 @@ class StreamsMember(Lifecycle):
 
     @property
     def tasks(self) -> dict[TaskId, Role]:
-        """The tasks that the application has been told of and hasn't closed."""
+        """The tasks that the application was assigned and hasn't closed."""
         return dict(self._membership.tasks.current)
 
     @property
     def statuses(self) -> tuple[Status, ...]:
-        """What the group has to say."""
+        """The group's statuses."""
         return self._membership.statuses
 
     @property
     def endpoints(self) -> dict[Endpoint, EndpointPartitions]:
-        """Which instance has which partitions."""
+        """The partitions of each instance, by endpoint."""
         return dict(self._membership.endpoints)
 
     @property
@@ -330,7 +329,7 @@ class StreamsMember(Lifecycle):
 
     @property
     def task_offset_interval_ms(self) -> int:
-        """How often the group wants to hear of offsets."""
+        """How often the group wants a report of offsets."""
         return self._membership.offsets.interval_ms
 
     # Heartbeats ------------------------------------------------------------------------------------------------
@@ -344,14 +343,14 @@ class StreamsMember(Lifecycle):
         self._event_ready.set()
 
     async def _heartbeat_now(self) -> None:
-        """Send a heartbeat soon, and wait for its answer."""
+        """Sends a heartbeat soon, and waits for its response."""
         self._response_received.clear()
         self._membership.heartbeat_soon(self._now())
         self._wake_up.set()
         await self._response_received.wait()
 
     async def _run(self) -> None:
-        """Send heartbeats until it has left or failed."""
+        """Sends heartbeats until the member has left or failed."""
         membership = self._membership
         try:
             while not membership.ended:
@@ -373,7 +372,7 @@ class StreamsMember(Lifecycle):
             self._event_ready.set()
 
     async def _heartbeat(self) -> None:
-        """Send the heartbeat that is due, and take what comes of it."""
+        """Sends the heartbeat that is due, and applies its response."""
         membership, group_id = self._membership, self._membership.settings.group_id
         try:
             connection = await self._cluster.coordinator_connection(_GROUP, group_id)
@@ -401,5 +400,5 @@ class StreamsMember(Lifecycle):
             if membership.on_response(response, self._now()) is Reaction.FIND_COORDINATOR:
                 self._cluster.forget_coordinator(_GROUP, group_id)
         except ValueError as error:
-            log.warning("%s: %s: an answer that makes no sense: %s", membership, connection.broker, error)
+            log.warning("%s: %s: a response that makes no sense: %s", membership, connection.broker, error)
             await connection.close()

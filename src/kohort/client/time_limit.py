@@ -1,4 +1,4 @@
-"""Time limits that hold in every task, one that is being cancelled included."""
+"""Time limits that work in every task, also in one that is being cancelled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["time_limit", "time_limit_at"]
 
 
 class time_limit_at:  # noqa: N801  # as asyncio.timeout_at
-    """Cancel the block at a time of the event loop's clock, in seconds, and raise TimeoutError then; None: never.
+    """Cancels the block at a time of the event loop's clock, in seconds, and raises TimeoutError then; None: never.
 
         async with time_limit_at(deadline) as limit: ...
 
@@ -40,5 +40,5 @@ class time_limit_at:  # noqa: N801  # as asyncio.timeout_at
 
 
 def time_limit(seconds: float | None) -> time_limit_at:
-    """Cancel the block after so many seconds, as `time_limit_at`."""
+    """Cancels the block after so many seconds, as `time_limit_at`."""
     return time_limit_at(None if seconds is None else asyncio.get_running_loop().time() + seconds)

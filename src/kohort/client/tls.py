@@ -11,7 +11,7 @@ __all__ = ["tls_context"]
 
 
 def tls_context(config: ClientConfig) -> ssl.SSLContext:
-    """What connections are encrypted with: TLS 1.2 or newer, and only with brokers whose certificate is trusted.
+    """Returns the context: TLS 1.2 or newer, only with brokers whose certificate is trusted.
 
     Raises:
         ConfigError: files that can't be read, aren't PEM, or don't belong together.
@@ -26,7 +26,7 @@ def tls_context(config: ClientConfig) -> ssl.SSLContext:
     context.check_hostname = config.ssl_check_hostname
     if config.ssl_certfile is not None:
         try:
-            # A password that nobody gave is empty, lest OpenSSL asks for it on the terminal.
+            # Without a password it's empty, or OpenSSL would ask for one on the terminal.
             context.load_cert_chain(config.ssl_certfile, config.ssl_keyfile, config.ssl_password or "")
         except (OSError, ssl.SSLError) as error:
             raise ConfigError(

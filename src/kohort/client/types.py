@@ -1,4 +1,4 @@
-"""The values that all parts of the client speak in."""
+"""Values that all parts of the client share."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = [
 ]  # fmt: skip
 
 Headers = list[tuple[str, bytes | None]]
-"""A record's headers: names, which may come again, and values."""
+"""A record's headers: names (not unique) and values."""
 
 
 class Broker(NamedTuple):
-    """A broker that metadata names. Brokers only known by address have negative ids."""
+    """A broker in the metadata. Bootstrap servers, known by address only, have negative ids."""
 
     node_id: int
     host: str
@@ -30,7 +30,7 @@ class Broker(NamedTuple):
 
 
 class PartitionInfo(NamedTuple):
-    """What metadata says of a partition; `leader` is None while it has none."""
+    """A partition's metadata; `leader` is None while it has none."""
 
     partition: int
     leader: int | None
@@ -41,7 +41,7 @@ class PartitionInfo(NamedTuple):
 
 
 class TopicInfo(NamedTuple):
-    """What metadata says of a topic: its partitions by number."""
+    """A topic's metadata: its partitions by number."""
 
     name: str
     topic_id: UUID
@@ -58,7 +58,7 @@ class OffsetAndMetadata(NamedTuple):
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """Where a search by time came out: the record's offset and time (ms since 1970)."""
+    """The result of a search by time: the record's offset and time (ms since 1970)."""
 
     offset: int
     timestamp: int
@@ -71,7 +71,7 @@ class Record(NamedTuple):
     Attributes:
         topic, partition, offset: where it was read.
         timestamp: ms since 1970, -1 for none.
-        key, value: bytes or None, or whatever the consumer's deserializers made of them.
+        key, value: bytes or None, or the deserializers' results.
         headers: names and values, in order.
     """
 
@@ -85,7 +85,7 @@ class Record(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record was written. The offset is -1 if nobody was asked to acknowledge it.
+    """Where a record was written. The offset is -1 with acks=0.
 
     `timestamp` is ms since 1970: the record's own, or the broker's where the topic is stamped by its clock.
     """
@@ -97,7 +97,7 @@ class RecordMetadata(NamedTuple):
 
 
 class GroupMetadata(NamedTuple):
-    """Who a member is to its group: what a transaction needs to commit the group's offsets.
+    """A member's id and generation, which a transaction needs to commit the group's offsets.
 
     `generation` is the generation of a classic group, or the member epoch of a consumer or streams group.
     """

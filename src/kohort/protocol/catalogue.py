@@ -1,4 +1,4 @@
-"""Every message there is, by name: requests, responses, headers, embedded protocols, what coordinators persist."""
+"""The index of all messages by name: requests, responses, headers, embedded protocols, coordinator records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["all_messages", "find_message"]
 
 @cache
 def all_messages() -> dict[str, type[Message]]:
-    """All messages by their own names ("HeartbeatRequest"): APIs by key, then headers, then data."""
+    """Returns all messages by name ("HeartbeatRequest"): APIs by key, then headers, then data."""
     found: list[type[Message]] = [message for entry in apis() for message in (entry.request, entry.response)]
     found += [
         RequestHeader,
@@ -38,13 +38,13 @@ def all_messages() -> dict[str, type[Message]]:
 
 
 def find_message(name: str, *, response: bool = False) -> type[Message]:
-    """The message with a name, in any case: its own, or an API's with `response` saying which of the two.
+    """Finds a message by its own name or its API's, case-insensitive; `response` selects an API's response.
 
     Raises:
-        KeyError: there is none; the text suggests one.
+        KeyError: there is no such message; the text suggests one.
     """
     try:
-        entry = api(name)  # loads one file, where the index loads all
+        entry = api(name)  # loads one module; the index loads all
     except KeyError:
         pass
     else:

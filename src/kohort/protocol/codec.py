@@ -1,21 +1,19 @@
 """Compiles (message, version) into a function that encodes and one that decodes.
 
-A declaration is turned into Python source on first use, each function by itself, and run from then on: most of a
-program's start-up is spent in the compiler, and nearly every program only reads a message, or only writes it. What the
-source looks like:
+On first use of a function, the declaration is turned into Python source and compiled. Each function is compiled
+separately: the compiler dominates start-up time, and most programs only read or only write a message. The source:
 
-- Nested structs are written out in place: there are loops over arrays, but no calls from struct to struct, and no
-  look at the declaration at run time.
-- Consecutive fields of a fixed size are one `struct` call, and the length that opens the next field of a varying
-  size is read by the same call.
-- Good input takes the straight path. Anything else ends in one of a few plain exceptions; only then `trace`
-  interprets the declaration step by step to say which field, at which byte, is wrong.
+- Nested structs are inlined: there are loops over arrays, but no calls from struct to struct, and the declaration isn't
+  used at run time.
+- Consecutive fields of a fixed size are one `struct` call, which also reads the length of the next variable-size field.
+- Valid input takes the fast path. Anything else raises one of a few plain exceptions; only then `trace` interprets the
+  declaration step by step to find the invalid field and byte.
 
-A slice past the end of the input comes out short without an error, so the straight path checks once, at the end,
-that it stopped where the input does. Until then every array element costs at least one byte that must be there,
-so no count, however absurd, makes the loop longer than the input.
+A slice past the end of the input is short without an error, so the fast path checks once, at the end, that it has
+stopped at the end of the input. Every array element takes at least one byte, so no count, however large, makes a loop
+longer than the input.
 
-`source_of` shows the code that was made.
+`source_of` returns the generated source.
 """
 
 from __future__ import annotations
@@ -36,12 +34,12 @@ M = TypeVar("M", bound="Message")
 
 
 class Codec(Generic[M]):
-    """Encoder and decoder of one message in one version, each compiled when it is first asked for.
+    """Encoder and decoder of one message in one version, each compiled on first use.
 
     Attributes:
         encode: `encode(message) -> bytes`; `encode(message, join) -> join(pieces)`, where `pieces` is a list of bytes
-            and, for records, of whatever buffers the message has.
-        decode: `decode(data) -> message`, where `data` holds the message and nothing else.
+            and, for records, of the message's buffers.
+        decode: `decode(data) -> message`, where `data` is exactly the message.
         read: `read(data, pos) -> (message, end)`, where more may follow, such as a body after its header.
     """
 
@@ -56,7 +54,7 @@ class Codec(Generic[M]):
         self._cls, self._version = cls, version
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Compile a function; it lies in its slot from then on, and this isn't called for it any more."""
+        """Compiles a function and stores it in its slot, so that this is called once for each."""
         if name not in ("encode", "decode", "read"):
             raise AttributeError(name)
         emitter = Encoder if name == "encode" else Decoder
@@ -66,7 +64,7 @@ class Codec(Generic[M]):
 
 
 class CodecTable(dict[int, Codec[Any]]):
-    """The codecs of one message by version, each made when it is first asked for."""
+    """The codecs of one message by version, each made on first use."""
 
     def __init__(self, cls: type[Message]) -> None:
         super().__init__()
@@ -78,6 +76,6 @@ class CodecTable(dict[int, Codec[Any]]):
 
 
 def source_of(cls: type[Message], version: int) -> str:
-    """The Python source that the compiler makes for a message in a version, for reading."""
+    """Returns the Python source that is generated for a message in a version."""
     encoder, decoder = Encoder(cls, version), Decoder(cls, version)
     return "\n\n".join((encoder.source("encode"), decoder.source("decode"), decoder.source("read")))

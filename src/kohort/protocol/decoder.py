@@ -1,4 +1,4 @@
-"""Writes the source of a decoder out of a declaration; `codec` says what such source looks like."""
+"""Generates the source of a decoder from a declaration; `codec` describes the source."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 __all__ = ["Decoder"]
 
 FAULTS = (struct.error, IndexError, ValueError, OverflowError)
-"""What bad bytes make the straight path of a decoder run into; `trace` then explains it."""
+"""Exceptions of a decoder's fast path on invalid bytes; `trace` then explains them."""
 
 
 class Decoder(Emitter):
-    """Writes `decode` and `read`.
+    """Generates `decode` and `read`.
 
-    Fixed-size values gather in a run (`self.run`: format characters and targets) until something of a varying size
-    needs its content read; then the run is flushed as one unpacking.
+    Fixed-size values are collected in a run (`self.run`: format characters and targets) until the content of a
+    variable-size value is read; then the run is flushed as one `struct` call.
     """
 
     def __init__(self, cls: type[Message], version: int) -> None:
@@ -37,7 +37,7 @@ class Decoder(Emitter):
         }
 
     def source(self, function: str) -> str:
-        """Write `decode` or `read`."""
+        """Generates `decode` or `read`."""
         self.lines.clear()
         self.counter = 0
         self.names["explain"] = trace.explain_bytes
@@ -75,18 +75,18 @@ class Decoder(Emitter):
             f"    raise explain(MESSAGE, VERSION, data, start, False)\n"
         )
 
-    # Runs of fixed-size values.
+    # Runs of fixed-size values
 
     def fixed(self, code: str, hint: str) -> str:
-        """Add a value of a fixed size to the run, and return the name it will have."""
+        """Adds a fixed-size value to the run, and returns its variable's name."""
         target = self.fresh(hint)
         self.run.append((code, target))
         return target
 
     def flush(self, *, stay: int = 0) -> None:
-        """Read the run: one byte by index, anything else by one `struct` call.
+        """Reads the run: a single byte by index, anything else by one `struct` call.
 
-        Afterwards `pos` stands behind the run, or `stay` bytes before that.
+        Afterwards `pos` is at the end of the run, or `stay` bytes before it.
         """
         if not self.run:
             return
@@ -102,10 +102,10 @@ class Decoder(Emitter):
             self.line(f"pos += {layout.size - stay}")
         self.run.clear()
 
-    # Structs.
+    # Structs
 
     def struct(self, cls: type[Struct]) -> str:
-        """Read a struct's fields, and return the expression that makes it."""
+        """Reads a struct's fields, and returns the expression that constructs it."""
         plain, tagged = fields_of(cls, self.version, self.flexible)
         values = {field.attr: self.value(field, field.type, field.nullable_in(self.version)) for field in plain}
         tags = "None"
@@ -129,7 +129,7 @@ class Decoder(Emitter):
         return repr(default)
 
     def tags(self, values: dict[str, str], tagged: dict[int, Field]) -> str:
-        """Read a struct's tagged fields into `values`, and return the name of the unknown ones."""
+        """Reads a struct's tagged fields into `values`, and returns the variable of the unknown ones."""
         count = self.fixed("B", "tags")
         self.flush()
         unknown = self.fresh("unknown")
@@ -171,10 +171,10 @@ class Decoder(Emitter):
         self.depth -= 2
         return unknown
 
-    # Fields.
+    # Fields
 
     def value(self, field: Field, kind: Any, nullable: bool) -> str:
-        """Read one field (or array element), and return the expression of its value."""
+        """Reads one field (or array element), and returns the expression of its value."""
         if isinstance(kind, StructType):
             return self.nullable_struct(field, kind) if nullable else self.struct(kind.cls)
         if isinstance(kind, Scalar) and kind.code:
@@ -185,7 +185,7 @@ class Decoder(Emitter):
         return self.varying(field, kind, nullable)
 
     def nullable_struct(self, field: Field, kind: StructType) -> str:
-        """Read a struct that a byte before it may declare null."""
+        """Reads a nullable struct: a null marker, then the struct."""
         marker = self.fixed("b", "present")
         target = self.fresh(field.attr)
         self.flush()
@@ -202,10 +202,10 @@ class Decoder(Emitter):
         return target
 
     def varying(self, field: Field, kind: Any, nullable: bool) -> str:
-        """Read a string, blob or array: its length with the run before it, then its content.
+        """Reads a string, blob or array: its length with the run before it, then its content.
 
-        A compact length is a varint, one more than the length, so that 0 is null. Nearly always it is a single byte;
-        `pos` stays on that byte, and then `pos + length` is where a string ends.
+        A compact length is a varint of the length + 1, so that 0 is null. It is nearly always a single byte; `pos`
+        stays on that byte, and `pos + length` is the end of a string.
         """
         compact = self.compact(field)
         short = isinstance(kind, Scalar) and kind.name == "string"
@@ -241,7 +241,7 @@ class Decoder(Emitter):
         return target
 
     def content(self, kind: Any, target: str, length: str, ahead: int, field: Field) -> None:
-        """Read what a length announces into `target`: `length - ahead` bytes or elements, `ahead` bytes after `pos`."""
+        """Reads `length - ahead` bytes or elements into `target`, from `ahead` bytes after `pos`."""
         start = "pos + 1" if ahead else "pos"
         count = f"{length} - 1" if ahead else length
         if isinstance(kind, Scalar):

@@ -1,6 +1,6 @@
-"""Messages described out of their declarations: what is on the wire, the schema, and an example that encodes.
+"""Descriptions of messages from their declarations: the wire format, the schema, and an encoded example.
 
-`describe` gives plain data; how it looks in a terminal or on a page is the inspector's business.
+`describe` returns plain data; the inspector renders it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ __all__ = ["Description", "Part", "describe", "example_of"]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A field as it lies on the wire.
+    """A field on the wire.
 
     Attributes:
-        name: Kafka's name; "message_size" and "tagged fields" for what isn't a field.
+        name: Kafka's name; "message_size" and "tagged fields" for parts that aren't fields.
         type: "int32", "string", "[]Topic" …; with "(compact)" where the length is a varint.
-        size: bytes, where that is fixed; None where it varies.
+        size: bytes; None if variable.
         nullable: whether it may be null.
         tag: the tag's number for a tagged field.
         doc: what it means.
@@ -46,11 +46,11 @@ class Description:
     """A message in one version.
 
     Attributes:
-        name, version, kind, key: which message; the key is an API's, a record type's, or -1.
-        versions: all versions there are, first and last.
+        name, version, kind, key: of the message; the key is an API's, a record type's, or -1.
+        versions: first and last version.
         flexible: whether lengths are compact and tagged fields may follow.
         doc: what the message is for.
-        history: what versions changed, as (version, change).
+        history: changes by version, as (version, change).
         header: name of the header before it ("Request Header v2"), or "" for data.
         header_parts, parts: the fields of both.
         schema: the message as one line of names and types.
@@ -75,7 +75,7 @@ class Description:
 
 
 def describe(cls: type[Message], version: int) -> Description:
-    """Everything there is to say about a message in a version.
+    """Describes a message in a version.
 
     Raises:
         UnsupportedVersionError: no such version.
@@ -105,7 +105,7 @@ def describe(cls: type[Message], version: int) -> Description:
 
 
 def _docstring(cls: type[Message]) -> tuple[str, tuple[tuple[int, str], ...]]:
-    """The summary of a message, and the changes that its docstring lists as "- v3: what is new"."""
+    """The summary of a message, and the changes in its docstring, listed as "- v3: what is new"."""
     text = cls.__doc__ or ""
     history = tuple(
         (int(version), change) for version, change in re.findall(r"^\s*- v(\d+): (.*)$", text, re.MULTILINE)
@@ -167,7 +167,7 @@ def _schema_type(kind: Type, version: int) -> str:
     return _schema(kind.cls, version) if isinstance(kind, StructType) else kind.name
 
 
-# Examples.
+# Examples
 
 _EXAMPLES: Final[dict[str, Any]] = {
     "ThrottleTimeMs": 0,
@@ -210,11 +210,11 @@ _EXAMPLES: Final[dict[str, Any]] = {
     "User": "alice",
     "Principal": "User:alice",
 }
-"""Values that a reader would meet, by field; where a field isn't here its type decides."""
+"""Realistic values by field; other fields get values by type."""
 
 
 def example_of(cls: type[Message], version: int) -> Message:
-    """A message of plausible values: no errors, one element an array, null where null means "none"."""
+    """Makes a message of plausible values: no errors, one element an array, null where null means "none"."""
     made = _example_struct(cls, version)
     assert isinstance(made, cls)
     return made

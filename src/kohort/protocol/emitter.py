@@ -1,4 +1,4 @@
-"""What the writers of decoders and of encoders share: Python source under construction."""
+"""Generates Python source; the base of the decoder and the encoder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Emitter"]
 
 
 class Emitter(ABC):
-    """Source under construction: indented lines, fresh names, and the objects that the source refers to."""
+    """Source in progress: indented lines, unique names, and the objects that the source refers to."""
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self.cls = cls
@@ -28,21 +28,21 @@ class Emitter(ABC):
         self.counter = 0
 
     def line(self, text: str) -> None:
-        """Add a line of source."""
+        """Adds a line of source."""
         self.lines.append("    " * self.depth + text)
 
     def fresh(self, hint: str) -> str:
-        """A name that nothing else has."""
+        """Returns a unique name."""
         self.counter += 1
         return f"{hint}_{self.counter}"
 
     def global_(self, name: str, value: Any) -> str:
-        """Make `value` known to the source as `name`."""
+        """Adds a global to the source, and returns its name."""
         self.names.setdefault(name, value)
         return name
 
     def class_(self, cls: type[Struct]) -> str:
-        """Make a class known to the source, and return its name there."""
+        """Adds a class to the source, and returns its name there."""
         name = re.sub(r"\W", "_", cls.__qualname__)
         while self.names.setdefault(name, cls) is not cls:
             name += "_"
@@ -53,7 +53,7 @@ class Emitter(ABC):
         return self.flexible and field.compact
 
     def compile(self, function: str) -> Callable[..., Any]:
-        """One of the functions that the source may define."""
+        """Compiles one of the functions."""
         spec = self.cls.__message__
         code = compile(self.source(function), f"<codec of {spec.name} v{self.version}>", "exec")
         scope = dict(self.names)
@@ -63,4 +63,4 @@ class Emitter(ABC):
 
     @abstractmethod
     def source(self, function: str) -> str:
-        """Write the source of a function."""
+        """Generates the source of a function."""

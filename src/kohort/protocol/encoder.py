@@ -1,4 +1,4 @@
-"""Writes the source of an encoder out of a declaration; `codec` says what such source looks like."""
+"""Generates the source of an encoder from a declaration; `codec` describes the source."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 __all__ = ["Encoder"]
 
 FAULTS = (struct.error, IndexError, ValueError, OverflowError, TypeError, AttributeError, KeyError)
-"""What values of a wrong kind make an encoder run into."""
+"""Exceptions of an encoder on values of the wrong type."""
 
 
 class Encoder(Emitter):
-    """Writes `encode`.
+    """Generates `encode`.
 
-    The output is a list of byte strings, joined at the end (unless the caller wants the list, to send records without
-    copying them). Between two loops it grows by one tuple
-    (`self.parts`), whose fixed-size members gather in a run (`self.run`) that one `struct` call packs.
+    The output is a list of byte strings, joined at the end (or returned as a list, to send records without copying
+    them). Between two loops it grows by one tuple (`self.parts`), whose fixed-size members are collected in a run
+    (`self.run`) that one `struct` call packs.
     """
 
     def __init__(self, cls: type[Message], version: int) -> None:
@@ -42,7 +42,7 @@ class Encoder(Emitter):
         }
 
     def source(self, function: str) -> str:
-        """Write `encode`; there's no other function."""
+        """Generates `encode`, the only function."""
         self.lines.clear()
         self.counter = 0
         self.names["explain"] = trace.explain_value
@@ -60,19 +60,19 @@ class Encoder(Emitter):
             f"        raise explain(MESSAGE, VERSION, message) from fault\n"
         )
 
-    # Parts of the output.
+    # Parts of the output
 
     def fixed(self, code: str, expression: str) -> None:
-        """Add a value of a fixed size."""
+        """Adds a fixed-size value."""
         self.run.append((code, expression))
 
     def part(self, expression: str) -> None:
-        """Add an expression that gives bytes."""
+        """Adds an expression of bytes."""
         self.pack_run()
         self.parts.append(expression)
 
     def pack_run(self) -> None:
-        """Make one part of the run."""
+        """Turns the run into one part."""
         if self.run:
             codes = "".join(code for code, _ in self.run)
             pack = self.global_(f"pack_{codes.replace('?', 'o')}", struct.Struct(f">{codes}").pack)
@@ -80,7 +80,7 @@ class Encoder(Emitter):
             self.run.clear()
 
     def flush(self) -> None:
-        """Write what has gathered; called before anything that branches or loops."""
+        """Writes the collected parts; called before branches and loops."""
         self.pack_run()
         if len(self.parts) == 1:
             self.line(f"out.append({self.parts[0]})")
@@ -88,10 +88,10 @@ class Encoder(Emitter):
             self.line(f"out += ({', '.join(self.parts)})")
         self.parts.clear()
 
-    # Structs.
+    # Structs
 
     def struct(self, cls: type[Struct], source: str) -> None:
-        """Write the struct that the expression `source` gives."""
+        """Writes the struct of the expression `source`."""
         plain, tagged = fields_of(cls, self.version, self.flexible)
         for field in cls.__wire_fields__:
             if not field.in_version(self.version) and not field.ignorable:
@@ -106,7 +106,7 @@ class Encoder(Emitter):
             self.line("    absent('unknown_tags')")
 
     def differs(self, field: Field, expression: str) -> str:
-        """Source of "the field has another value than its default"."""
+        """Returns the condition that the field differs from its default."""
         default = field.default
         if default is None:
             return f"{expression} is not None"
@@ -119,7 +119,7 @@ class Encoder(Emitter):
         return f"{expression} != {default!r}"
 
     def tags(self, source: str, tagged: dict[int, Field]) -> None:
-        """Write a struct's tagged fields, known and unknown, by tag."""
+        """Writes a struct's tagged fields, known and unknown, by tag."""
         unknown = self.fresh("unknown")
         self.line(f"{unknown} = {source}.unknown_tags")
         if not tagged:
@@ -144,10 +144,10 @@ class Encoder(Emitter):
             self.depth -= 1
         self.part(f'write_tags({tags}) if {tags} else b"\\0"')
 
-    # Fields.
+    # Fields
 
     def value(self, field: Field, kind: Any, source: str, nullable: bool) -> None:
-        """Write one field, or one array element, that the expression `source` gives."""
+        """Writes one field (or array element) of the expression `source`."""
         if isinstance(kind, StructType):
             self.nested(field, kind, source, nullable)
         elif isinstance(kind, Array):
@@ -162,7 +162,7 @@ class Encoder(Emitter):
             self.blob(field, kind, source, nullable)
 
     def nested(self, field: Field, kind: StructType, source: str, nullable: bool) -> None:
-        """Write a struct within a struct, or null."""
+        """Writes a nested struct, or null."""
         name = self.fresh(field.attr)
         self.line(f"{name} = {source}")
         if not nullable:
@@ -180,7 +180,7 @@ class Encoder(Emitter):
         self.depth -= 1
 
     def blob(self, field: Field, kind: Scalar, source: str, nullable: bool) -> None:
-        """Write a string, bytes or records."""
+        """Writes a string, bytes or records."""
         compact = self.compact(field)
         raw = self.fresh(field.attr)
         text = kind.name == "string"
@@ -209,7 +209,7 @@ class Encoder(Emitter):
         self.part(raw)
 
     def as_bytes(self, raw: str, text: bool) -> None:
-        """Make bytes of what the variable `raw` holds."""
+        """Converts the variable `raw` to bytes."""
         if text:
             self.line(f"{raw} = {raw}.encode()")
         else:
@@ -217,7 +217,7 @@ class Encoder(Emitter):
             self.line(f"    {raw} = as_bytes({raw})")
 
     def array(self, field: Field, kind: Array, source: str, nullable: bool) -> None:
-        """Write an array, or null."""
+        """Writes an array, or null."""
         compact = self.compact(field)
         items = self.fresh(field.attr)
         self.line(f"{items} = {source}")

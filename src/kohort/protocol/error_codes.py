@@ -9,7 +9,7 @@ __all__ = ["ErrorCode"]
 
 
 class ErrorCode(enum.IntEnum):
-    """The codes that responses carry; 0 is success, -1 an error the broker has no code for."""
+    """The error codes of responses; 0 is success, -1 an error without a code of its own."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

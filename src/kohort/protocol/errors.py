@@ -1,7 +1,7 @@
-"""What can go wrong on the wire: Kafka's error codes, and the exceptions for bytes that don't decode.
+"""Errors: Kafka's error codes, and exceptions for bytes that don't decode.
 
-`ErrorCode` lists the codes a broker answers with; `ProtocolError` is raised for bytes or values that don't fit a
-message's declaration, `CorruptRecordError` for record batches that don't add up.
+`ErrorCode` lists the codes of responses; `ProtocolError` is raised for bytes or values that don't fit a message's
+declaration, `CorruptRecordError` for invalid record batches.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ __all__ = ["CorruptRecordError", "ErrorCode", "KafkaError", "ProtocolError", "Un
 
 
 class KafkaError(Exception):
-    """An error that a broker answered with: its code, and what the broker said about it.
+    """A broker's error: its code and message.
 
-    `error.code.retriable` tells whether the same request may succeed later.
+    `error.code.retriable` is whether the same request may succeed later.
     """
 
     def __init__(self, code: ErrorCode, detail: str | None = None) -> None:
@@ -27,7 +27,7 @@ class KafkaError(Exception):
 
 
 class ProtocolError(ValueError):
-    """Bytes that aren't the message they should be, or values that the message can't carry.
+    """Bytes that aren't a valid message, or values that the message can't encode.
 
     Attributes:
         message: name of the message, such as "HeartbeatRequest".
@@ -52,14 +52,14 @@ class ProtocolError(ValueError):
 
 
 class UnsupportedVersionError(ProtocolError):
-    """A version of a message that isn't declared, or a value that the version has no field for."""
+    """An undeclared version of a message, or a value for a field that the version doesn't have."""
 
 
 class CorruptRecordError(ValueError):
-    """A record batch whose header, checksum, compression or records don't add up.
+    """A record batch whose header, checksum, compression or records are invalid.
 
     Attributes:
-        base_offset: base offset that the batch's header states; None where not even that could be read.
+        base_offset: base offset in the batch's header; None if it couldn't be read.
         position: byte offset of the batch in the buffer that was read.
         reason: what is wrong with it.
     """
@@ -76,11 +76,11 @@ class CorruptRecordError(ValueError):
 
 
 def shown(value: object, limit: int = 80) -> str:
-    """`value` for an error message: its `repr` if that is short and works, else what it is."""
+    """Formats `value` for an error message: its `repr` if that is short and works, otherwise its type."""
     if isinstance(value, (str, bytes, bytearray, list, tuple, dict)) and len(value) > limit:
         return f"{type(value).__name__} of length {len(value)}"
     try:
         text = repr(value)
-    except Exception:  # whatever a caller's class does, the error must come out
+    except Exception:  # a failing repr must not hide the error
         return f"<{type(value).__name__}>"
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

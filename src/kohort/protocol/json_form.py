@@ -1,10 +1,9 @@
-"""Messages as JSON, with Kafka's field names: what people read, write and keep in test vectors.
+"""Messages as JSON with Kafka's field names, for people and test vectors.
 
     {"ThrottleTimeMs": 0, "Groups": [{"GroupId": "orders", "AssignmentEpoch": 12, …}]}
 
-Ids are written as UUIDs with hyphens, bytes and records as hex digits (ready for `kohort wire decode`), numbers that
-JSON has no word for as "NaN", "Infinity" and "-Infinity". Unknown tagged fields, where there are any, stand under
-"UnknownTags" by tag, as hex.
+Ids are UUIDs with hyphens, bytes and records hex digits (as for `kohort wire decode`), and numbers that JSON lacks
+"NaN", "Infinity" and "-Infinity". Unknown tagged fields are under "UnknownTags" by tag, as hex.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ UNKNOWN_TAGS = "UnknownTags"
 
 
 def to_json(message: Message, version: int) -> dict[str, Any]:
-    """The message's fields in a version, as objects that `json.dumps` takes."""
+    """Returns the message's fields in a version, as objects for `json.dumps`."""
     return _struct_to_json(message, version)
 
 
@@ -59,7 +58,7 @@ def _to_json(kind: Type, value: Any, version: int) -> Any:
 
 
 def from_json(cls: type[M], version: int, value: Any) -> M:
-    """The message that JSON objects stand for; what they leave out has its default.
+    """Makes a message of JSON objects; missing fields get their defaults.
 
     Raises:
         UnsupportedVersionError: no such version.
@@ -72,7 +71,7 @@ def from_json(cls: type[M], version: int, value: Any) -> M:
 
 
 class _Reader:
-    """Walks JSON beside a declaration."""
+    """Walks JSON along a declaration."""
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self.name = cls.__message__.name
@@ -84,7 +83,7 @@ class _Reader:
     def struct(self, cls: type[Struct], value: Any, path: str = "") -> Struct:
         if not isinstance(value, dict):
             raise self.fault(path, f"a JSON object wanted, not {shown(value)}")
-        # Two fields may share a name in different versions: what this version has goes before what it hasn't.
+        # Two fields may share a name in different versions: the one of this version counts.
         declared = sorted(cls.__wire_fields__, key=lambda field: field.in_version(self.version))
         fields = {field.name: field for field in declared}
         values: dict[str, Any] = {}
@@ -95,7 +94,7 @@ class _Reader:
             if key == UNKNOWN_TAGS:
                 values["unknown_tags"] = self.tags(item, inner)
                 continue
-            # Kafka's definitions begin a few names with a small letter.
+            # In Kafka's definitions a few names start with a lower-case letter.
             field = fields.get(key[:1].upper() + key[1:])
             if field is None:
                 close = difflib.get_close_matches(key, fields, n=1)

@@ -1,6 +1,6 @@
-"""What travels by itself: requests, responses, headers, and data inside other messages or in a log.
+"""Messages: requests, responses, headers, and data inside other messages or in a log.
 
-A message is a struct with a name, versions and an API key; `encode` and `decode` are its two verbs.
+A message is a struct with a name, versions, an API key, `encode` and `decode`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _API_VERSIONS: Final = 18
 
 
 class Kind(enum.Enum):
-    """What a message is."""
+    """The kinds of messages."""
 
     REQUEST = "request"
     RESPONSE = "response"
@@ -32,12 +32,12 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class MessageSpec:
-    """What a message's declaration says besides its fields.
+    """A message's declaration, without its fields.
 
     Attributes:
         name: Kafka's name, such as "HeartbeatRequest".
         kind: request, response, header or data.
-        key: the API's key, or the record type of what coordinators persist; -1 for neither.
+        key: the API's key, or a coordinator record's type; -1 for neither.
         versions: the versions that can be encoded and decoded.
         flexible_since: first version with compact lengths and tagged fields (KIP-482); `NEVER` if none.
     """
@@ -49,20 +49,20 @@ class MessageSpec:
     flexible_since: int
 
     def flexible_in(self, version: int) -> bool:
-        """Whether the version has compact lengths and tagged fields."""
+        """Returns whether the version has compact lengths and tagged fields."""
         return version >= self.flexible_since
 
     def check_version(self, version: int) -> None:
-        """Raise `UnsupportedVersionError` for a version that there is not."""
+        """Raises `UnsupportedVersionError` for an undeclared version."""
         if version not in self.versions:
             known = f"{self.versions[0]} to {self.versions[-1]}"
             raise UnsupportedVersionError(self.name, version, "", None, f"no such version; Kohort speaks {known}")
 
     def header_version(self, version: int) -> int:
-        """Version of the header before a request or response of this version.
+        """Returns the version of the header before a request or response of this version.
 
-        Requests: 2 where flexible, else 1. Responses: 1 where flexible, else 0; ApiVersions always has 0, since the
-        client that reads it doesn't know yet which versions the broker speaks.
+        Requests: 2 if flexible, otherwise 1. Responses: 1 if flexible, otherwise 0; always 0 for ApiVersions, as its
+        client doesn't know yet which versions the broker supports.
         """
         if self.kind is Kind.REQUEST:
             return 2 if self.flexible_in(version) else 1
@@ -75,7 +75,7 @@ class MessageSpec:
 
 
 class Message(Struct):
-    """Base of all that is encoded by itself; `__message__` is its `MessageSpec`."""
+    """The base of all messages; `__message__` is the `MessageSpec`."""
 
     __message__: ClassVar[MessageSpec]
     __kind__: ClassVar[Kind] = Kind.DATA
@@ -84,13 +84,13 @@ class Message(Struct):
 
     @classmethod
     def __declare__(cls, *, versions: str | None = None, key: int = -1, flexible: int = NEVER, **options: Any) -> None:
-        """Take the options of the class statement.
+        """Reads the options of the class statement.
 
         Args:
-            versions: the versions, as "0-4" or "0"; none for an abstract base.
+            versions: the versions, as "0-4" or "0"; None for an abstract base.
             key: API key or record type.
             flexible: the first version with compact lengths and tagged fields.
-            options: none are known.
+            options: there are no others.
         """
         super().__declare__(**options)
         if versions is None:
@@ -105,7 +105,7 @@ class Message(Struct):
         cls.__codecs__ = CodecTable(cls)
 
     def encode(self, version: int) -> bytes:
-        """The message's bytes in a version.
+        """Encodes the message in a version.
 
         Raises:
             UnsupportedVersionError: no such version, or a field is set that the version doesn't have.
@@ -115,42 +115,42 @@ class Message(Struct):
 
     @classmethod
     def decode(cls, data: Buffer, version: int) -> Self:
-        """The message that `data` holds, all of it.
+        """Decodes a message; `data` must end with it.
 
         Raises:
             UnsupportedVersionError: no such version.
-            ProtocolError: the bytes are not the message; names field and byte.
+            ProtocolError: the bytes aren't a valid message; names field and byte.
         """
         return cls.__codecs__[version].decode(data)  # type: ignore[no-any-return]
 
     @classmethod
     def read(cls, data: Buffer, pos: int, version: int) -> tuple[Self, int]:
-        """The message at `pos`, and the position after it; more may follow, such as a body after its header.
+        """Decodes the message at `pos`, and returns the position after it; more may follow, as after a header.
 
         Raises:
             UnsupportedVersionError: no such version.
-            ProtocolError: the bytes are not the message; its offset counts from `pos`.
+            ProtocolError: the bytes aren't a valid message; its offset counts from `pos`.
         """
         return cls.__codecs__[version].read(data, pos)
 
 
 class Request(Message):
-    """What a client sends."""
+    """A request."""
 
     __kind__: ClassVar[Kind] = Kind.REQUEST
 
 
 class Response(Message):
-    """What a broker answers."""
+    """A response."""
 
     __kind__: ClassVar[Kind] = Kind.RESPONSE
 
 
 class Header(Message):
-    """What stands before a request or a response."""
+    """The header of a request or a response."""
 
     __kind__: ClassVar[Kind] = Kind.HEADER
 
 
 class Data(Message):
-    """What travels inside other messages, or lies in a log: embedded protocols, coordinator and control records."""
+    """Data inside other messages or in a log: embedded protocols, coordinator and control records."""

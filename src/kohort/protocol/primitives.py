@@ -1,7 +1,7 @@
-"""The pieces that compiled codecs are made of: varints, tables of packers by length, ids, raw tagged fields.
+"""The primitives of compiled codecs: varints, tables of packers by length, UUIDs, raw tagged fields.
 
-Compiled codecs (see `codec`) call these by name. They raise plain exceptions on bad input; the codec then asks
-`trace` where the fault lies.
+Compiled codecs (see `codec`) call these by name. They raise plain exceptions on invalid input, and `trace` then finds
+the fault.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ __all__ = [
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 MAX_UVARINT: Final = 2**32 - 1
-"""Kafka's unsigned varints carry 32 bits, in five bytes at most."""
+"""Kafka's unsigned varints have 32 bits, in at most five bytes."""
 
 MAX_STRING: Final = 32_767
-"""Bytes of the longest string. Compact strings could say more, but Kafka refuses them."""
+"""Bytes of the longest string. Compact strings could be longer, but Kafka refuses them."""
 
 _CACHED_LENGTHS: Final = 1024
-"""Packers for arrays up to this long are kept; longer ones are made when needed."""
+"""Packers for arrays up to this length are cached; longer ones are made on use."""
 
 _CACHED_UUIDS: Final = 65_536
 
 
 def uvarint(value: int) -> bytes:
-    """`value` as an unsigned varint: seven bits a byte, the low ones first."""
+    """Encodes an unsigned varint: seven bits a byte, the low ones first."""
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
@@ -43,16 +43,16 @@ def uvarint(value: int) -> bytes:
 
 
 def read_uvarint(data: bytes, pos: int) -> tuple[int, int]:
-    """The unsigned varint at `pos`, and the position after it."""
+    """Returns the unsigned varint at `pos`, and the position after it."""
     first = data[pos]
     return (first, pos + 1) if first < 128 else long_uvarint(data, first, pos + 1)
 
 
 def long_uvarint(data: bytes, first: int, pos: int) -> tuple[int, int]:
-    """An unsigned varint whose first byte was already read, and the position after it; `pos` is its second byte.
+    """Returns an unsigned varint whose first byte was read, and the position after it; `pos` is its second byte.
 
-    A value of 0 is refused. Compiled codecs come here with whatever isn't a plain length from 1 to 127: a `first` of 0
-    stands for null where null isn't allowed, and nobody writes 0 in several bytes in good faith.
+    A value of 0 is refused. Compiled codecs call this for anything but a length from 1 to 127: a `first` of 0 is null
+    where null isn't allowed, and no valid encoder writes 0 in several bytes.
     """
     value = first & 127
     shift = 7
@@ -69,7 +69,7 @@ def long_uvarint(data: bytes, first: int, pos: int) -> tuple[int, int]:
 
 
 class UvarintTable(dict[int, bytes]):
-    """Unsigned varints by value, up to `most`: the small ones kept, the others made when asked for."""
+    """Unsigned varints by value, up to `most`; small ones are cached."""
 
     def __init__(self, most: int) -> None:
         super().__init__((value, uvarint(value)) for value in range(4096))
@@ -110,7 +110,7 @@ class PackerTable(dict[int, Callable[..., bytes]]):
 
 
 class UuidTable(dict[bytes, uuid.UUID]):
-    """Ids by their bytes. Topic ids come again and again, and making a `UUID` costs ten times this look-up."""
+    """UUIDs by their bytes. Topic ids repeat, and making a `UUID` takes ten times as long as this look-up."""
 
     def __missing__(self, raw: bytes) -> uuid.UUID:
         if len(self) >= _CACHED_UUIDS:
@@ -121,42 +121,42 @@ class UuidTable(dict[bytes, uuid.UUID]):
 
 @cache
 def unpackers(code: str) -> UnpackerTable:
-    """The table for an element format, shared by all codecs."""
+    """Returns the table of an element format, shared by all codecs."""
     return UnpackerTable(code)
 
 
 @cache
 def packers(code: str) -> PackerTable:
-    """The table for an element format, shared by all codecs."""
+    """Returns the table of an element format, shared by all codecs."""
     return PackerTable(code)
 
 
 LENGTHS: Final = UvarintTable(MAX_UVARINT)
-"""Compact lengths: each one more than the length that it stands for."""
+"""Compact lengths, encoded as the length + 1."""
 
 STRING_LENGTHS: Final = UvarintTable(MAX_STRING + 1)
-"""The same for strings, which are never longer than in the classic form."""
+"""The same for strings, which are limited to `MAX_STRING`."""
 
 BOOLEANS: Final = {False: 0, True: 1}
-"""The byte of a truth value; None or a string, which Python would take for one, aren't here."""
+"""The byte of a boolean; other values, which Python would accept as one, are missing."""
 
 UUIDS: Final = UuidTable()
 
 
 def as_bytes(value: Buffer) -> bytes | memoryview:
-    """A blob's bytes, whatever buffer holds them: arrays of wider items and buffers with gaps, too."""
+    """Returns the bytes of any buffer, also of arrays with wider items and of non-contiguous ones."""
     view = memoryview(value)
     return view.cast("B") if view.c_contiguous else view.tobytes()
 
 
 def check_array(value: Any) -> None:
-    """Refuse what has a length and can be iterated, but isn't meant as an array; lists and tuples never come here."""
+    """Raises TypeError for iterables that aren't meant as arrays; isn't called for lists and tuples."""
     if isinstance(value, (str, bytes, bytearray, Mapping, Set)):
         raise TypeError("a list or tuple wanted")
 
 
 def write_tags(tags: dict[int, bytes]) -> bytes:
-    """A tagged-fields section: the number of fields, then tag, size and bytes of each, by ascending tag."""
+    """Encodes tagged fields: their number, then tag, size and bytes of each, by ascending tag."""
     if not isinstance(tags, dict):
         raise TypeError("unknown_tags must be a dict")
     out = [uvarint(len(tags))]

@@ -1,7 +1,7 @@
-"""How a message is declared.
+"""Declarations of messages.
 
-A message is a class; its fields are declared once, as a superset over all versions, each with its wire type, a line
-on what it means, and the versions that have it:
+A message is a class; its fields are declared once, as a superset over all versions, each with its wire type, a line of
+documentation, and the versions that have it:
 
     class HeartbeatRequest(Request, key=12, versions="0-4", flexible=4):
         group_id: str = string("The group the member belongs to.")
@@ -9,14 +9,14 @@ on what it means, and the versions that have it:
         member_id: str = string("The member's id.")
         group_instance_id: str | None = string("A static member's own id.", since=3, nullable=True, default=None)
 
-The annotation is what Python sees, the call what the wire sees. Structs nest as they nest on the wire:
-`MetadataResponse.Topic.Partition`. Every field has a default, so a caller names only what matters.
+The annotation is the Python type, the call the wire type. Structs nest as on the wire:
+`MetadataResponse.Topic.Partition`. Every field has a default.
 
-Python types: numbers are `int` or `float`, `uuid.UUID` for ids, `bytes` for blobs, a buffer for records (decoding
-gives a `memoryview` into the input, nothing is copied). Arrays of structs are lists; arrays of numbers and strings
-are tuples. Nullable fields may be `None`, and so may tagged structs, where they are absent.
+Python types: numbers are `int` or `float`, ids `uuid.UUID`, blobs `bytes`, records a buffer (decoding returns a
+`memoryview` into the input, without a copy). Arrays of structs are lists; arrays of numbers and strings are tuples.
+Nullable fields may be `None`, and so may absent tagged structs.
 
-This module only describes; `message` adds what travels by itself, `codec` compiles, `trace` interprets.
+This module declares; `message` adds messages, `codec` compiles, `trace` interprets.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 Records: TypeAlias = bytes | bytearray | memoryview
-"""Record batches as they travel; any object with the buffer protocol encodes."""
+"""Encoded record batches; any object with the buffer protocol."""
 
 NO_UUID: Final = uuid.UUID(int=0)
 """Kafka's "no id": sixteen zero bytes."""
@@ -44,7 +44,7 @@ LATEST: Final = 32767
 """The end of an open version range."""
 
 NEVER: Final = LATEST + 1
-"""The first version of what no version has."""
+"""The first version of a feature that no version has."""
 
 _UNSET: Final = object()
 
@@ -57,12 +57,12 @@ class Type:
 
 
 class Scalar(Type):
-    """A type without parts. Calling it declares a field of the type.
+    """A scalar type. Calling it declares a field of the type.
 
     Attributes:
-        code: format character of `struct` for types of a fixed size, "" for the others.
-        size: bytes on the wire, or 0 where the length varies.
-        zero: the default where a declaration gives none.
+        code: format character of `struct` for fixed-size types, "" for others.
+        size: bytes on the wire, or 0 if variable.
+        zero: the default of fields without a declared one.
     """
 
     def __init__(self, name: str, zero: Any, code: str = "", size: int = 0) -> None:
@@ -72,7 +72,7 @@ class Scalar(Type):
         self.size = size
 
     def __call__(self, doc: str, **options: Any) -> Any:
-        """Declare a field; `options` are those of `Field`."""
+        """Declares a field; `options` are those of `Field`."""
         return Field(self, doc, **options)
 
     def __repr__(self) -> str:
@@ -116,12 +116,12 @@ records_: Final = Scalar("records", b"")
 
 
 def array(element: Scalar | type[Struct], doc: str, **options: Any) -> Any:
-    """Declare a field that is an array of scalars or of structs; `options` are those of `Field`."""
+    """Declares a field that is an array of scalars or structs; `options` are those of `Field`."""
     return Field(Array(element if isinstance(element, Scalar) else StructType(element)), doc, **options)
 
 
 def struct(cls: type[Struct], doc: str, **options: Any) -> Any:
-    """Declare a field that is one struct; `options` are those of `Field`."""
+    """Declares a field that is one struct; `options` are those of `Field`."""
     return Field(StructType(cls), doc, **options)
 
 
@@ -133,14 +133,13 @@ class Field:
         doc: what it means, in a line.
         since, until: first and last version that has it.
         nullable: whether it may be null in every version that has it.
-        nullable_since: the first version where it may be null, if it was there before.
-        default: its value where the caller gives none, and in versions that don't have it. Where the declaration
-            gives none either: null if nullable, else zero, empty, or a struct of defaults. A tagged struct is None
-            where it is absent.
+        nullable_since: the first version where it may be null, if it existed before.
+        default: its default, also its value in versions without it. Without a declared default: null if nullable,
+            otherwise zero, empty, or a struct of defaults. An absent tagged struct is None.
         ignorable: whether a value other than the default may be dropped silently by a version without the field.
         tag, tagged_since: number of the tagged field, and the first version where it is tagged (default: `since`).
-        compact: False where the field keeps the classic length prefix even in flexible versions.
-        name: Kafka's name, if it isn't that of the attribute: of a field that another takes over in later versions.
+        compact: False if the field keeps the classic length prefix in flexible versions.
+        name: Kafka's name, if it differs from the attribute's: of a field that later versions replace by another.
     """
 
     __slots__ = (
@@ -188,7 +187,7 @@ class Field:
         return self.tag is not None and isinstance(self.type, StructType) and self.nullable_since == NEVER
 
     def bind(self, attr: str) -> None:
-        """Take the Python name that the class body gives the field."""
+        """Sets the field's Python name."""
         self.attr = attr
         self.name = self.name or camel_case(attr)
 
@@ -201,11 +200,11 @@ class Field:
         return version >= self.nullable_since
 
     def tagged_in(self, version: int) -> bool:
-        """Whether the version has it as a tagged field."""
+        """Whether it is a tagged field in the version."""
         return version >= self.tagged_since
 
     def null_marker(self, version: int) -> int:
-        """The byte that stands for a null struct; 1 stands for one that follows. Kafka has two: 0 in a tagged field."""
+        """The byte of a null struct; 1 is that of a present one. Kafka has two: 0 in a tagged field, otherwise -1."""
         return 0 if self.tagged_in(version) else -1
 
     def __repr__(self) -> str:
@@ -239,7 +238,7 @@ class StructMeta(msgspec.StructMeta):
             else:
                 namespace[attr] = field.default
         if declared or options:
-            # Not in the bases, so that it comes last: a message made with positional arguments is what it looks like.
+            # Not in the bases, so that it comes last, after the declared fields, in positional arguments.
             namespace.setdefault("__annotations__", {})["unknown_tags"] = "dict[int, bytes] | None"
             namespace["unknown_tags"] = None
         cls = super().__new__(mcls, name, bases, namespace, repr_omit_defaults=True)
@@ -249,10 +248,10 @@ class StructMeta(msgspec.StructMeta):
 
 
 class Struct(msgspec.Struct, metaclass=StructMeta):
-    """Base of all structs and messages: slotted, comparable, and with a `repr` that leaves out defaults.
+    """The base of all structs and messages: slotted, comparable, and with a `repr` without defaults.
 
-    Arguments are keywords. `unknown_tags` holds tagged fields that the declaration doesn't know, by tag, as they
-    came; they are written back as they are. Versions without tagged fields refuse them.
+    Arguments are keywords. `unknown_tags` has undeclared tagged fields by tag, as raw bytes; they are encoded
+    unchanged. Versions without tagged fields refuse them.
     """
 
     __wire_fields__: ClassVar[tuple[Field, ...]] = ()
@@ -262,14 +261,14 @@ class Struct(msgspec.Struct, metaclass=StructMeta):
 
     @classmethod
     def __declare__(cls, **options: Any) -> None:
-        """Take the keyword arguments of the class statement; messages have some, plain structs none."""
+        """Reads the options of the class statement; messages have some, structs none."""
         if options:
             raise TypeError(f"{cls.__name__}: a struct takes no options, {', '.join(options)} given")
 
 
 @cache
 def fields_of(cls: type[Struct], version: int, flexible: bool) -> tuple[tuple[Field, ...], dict[int, Field]]:
-    """The fields of a struct in a version: those that lie there in order, and the tagged ones by ascending tag."""
+    """Returns a struct's fields in a version: the plain ones in order, and the tagged ones by ascending tag."""
     present = [field for field in cls.__wire_fields__ if field.in_version(version)]
     tagged = {field.tag: field for field in present if flexible and field.tagged_in(version) and field.tag is not None}
     plain = tuple(field for field in present if field.tag not in tagged)
@@ -277,7 +276,7 @@ def fields_of(cls: type[Struct], version: int, flexible: bool) -> tuple[tuple[Fi
 
 
 def walk_structs(cls: type[Struct]) -> Iterator[type[Struct]]:
-    """`cls` and every struct within it, depth first, once each."""
+    """Yields `cls` and every nested struct, depth first, once each."""
     seen: set[type[Struct]] = set()
 
     def walk(struct: type[Struct]) -> Iterator[type[Struct]]:

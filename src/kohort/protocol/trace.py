@@ -1,8 +1,8 @@
-"""Interprets a declaration step by step, noting which bytes are which field.
+"""Interprets a declaration step by step, recording the bytes of each field.
 
-Slow and careful where compiled codecs are fast: it labels every byte for the inspector (`trace`), and says which
-field is at fault when a codec has met bytes or values that don't fit (`explain_bytes`, `explain_value`). Being
-written apart from the compiler, it is also the compiler's oracle in tests.
+It is slow and thorough where compiled codecs are fast: it labels every byte for the inspector (`trace`), and finds the
+field at fault when a codec fails (`explain_bytes`, `explain_value`). It is independent of the compiler, and so the
+compiler's oracle in tests.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ __all__ = ["Span", "explain_bytes", "explain_value", "trace", "trace_until_fault
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Bytes `start` to `end` of a message, and what they are.
+    """Bytes `start` to `end` of a message, with their meaning.
 
     Attributes:
         start, end: byte offsets from the start of the message; `end` is exclusive.
         path: Kafka's name of the field: "Topics[0].Name"; "" for the message itself.
         role: "value", "length" (of a string, blob or array), "null marker", "tag count", "tag" (number and size).
         type: the field's wire type, such as "int32".
-        value: what the bytes say.
+        value: the decoded value.
     """
 
     start: int
@@ -44,14 +44,14 @@ class Span:
 
 
 def trace(cls: type[Message], version: int, data: Buffer, start: int = 0) -> tuple[Message, list[Span], int]:
-    """Decode the message at `start`, with a span for every run of bytes that means one thing.
+    """Decodes the message at `start`, with a span for each value, length, marker and tag.
 
     Returns:
         The message, its spans in order, and the offset where it ends (counted, like `start`, from the start of `data`).
 
     Raises:
         UnsupportedVersionError: no such version.
-        ProtocolError: the bytes are not the message; `trace_until_fault` gives the spans up to there.
+        ProtocolError: the bytes aren't a valid message; `trace_until_fault` returns the spans up to the fault.
     """
     tracer = _Tracer(cls, version, data, start)
     message = tracer.struct(cls)
@@ -61,16 +61,16 @@ def trace(cls: type[Message], version: int, data: Buffer, start: int = 0) -> tup
 def trace_until_fault(
     cls: type[Message], version: int, data: Buffer, start: int = 0, *, whole: bool = True
 ) -> tuple[list[Span], ProtocolError | None]:
-    """The spans of a message that may be malformed, as far as they go, and the fault if there is one.
+    """Returns the spans of a message up to a fault, and the fault if there is one.
 
-    `whole` says that nothing may follow the message.
+    With `whole`, nothing may follow the message.
     """
     tracer = _Tracer(cls, version, data, start)
     return tracer.spans, tracer.fault_of(cls, whole)
 
 
 def explain_bytes(cls: type[Message], version: int, data: Buffer, start: int, whole: bool) -> ProtocolError:
-    """Why the bytes at `start` aren't the message; `whole` if nothing may follow it."""
+    """Explains why the bytes at `start` aren't a valid message. With `whole`, nothing may follow it."""
     fault = _Tracer(cls, version, data, start, keep=False).fault_of(cls, whole)
     reason = "codec and trace disagree: please report these bytes"
     return fault or ProtocolError(cls.__message__.name, version, "", None, reason)
@@ -79,8 +79,8 @@ def explain_bytes(cls: type[Message], version: int, data: Buffer, start: int, wh
 class _Tracer:
     """A position in the input and in the declaration.
 
-    With `keep` it makes values and spans; without, it only looks for the fault, in no memory to speak of, so that a
-    large message with a small fault costs little more than it should.
+    With `keep` it makes values and spans; without, it only finds the fault, with little memory, so that a large message
+    with a small fault is cheap.
     """
 
     def __init__(self, cls: type[Message], version: int, data: Buffer, start: int, *, keep: bool = True) -> None:
@@ -92,7 +92,7 @@ class _Tracer:
         self.start = start
         self.pos = start
         self.keep = keep
-        self.path: list[str | int] = []  # kept as it is when a fault is raised, so that it can tell where
+        self.path: list[str | int] = []  # unchanged when a fault is raised, to locate it
         self.spans: list[Span] = []
 
     def fault_of(self, cls: type[Message], whole: bool) -> ProtocolError | None:
@@ -112,10 +112,10 @@ class _Tracer:
         if self.keep:
             self.spans.append(Span(start - self.start, self.pos - self.start, _join(self.path), role, type_name, value))
 
-    # Bytes.
+    # Bytes
 
     def skip(self, size: int, what: str) -> int:
-        """Step over `size` bytes, and return where they begin."""
+        """Skips `size` bytes, and returns where they start."""
         begin = self.pos
         left = len(self.data) - begin
         if size > left:
@@ -140,7 +140,7 @@ class _Tracer:
             raise self.fault(f"{what} is a zero written in {self.pos - begin} bytes", begin)
         return value
 
-    # Structs.
+    # Structs
 
     def struct(self, cls: type[Struct]) -> Any:
         plain, tagged = fields_of(cls, self.version, self.flexible)
@@ -180,7 +180,7 @@ class _Tracer:
                     raise self.fault(f"tagged field of {size} bytes, but its value takes {self.pos - begin}", begin)
             self.path.pop()
 
-    # Values.
+    # Values
 
     def value(self, field: Field, kind: Type, nullable: bool) -> Any:
         if isinstance(kind, Scalar):
@@ -210,7 +210,7 @@ class _Tracer:
         return self.struct(kind.cls) if marker == 1 else None
 
     def length(self, field: Field, kind: Type, nullable: bool) -> int | None:
-        """The length before a value of varying size; None for null."""
+        """Reads the length of a variable-size value; None for null."""
         begin = self.pos
         thing = "array" if isinstance(kind, Array) else kind.name
         what = f"the length of the {thing}"
@@ -275,20 +275,20 @@ def _join(path: Iterable[str | int]) -> str:
 
 
 def explain_value(cls: type[Message], version: int, message: Any) -> ProtocolError:
-    """Why a message can't be encoded in a version."""
+    """Explains why a message can't be encoded in a version."""
     checker = _Checker(cls, version)
     try:
         checker.struct(cls, message)
     except ProtocolError as error:
         return error
-    except Exception as error:  # a value's own methods may do anything; the answer is a ProtocolError all the same
+    except Exception as error:  # a value's own methods may raise anything
         return checker.fault(f"can't be encoded: {type(error).__name__}")
     reason = "codec and trace disagree: please report this message"
     return ProtocolError(cls.__message__.name, version, "", None, reason)
 
 
 class _Checker:
-    """Walks a message's values beside its declaration."""
+    """Walks a message's values along its declaration."""
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self.spec = cls.__message__
@@ -394,7 +394,7 @@ class _Checker:
 
 
 def _same(value: Any, default: Any) -> bool:
-    """Whether a value is its field's default; an empty list is as good as an empty tuple."""
+    """Whether a value is its field's default; an empty list equals an empty tuple."""
     if isinstance(default, (list, tuple)):
         return value is not None and len(value) == 0
     return bool(value == default)

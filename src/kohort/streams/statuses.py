@@ -1,4 +1,4 @@
-"""What a group has to say to a member beside its tasks (KIP-1071)."""
+"""Statuses that a group sends to its members, such as missing topics or a stale topology (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class StatusCode(enum.IntEnum):
 
 
 class Status(NamedTuple):
-    """A status, and what the broker says about it. A code that isn't known yet is its bare number."""
+    """A status with the broker's text. A code that isn't known here is a number."""
 
     code: StatusCode | int
     detail: str

@@ -1,4 +1,4 @@
-"""How far the members of a group say that their copies of tasks are. Soft state: members report it after a restart."""
+"""How far copies of tasks are, as members report it. Soft state: after a restart, members report again."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TaskOffsets:
     """What the members of a group report of their tasks' changelogs, summed over a task's changelog partitions.
 
     An offset of -2 is Kafka Streams' way of saying that the copy is at the end of its changelog; other negative
-    numbers, and the largest there is, say nothing.
+    numbers, and the largest int64, mean that the offset isn't known.
     """
 
     def __init__(self) -> None:

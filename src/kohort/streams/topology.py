@@ -23,7 +23,7 @@ class InternalTopic:
 
     Attributes:
         name: by custom "<application id>-<what for>-repartition" or "…-changelog".
-        partitions: 0 leaves them to the broker. Members say 0 for a changelog, which gets one for each task.
+        partitions: 0 leaves them to the broker. Members send 0 for a changelog, which gets one for each task.
         replication_factor: 0 for the broker's default.
         configs: the topic's settings, such as `{"cleanup.policy": "compact"}`.
     """
@@ -39,7 +39,7 @@ class Subtopology:
     """A part of a topology that runs as one task for each partition of its sources.
 
     Attributes:
-        source_topics: topics that it reads and somebody else creates.
+        source_topics: topics that it reads and users create.
         source_patterns: regular expressions for names of such topics (RE2 syntax). Apache Kafka takes none yet.
         repartition_sources: repartition topics that it reads.
         repartition_sinks: names of repartition topics that it writes; another subtopology reads them.
@@ -48,7 +48,7 @@ class Subtopology:
         copartition_groups: sets of its sources (topics, patterns or repartition topics, by name) that need equally
             many partitions, since they are joined.
 
-    All are sorted, so that two that say the same are equal.
+    All are sorted, so that the order in which they are given makes no difference.
     """
 
     source_topics: Collection[str] = ()
@@ -88,11 +88,11 @@ def _name(topic: InternalTopic) -> str:
 class Topology:
     """An application's topology (KIP-1071). All members of a group must have the same one.
 
-    Two that say the same are equal, in whatever order they say it.
+    Topologies are equal whatever the order in which their parts are given.
 
     Args:
         subtopologies: by id. Kafka Streams counts: "0", "1", ….
-        epoch: version of the topology. Kafka Streams always says 0, and Apache Kafka takes no other yet; a group of
+        epoch: version of the topology. Kafka Streams always has 0, and Apache Kafka takes no other yet; a group of
             `kohort serve` goes over to a topology with a higher epoch when a member brings one.
     """
 

@@ -35,7 +35,7 @@ def topology_of(message: _Message) -> Topology:
 
 
 def topology_request(topology: Topology) -> StreamsGroupHeartbeatRequest.Topology:
-    """Returns what a joining member's heartbeat says of its topology."""
+    """Returns the topology for the heartbeat of a joining member."""
     message = StreamsGroupHeartbeatRequest.Topology
     return message(
         epoch=topology.epoch, subtopologies=_parts(topology, message, heartbeat.TopicInfo, heartbeat.KeyValue)
@@ -49,7 +49,7 @@ def topology_record(topology: Topology) -> StreamsGroupTopologyValue:
 
 
 def described_topics(topics: Iterable[InternalTopic]) -> list[describe.TopicInfo]:
-    """Returns internal topics as StreamsGroupDescribe tells of them."""
+    """Returns internal topics for StreamsGroupDescribe."""
     return _topic_infos(topics, describe.TopicInfo, describe.KeyValue)
 
 
@@ -59,7 +59,7 @@ def internal_topics(topics: Iterable[_TopicInfo]) -> tuple[InternalTopic, ...]:
         InternalTopic(
             topic.name,
             topic.partitions,
-            max(0, topic.replication_factor),  # Kafka Streams says -1 for the broker's default, the protocol 0
+            max(0, topic.replication_factor),  # Kafka Streams sends -1 for the broker's default, the protocol has 0
             {config.key: config.value for config in topic.topic_configs},
         )
         for topic in topics

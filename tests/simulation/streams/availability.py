@@ -11,8 +11,8 @@ from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.streams.application import Application, Part
+from tests.simulation.streams.convergence import why_not_converged
 from tests.simulation.streams.member import Habits
-from tests.simulation.streams.peace import unrest
 from tests.simulation.streams.process import Process
 from tests.simulation.streams.world import State, World
 
@@ -109,7 +109,7 @@ class Experiment:
     def settle(self) -> int:
         """Wait until nothing changes any more; how long that took, in ms."""
         began = self.world.now
-        while restless := unrest(self.world, {GROUP: self.processes}):
+        while restless := why_not_converged(self.world, {GROUP: self.processes}):
             self.world.run(1_000)
             if self.world.now > began + 4 * WINDOW_MS:
                 raise InvariantError(f"not settled after {self.world.now - began} ms: {restless}")

@@ -24,9 +24,9 @@ from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 from kohort.streams.tasks import Role, TaskId
 from tests.simulation.books import InvariantError
-from tests.simulation.streams.coverage import Coverage
 from tests.simulation.streams.ledger import UNREVOKED, Current, Group, Ledger
 from tests.simulation.streams.member import Member, Tasks, tasks_of
+from tests.simulation.streams.state_reuse import StateReuse
 
 if TYPE_CHECKING:
     from tests.simulation.streams.world import World
@@ -36,20 +36,20 @@ STALE_TOPOLOGY, SHUTDOWN_APPLICATION, ASSIGNMENT_DELAYED, MISSING_CLIENT_TAGS = 
 FIRST_EPOCH = 1  # of an assignment that nobody has made yet, and which is empty
 
 
-class Life:
-    """When a member was last heard of, and since when it has to give something up.
+class Session:
+    """A member's session, and when it was told to revoke something.
 
     Attributes:
-        heard: the last sign of life that counts.
-        maybe: the last that may have counted; later than `heard` only if a record couldn't be written.
-        told: when it was first told to give up what it now has to, and when last.
+        last_heartbeat: the last one that counts.
+        maybe_last_heartbeat: the last one that may have counted; later only if a record couldn't be written.
+        revocation_told: when it was first told to revoke what it now has to, and when last.
     """
 
-    __slots__ = ("heard", "maybe", "told", "watched")
+    __slots__ = ("last_heartbeat", "maybe_last_heartbeat", "revocation_told", "watched")
 
     def __init__(self, now: int) -> None:
-        self.heard = self.maybe = now
-        self.told: tuple[int, int] | None = None
+        self.last_heartbeat = self.maybe_last_heartbeat = now
+        self.revocation_told: tuple[int, int] | None = None
         self.watched = False
 
 
@@ -60,7 +60,7 @@ class Checker:
         self.world = world
         self.ledger = Ledger()
         self.void: set[str] = set()  # members that were removed and don't know
-        self._lives: dict[tuple[str, str], Life] = {}
+        self._sessions: dict[tuple[str, str], Session] = {}
         self._deadlines: list[tuple[int, str, str]] = []
         self._owners: dict[tuple[str, TaskId], list[Member]] = {}
         self._copies: dict[tuple[str, TaskId], list[Member]] = {}
@@ -70,7 +70,7 @@ class Checker:
         self._started = -1
         self._last_owner: dict[tuple[str, TaskId], str] = {}
         self.moves: Counter[str] = Counter()  # of active tasks from one member to another, by group
-        self.coverage = Coverage(world)
+        self.state_reuse = StateReuse(world)
 
     def fail(self, group_id: str, what: str) -> None:
         raise InvariantError(f"at {self.world.elapsed}, {group_id}: {what}")
@@ -124,8 +124,8 @@ class Checker:
     ) -> None:
         """A heartbeat was answered; `expecting` is the member, if the answer will reach it."""
         group_id, member_id = request.group_id, request.member_id
-        if self.world.append_error is not None and (life := self._lives.get((group_id, member_id))):
-            life.maybe = self.world.now
+        if self.world.append_error is not None and (session := self._sessions.get((group_id, member_id))):
+            session.maybe_last_heartbeat = self.world.now
         lists = (response.active_tasks, response.standby_tasks, response.warmup_tasks)
         if any(of is None for of in lists) != all(of is None for of in lists):
             self.fail(group_id, f"a response with some lists and without others: {response}")
@@ -202,54 +202,55 @@ class Checker:
     # Timeouts ---------------------------------------------------------------------------------------------------------
 
     def _hear(self, group_id: str, member_id: str) -> None:
-        life = self._lives.get((group_id, member_id))
-        if life is None:
-            life = self._lives[group_id, member_id] = Life(self.world.now)
-        life.heard = life.maybe = self.world.now
-        self._watch(group_id, member_id, life)
+        session = self._sessions.get((group_id, member_id))
+        if session is None:
+            session = self._sessions[group_id, member_id] = Session(self.world.now)
+        session.last_heartbeat = session.maybe_last_heartbeat = self.world.now
+        self._watch(group_id, member_id, session)
 
-    def _watch(self, group_id: str, member_id: str, life: Life) -> None:
-        if not life.watched:
-            life.watched = True
-            heapq.heappush(self._deadlines, (self._latest(group_id, member_id, life), group_id, member_id))
+    def _watch(self, group_id: str, member_id: str, session: Session) -> None:
+        if not session.watched:
+            session.watched = True
+            heapq.heappush(self._deadlines, (self._latest(group_id, member_id, session), group_id, member_id))
 
-    def _latest(self, group_id: str, member_id: str, life: Life) -> int:
+    def _latest(self, group_id: str, member_id: str, session: Session) -> int:
         """When the member must be gone, if nothing is heard of it."""
-        latest = life.maybe + self.world.settings_of(group_id).session_timeout_ms
-        if life.told is None:
+        latest = session.maybe_last_heartbeat + self.world.settings_of(group_id).session_timeout_ms
+        if session.revocation_told is None:
             return latest
         member = self.ledger.group(group_id).members[member_id]
-        return min(latest, life.told[1] + member.rebalance_timeout_ms)
+        return min(latest, session.revocation_told[1] + member.rebalance_timeout_ms)
 
     def check_deadlines(self) -> None:
-        """No member is there that wasn't heard of for its session timeout, or that doesn't give up what it should."""
+        """No member outlives its session timeout, or its rebalance timeout."""
         now = self.world.now
         while self._deadlines and self._deadlines[0][0] <= now:
             _, group_id, member_id = heapq.heappop(self._deadlines)
-            life = self._lives.get((group_id, member_id))
-            if life is None:
+            session = self._sessions.get((group_id, member_id))
+            if session is None:
                 continue
-            life.watched = False
-            if self._latest(group_id, member_id, life) > now:
-                self._watch(group_id, member_id, life)
+            session.watched = False
+            if self._latest(group_id, member_id, session) > now:
+                self._watch(group_id, member_id, session)
             elif self.world.up and not self.world.failed_appends:
-                self.fail(group_id, f"{member_id}, heard of at {life.heard - self.world.start}, is there still")
+                last = session.last_heartbeat - self.world.start
+                self.fail(group_id, f"{member_id}, whose last heartbeat was at {last}, is there still")
 
     def was_heard_of(self, group_id: str, member_id: str) -> bool:
-        """Whether a member has shown a sign of life since the coordinator was started."""
-        life = self._lives.get((group_id, member_id))
-        return life is not None and life.heard > self._started
+        """Whether a member has sent a heartbeat since the coordinator was started."""
+        session = self._sessions.get((group_id, member_id))
+        return session is not None and session.last_heartbeat > self._started
 
     def started(self) -> None:
         """A coordinator has loaded the log: the timeouts of its members start over."""
-        self.coverage.restarted()
+        self.state_reuse.restarted()
         self._started = self.world.now
         self._deadlines.clear()
-        for (group_id, member_id), life in self._lives.items():
-            life.heard = life.maybe = self.world.now
-            life.told = life.told and (self.world.now, self.world.now)
-            life.watched = False
-            self._watch(group_id, member_id, life)
+        for (group_id, member_id), session in self._sessions.items():
+            session.last_heartbeat = session.maybe_last_heartbeat = self.world.now
+            session.revocation_told = session.revocation_told and (self.world.now, self.world.now)
+            session.watched = False
+            self._watch(group_id, member_id, session)
 
     # Steps ------------------------------------------------------------------------------------------------------
 
@@ -260,7 +261,7 @@ class Checker:
             return
         members, ledger.touched = ledger.touched, {}
         for group_id in ledger.placed:
-            self.coverage.decided(ledger.group(group_id), self._before)
+            self.state_reuse.decided(ledger.group(group_id), self._before)
         tasks: dict[str, set[TaskId]] = {}
         for group_id in dict.fromkeys([*(group_id for group_id, _ in members), *ledger.placed]):
             self._check_epochs(ledger.group(group_id))
@@ -273,7 +274,7 @@ class Checker:
             self._check_limits(ledger.group(group_id))
         placed, ledger.placed = ledger.placed, {}
         for group_id in placed:
-            self.world.judge.placed(ledger.group(group_id))
+            self.world.placement_checks.placed(ledger.group(group_id))
 
     def _check_epochs(self, group: Group) -> None:
         before, epochs = self._epochs.get(group.group_id, (-1, -1)), (group.epoch, group.assignment_epoch)
@@ -315,21 +316,22 @@ class Checker:
             if before is not None:
                 del self._before[name]
                 self._check_removal(group, member_id, before, cause)
-                del self._lives[name]
+                del self._sessions[name]
                 self.void.add(member_id)
-                self.coverage.gone(*name)
+                self.state_reuse.gone(*name)
             return
         self._before[name] = current
         if before is None:
             self._hear(*name)
-        life = self._lives[name]
+        session = self._sessions[name]
         if current.state != UNREVOKED:
-            life.told = None
+            session.revocation_told = None
         else:
-            first = life.told[0] if life.told and before and before.epoch == current.epoch else self.world.now
-            life.told = first, self.world.now
-            life.watched = False  # the deadline may be earlier now
-            self._watch(*name, life)
+            told, again = session.revocation_told, before and before.epoch == current.epoch
+            first = told[0] if told and again else self.world.now
+            session.revocation_told = first, self.world.now
+            session.watched = False  # the deadline may be earlier now
+            self._watch(*name, session)
         if current.epoch > max(FIRST_EPOCH, group.assignment_epoch) or (
             current.epoch < 0 and current.epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH
         ):
@@ -344,17 +346,17 @@ class Checker:
             if owner != member_id:
                 self._last_owner[group.group_id, task] = member_id
                 self.moves[group.group_id] += owner is not None
-        self.coverage.changed(group, member_id, before, current)
+        self.state_reuse.changed(group, member_id, before, current)
 
     def _check_removal(
         self, group: Group, member_id: str, current: Current, cause: StreamsGroupHeartbeatRequest | None
     ) -> None:
         now = self.world.now
         if cause is None:
-            life = self._lives[group.group_id, member_id]
-            expired = now >= life.heard + self.world.settings_of(group.group_id).session_timeout_ms
+            session = self._sessions[group.group_id, member_id]
+            expired = now >= session.last_heartbeat + self.world.settings_of(group.group_id).session_timeout_ms
             timeout = self.world.rebalance_timeouts[member_id]
-            late = life.told is not None and now >= life.told[0] + timeout
+            late = session.revocation_told is not None and now >= session.revocation_told[0] + timeout
             legal = expired or late or self.world.failed_appends > 0
         elif cause.member_id == member_id:
             legal = cause.member_epoch < 0

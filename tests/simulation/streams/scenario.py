@@ -1,4 +1,4 @@
-"""One simulated run: chaos for a while, then calm, in which every group has to find its peace."""
+"""One simulated run: chaos for a while, then calm, in which every group has to converge."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.protocol.errors import ErrorCode
 from tests.simulation.books import InvariantError
 from tests.simulation.streams.application import Application, changed, draw
+from tests.simulation.streams.convergence import check_convergence, why_not_converged
 from tests.simulation.streams.member import Habits, Member
-from tests.simulation.streams.peace import check_peace, unrest
 from tests.simulation.streams.process import Process
 from tests.simulation.streams.world import Faults, Solver, State, World
 
@@ -302,7 +302,7 @@ class Scenario:
                     self._restart(process, newest)
             world.note("newest", group_id, newest.epoch)
         self._wait()
-        check_peace(world, self.processes)
+        check_convergence(world, self.processes)
         world.stop_coordinator(gracefully=True)
         world.start_coordinator()
         return world
@@ -314,7 +314,7 @@ class Scenario:
         quiet, epochs = 0, [0]
         while quiet < 6:  # longer than a session
             world.run(10_000)
-            restless = unrest(world, self.processes)
+            restless = why_not_converged(world, self.processes)
             before, epochs = epochs, [group.epoch for group in world.checker.ledger.groups.values()]
             quiet = 0 if restless or epochs != before else quiet + 1
             if restless and world.now > deadline:

@@ -26,8 +26,8 @@ from tests.simulation.streams.application import Application
 from tests.simulation.streams.changelogs import Changelog
 from tests.simulation.streams.checker import Checker
 from tests.simulation.streams.cluster import Topics
-from tests.simulation.streams.judge import Judge
 from tests.simulation.streams.member import Member, nothing_new
+from tests.simulation.streams.placement_checks import PlacementChecks
 from tests.simulation.streams.replay import compare
 
 START = 1_700_000_000_000
@@ -117,7 +117,7 @@ class World:
         self.shard = self._new_shard(self.wheel)
         self.shadow = self._new_shard(TimingWheel(self.now))
         self.checker = Checker(self)
-        self.judge = Judge(self)
+        self.placement_checks = PlacementChecks(self)
         self.shard.loaded(self.now)
 
     @property
@@ -254,7 +254,7 @@ class World:
             if self.counts["heartbeats"] % 16 == 0:
                 self._check_bytes(request, response, member.client.version)
             if not response.error_code and request.member_epoch >= 0:
-                self.checker.coverage.reported(request)
+                self.checker.state_reuse.reported(request)
             if answered is not None:
                 self.after(self._way_back(), lambda: answered(response))
             if result.missing_topics:
@@ -331,16 +331,16 @@ class World:
     def _place(self, job: PlacementJob) -> Placement | None:
         self.note("place", job.group_id, job.group_epoch)
         self.counts["placements"] += 1
-        self.judge.asked(job)
+        self.placement_checks.asked(job)
         if self.rng.random() >= self.solver.elsewhere:
-            return self.judge.solve(job)
+            return self.placement_checks.solve(job)
         self.after(self.rng.randrange(self.solver.delay_ms), partial(self._placed, self.shard, job))
         return None
 
     def _placed(self, shard: GroupShard, job: PlacementJob) -> None:
         if shard is not self.shard or not self.up:
             return
-        placement = None if self.rng.random() < self.solver.failing else self.judge.solve(job)
+        placement = None if self.rng.random() < self.solver.failing else self.placement_checks.solve(job)
         self.note("placed", job.group_id, job.group_epoch, placement is not None)
         self.perform(shard.streams.placed(job, placement, self.now))
 
@@ -352,7 +352,7 @@ class World:
             if self.append_error is not None:
                 self.note("not appended", self.append_error)
                 self.failed_appends += 1
-                self.judge.failed()
+                self.placement_checks.failed()
                 if step.failed is not None:
                     self.perform(step.failed(append_error(self.append_error)))
                     return
@@ -389,7 +389,7 @@ class World:
     def _stepped(self, cause: StreamsGroupHeartbeatRequest | None) -> None:
         changed = list(dict.fromkeys(group_id for group_id, _ in self.checker.ledger.touched))
         self.checker.stepped(cause)
-        self.judge.stepped()
+        self.placement_checks.stepped()
         self._steps += bool(changed)
         if self._steps % self.thorough == 0:
             for group_id in changed:

@@ -1,4 +1,4 @@
-"""What an instance tells its listeners, with as little as a test says."""
+"""Events of an instance, with defaults for what a test doesn't set."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from kohort.spark.monitoring.journal_writer import JournalWriter
 from tests.spark.monitoring.events import epoch, restoring, tasks
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_written_events_are_read(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "one.jsonl"
     with JournalWriter(path, clock=lambda: 7.5) as journal:
         journal.tasks(tasks(1.0, ["0_0"]))
@@ -23,7 +23,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         journal.failed("Zürich")
         journal.note("killed", victim="two")
     journal.close()
-    journal.waiting(None)  # too late: nothing happens
+    journal.waiting(None)  # ignored, as it is closed
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["event"] for line in lines] == [
         "started", "tasks", "epoch", "restoring", "waiting", "failed", "killed", "stopped",
@@ -37,7 +37,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 
 def test_promotions(tmp_path: Path) -> None:
-    """From the copy's being given the task until it ran: at once, after a while, not at all."""
+    """From when an instance with a copy got the task until it ran: at once, later, and never."""
     with JournalWriter(tmp_path / "one.jsonl") as journal:
         journal.tasks(tasks(1.0, ["0_0"], ["1_0", "1_1"], warmup=["1_2"]))
         journal.tasks(tasks(2.0, ["0_0", "1_0", "1_1", "1_2"], restoring=["1_1", "1_2"]))
@@ -50,10 +50,10 @@ def test_promotions(tmp_path: Path) -> None:
     assert journals.promotions(until=2.2) == {"1_0": 0.0}
 
 
-def test_a_promotion_ends_with_its_instance(tmp_path: Path) -> None:
-    for life, clock in enumerate((0.0, 10.0)):
+def test_a_promotion_ends_when_its_instance_restarts(tmp_path: Path) -> None:
+    for run, clock in enumerate((0.0, 10.0)):
         with JournalWriter(tmp_path / "one.jsonl", clock=lambda at=clock: at) as journal:
-            if life == 0:
+            if run == 0:
                 journal.tasks(tasks(1.0, [], ["1_0"]))
                 journal.tasks(tasks(2.0, ["1_0"], restoring=["1_0"]))
             else:
@@ -61,7 +61,7 @@ def test_a_promotion_ends_with_its_instance(tmp_path: Path) -> None:
     assert read_journals(tmp_path).promotions() == {}
 
 
-def test_a_second_life_in_the_same_file(tmp_path: Path) -> None:
+def test_a_restart_appends_to_the_file(tmp_path: Path) -> None:
     for _ in range(2):
         with JournalWriter(tmp_path / "one.jsonl", "first"):
             pass
@@ -79,11 +79,11 @@ def test_torn_lines(tmp_path: Path) -> None:
     JournalWriter(path).close()
     assert len(read_journals(path).entries) == 4
     path.write_bytes(b"nonsense\n{}\n" + path.read_bytes())
-    with pytest.raises(ValueError, match="line 1: no line of a journal"):
+    with pytest.raises(ValueError, match="line 1: not a line of a journal"):
         read_journals(path)
 
 
-def test_a_process_that_is_killed_leaves_all_that_it_wrote(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_all_lines(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys\n"
         "from kohort.spark.monitoring.journal_writer import JournalWriter\n"
@@ -96,14 +96,14 @@ def test_a_process_that_is_killed_leaves_all_that_it_wrote(tmp_path: Path) -> No
 
 
 def journal(path: Path, *events: object) -> None:
-    """A journal without times of its own."""
+    """Writes a journal."""
     written = JournalWriter(path, clock=lambda: 0.0)
     for event in events:
         getattr(written, {"EpochDone": "epoch", "TasksNow": "tasks"}[type(event).__name__])(event)
 
 
 def test_pauses(tmp_path: Path) -> None:
-    """One is killed at 3.2; its task 0_1 goes on at the other, whose own never paused."""
+    """Instance a is killed at 3.2; its task 0_1 moves to b, whose own task doesn't pause."""
     journal(tmp_path / "a.jsonl", *(epoch(at, ["0_1"]) for at in (1.0, 2.0, 3.0)))
     journal(
         tmp_path / "b.jsonl",
@@ -127,7 +127,7 @@ def test_tasks_over_time(tmp_path: Path) -> None:
     journal(tmp_path / "a.jsonl", tasks(1.0, ["0_1"], ["0_0"]), epoch(3.0, ["0_1"]))
     journal(tmp_path / "b.jsonl", tasks(1.0, ["0_0"]), tasks(9.0, ["0_0", "0_1"], restoring=["0_1"]))
     assert read_journals(tmp_path).tasks_over_time() == {
-        "a": [TaskCount(1.0, 1, 1, 0, 0), TaskCount(3.0, 0, 0, 0, 0)],  # dead, since it was silent from then on
+        "a": [TaskCount(1.0, 1, 1, 0, 0), TaskCount(3.0, 0, 0, 0, 0)],  # dead, since it has no later entries
         "b": [TaskCount(1.0, 1, 0, 0, 0), TaskCount(9.0, 2, 0, 0, 1)],
     }
 
@@ -135,14 +135,14 @@ def test_tasks_over_time(tmp_path: Path) -> None:
 def test_throughput(tmp_path: Path) -> None:
     journal(tmp_path / "a.jsonl", epoch(12.0, records=400, took_ms=2_000), epoch(12.0, ["1_0"], records=50))
     journal(tmp_path / "b.jsonl", epoch(13.5, records=300, took_ms=1_000), epoch(13.5, input="airlines"))
-    flow = read_journals(tmp_path).throughput(subtopologies=["0"])
-    assert (flow.start, flow.step) == (10.0, 1.0)
-    assert flow.rates == {"a": [200.0, 200.0, 0.0, 0.0], "b": [0.0, 0.0, 150.0, 150.0]}
-    assert flow.total == [200.0, 200.0, 150.0, 150.0]
+    throughput = read_journals(tmp_path).throughput(subtopologies=["0"])
+    assert (throughput.start, throughput.step) == (10.0, 1.0)
+    assert throughput.rates == {"a": [200.0, 200.0, 0.0, 0.0], "b": [0.0, 0.0, 150.0, 150.0]}
+    assert throughput.total == [200.0, 200.0, 150.0, 150.0]
     assert sum(read_journals(tmp_path).throughput(0.3).total) * 0.3 == pytest.approx(750)
 
 
-def test_nothing(tmp_path: Path) -> None:
+def test_no_journals(tmp_path: Path) -> None:
     journals = read_journals(tmp_path)
     assert journals.pauses() == []
     assert journals.throughput().total == []

@@ -86,13 +86,13 @@ def test_the_lag_is_that_of_now_where_it_is_known() -> None:
 def test_metrics() -> None:
     overview = Overview()
     metrics = Metrics("flight-delays", overview, lambda: [StandbyLag("delays", 2, "standby", 17)])
-    told = Listeners([overview, metrics])
-    told.tasks(tasks(0.0, ["0_0", "1_0"], ["1_2"], restoring=["1_0"]))
-    told.epoch(epoch(1.0, records=100, dropped=3, reasons={"no key": 1, "unreadable": 2}, late=2, lag=9))
-    told.epoch(epoch(2.0, records=100, lag=8))
+    listeners = Listeners([overview, metrics])
+    listeners.tasks(tasks(0.0, ["0_0", "1_0"], ["1_2"], restoring=["1_0"]))
+    listeners.epoch(epoch(1.0, records=100, dropped=3, reasons={"no key": 1, "unreadable": 2}, late=2, lag=9))
+    listeners.epoch(epoch(2.0, records=100, lag=8))
     for position in (10, 30, 30):
-        told.restoring(restoring(0.0, position, 40))
-    told.failed("x")
+        listeners.restoring(restoring(0.0, position, 40))
+    listeners.failed("x")
 
     samples = {
         (sample.name, *sorted(sample.labels.values())): sample.value

@@ -26,22 +26,22 @@ def test_the_line() -> None:
     overview = Overview(Clock())
     line = ProgressLine("flights", overview)
     assert shown(line) == ["flights starting  0 records  0/s  lag 0"]
-    told = Listeners([overview, line])
-    told.tasks(tasks(0.0, ["0_0", "1_0"], ["1_1"], warmup=["1_2"], restoring=["1_0"]))
-    told.epoch(epoch(0.0, records=1_200, took_ms=480, lag=34_000, dropped=2, reasons={"no key": 2}, number=7))
+    listeners = Listeners([overview, line])
+    listeners.tasks(tasks(0.0, ["0_0", "1_0"], ["1_1"], warmup=["1_2"], restoring=["1_0"]))
+    listeners.epoch(epoch(0.0, records=1_200, took_ms=480, lag=34_000, dropped=2, reasons={"no key": 2}, number=7))
     (first,) = shown(line)
     assert first.startswith("flights running  1,200 records  2,500/s  lag 34,000  epoch 0#7 480 ms at ")
     assert first.endswith("2 dropped (2 no key)  tasks 2 active 1 standby 1 warm-up")
-    told.restoring(restoring(0.0, 5_000, 10_000))
-    told.waiting("no broker answers:\x1b[2J localhost:9092")
+    listeners.restoring(restoring(0.0, 5_000, 10_000))
+    listeners.waiting("no broker answers:\x1b[2J localhost:9092")
     _, bar, reason = shown(line)
     assert bar.startswith("  restoring 1_0 delays ━━━━━━━━━━━━━━━")
     assert bar.rstrip().endswith("5,000 records left")
     assert reason == "  waiting: no broker answers:\\x1b[2J localhost:9092"
     for task in range(20):
-        told.restoring(restoring(0.0, 1, 10, f"2_{task}"))
+        listeners.restoring(restoring(0.0, 1, 10, f"2_{task}"))
     assert "  and 13 more stores" in shown(line)
-    told.tasks(tasks(0.0, ["0_0"], stopped={"1": "record 5 is bad"}))
+    listeners.tasks(tasks(0.0, ["0_0"], stopped={"1": "record 5 is bad"}))
     assert "  subtopology 1 is stopped: record 5 is bad" in shown(line)
 
 
@@ -49,11 +49,11 @@ def test_the_line_of_an_instance_without_tasks_says_no_lag() -> None:
     """What is left to read is others' then, or whose who comes next."""
     overview = Overview(Clock())
     line = ProgressLine("flights", overview)
-    told = Listeners([overview, line])
-    told.tasks(tasks(0.0, ["0_0"]))
-    told.epoch(epoch(0.0, lag=34_000))
+    listeners = Listeners([overview, line])
+    listeners.tasks(tasks(0.0, ["0_0"]))
+    listeners.epoch(epoch(0.0, lag=34_000))
     assert "  lag 34,000  " in shown(line)[0]
-    told.tasks(tasks(1.0))
+    listeners.tasks(tasks(1.0))
     assert "lag" not in shown(line)[0]
     assert shown(line)[0].endswith("  tasks 0 active")
 
@@ -68,10 +68,10 @@ def test_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     console = Console(file=terminal, force_terminal=True, width=100, legacy_windows=False, color_system=None)
     try:
         with ProgressLine("flights", overview, console) as line:
-            told = Listeners([overview, line])
-            told.epoch(epoch(0.0))
+            listeners = Listeners([overview, line])
+            listeners.epoch(epoch(0.0))
             logging.getLogger("somebody").warning("said this")
-            told.failed("a job\x1b failed")
+            listeners.failed("a job\x1b failed")
             assert handler.stream is not terminal
         assert handler.stream is terminal
     finally:
@@ -87,20 +87,20 @@ def test_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     overview = Overview(clock)
     line = ProgressLine("flights", overview, Console(file=io.StringIO()))
-    told = Listeners([overview, line])
+    listeners = Listeners([overview, line])
 
     async def happen() -> None:
         line.start()
-        told.tasks(tasks(0.0, ["0_0"], ["1_1"], restoring=["0_0"]))
+        listeners.tasks(tasks(0.0, ["0_0"], ["1_1"], restoring=["0_0"]))
         for position in (0, 10, 20, 30, 60, 100):
-            told.restoring(restoring(0.0, position, 100))
-        told.waiting("no records")
-        told.waiting("no records")
-        told.waiting(None)
+            listeners.restoring(restoring(0.0, position, 100))
+        listeners.waiting("no records")
+        listeners.waiting("no records")
+        listeners.waiting(None)
         for at in (10.0, 10.2, 10.4, 11.5, 11.6):
             clock.now = at
-            told.epoch(epoch(at))
-        told.failed("oh")
+            listeners.epoch(epoch(at))
+        listeners.failed("oh")
         line.close()
 
     asyncio.run(happen())
@@ -127,38 +127,40 @@ def test_elsewhere_it_is_written_line_by_line() -> None:
     clock.now = 1_385_000_000.0
     overview = Overview(clock)
     line = ProgressLine("flights", overview, Console(file=file))
-    told = Listeners([overview, line])
+    listeners = Listeners([overview, line])
     line.start()
-    told.waiting("no broker\nanswers")
-    told.waiting("no broker\nanswers")
-    told.waiting(None)
-    told.tasks(tasks(0.0, ["0_0"], ["1_1"], restoring=["0_0"]))
-    told.restoring(restoring(0.0, 0, 1_000))
-    told.restoring(restoring(0.0, 400, 1_000))
+    listeners.waiting("no broker\nanswers")
+    listeners.waiting("no broker\nanswers")
+    listeners.waiting(None)
+    listeners.tasks(tasks(0.0, ["0_0"], ["1_1"], restoring=["0_0"]))
+    listeners.restoring(restoring(0.0, 0, 1_000))
+    listeners.restoring(restoring(0.0, 400, 1_000))
     for second in range(1, 26):
         clock.now += 1
-        told.tasks(tasks(0.0, ["0_0"], ["1_1"], restoring=[]))
-        told.epoch(epoch(clock.now, records=1_000, number=second))
-    told.failed("a job failed: \x1b[2J")
-    told.tasks(tasks(0.0, ["0_0"], stopped={"0": "record 5"}))
-    told.tasks(tasks(0.0, ["0_0", "0_1"], stopped={"0": "record 5"}))
+        listeners.tasks(tasks(0.0, ["0_0"], ["1_1"], restoring=[]))
+        listeners.epoch(epoch(clock.now, records=1_000, number=second))
+    listeners.failed("a job failed: \x1b[2J")
+    listeners.tasks(tasks(0.0, ["0_0"], stopped={"0": "record 5"}))
+    listeners.tasks(tasks(0.0, ["0_0", "0_1"], stopped={"0": "record 5"}))
     line.close()
-    said = file.getvalue().splitlines()
-    at, rest = said[0].split(" ", 1)
+    written = file.getvalue().splitlines()
+    at, rest = written[0].split(" ", 1)
     assert (at, rest) == ("2013-11-21T02:13:20Z", "flights: waiting: no broker\\nanswers")
-    assert [line.split(": ", 1)[1] for line in said[1:5]] == [
+    assert [line.split(": ", 1)[1] for line in written[1:5]] == [
         "going on",
         "tasks: active 0_0; restoring 0_0; standby 1_1",
         "0 records  0/s  lag 0  tasks 1 active 1 standby, restoring 1 store: 1,000 records left",
         "tasks: active 0_0; standby 1_1",
     ]
-    assert [line.rpartition(", ")[2] for line in said if "s  lag 0  epoch" in line] == ["10 epochs"] * 2 + ["5 epochs"]
-    assert [line.split(": ", 1)[1] for line in said[7:]] == [
+    assert [line.rpartition(", ")[2] for line in written if "s  lag 0  epoch" in line] == ["10 epochs"] * 2 + [
+        "5 epochs"
+    ]
+    assert [line.split(": ", 1)[1] for line in written[7:]] == [
         "a job failed: \\x1b[2J",
         "tasks: active 0_0",
         "subtopology 0 is stopped: record 5",
         "tasks: active 0_0,0_1",
-        said[-1].split(": ", 1)[1],
+        written[-1].split(": ", 1)[1],
     ]
 
 

@@ -1,4 +1,4 @@
-"""Instances that have stores in memory, and know what the test says of their group."""
+"""Instances with stores in memory, and with endpoints that the test sets."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from kohort.spark.state.errors import StoreClosedError
 from kohort.streams.endpoint import Endpoint
 
 DELAYS = StoreInfo(
-    "delays", (("origin", "string"),), True, True, "1", route=Route.JSON, routed_by=("origin",), sure=True
+    "delays", (("origin", "string"),), True, True, "1", route=Route.JSON, routed_by=("origin",), partition_certain=True
 )
 AIRLINES = StoreInfo("airlines", (("carrier", "string"),), False, False, "0", route=Route.TEXT, routed_by=("carrier",))
 ROUTES = StoreInfo(
     "routes", (("origin", "string"), ("number", "int")), False, True, "1",
-    route=Route.JSON, routed_by=("origin", "number"), sure=True,
+    route=Route.JSON, routed_by=("origin", "number"), partition_certain=True,
 )  # fmt: skip
 TAILS = StoreInfo(
     "tails", (("tail", "string"),), False, False, "0",
-    route=Route.TEXT, routed_by=("tail",), sure=True, partitioner="crc32",
+    route=Route.TEXT, routed_by=("tail",), partition_certain=True, partitioner="crc32",
 )  # fmt: skip
 PLANES = StoreInfo("planes", (("tailnum", "string"),), False, False, None)
 STORES = {info.name: info for info in (DELAYS, AIRLINES, ROUTES, TAILS, PLANES)}
@@ -72,7 +72,7 @@ class MemoryStore:
 class FakeInstance:
     own: Endpoint | None = None
     opened: list[OpenStore] = field(default_factory=list)
-    map: dict[Endpoint, EndpointPartitions] = field(default_factory=dict)
+    known_endpoints: dict[Endpoint, EndpointPartitions] = field(default_factory=dict)
     count: int | None = PARTITIONS
 
     def stores(self) -> Mapping[str, StoreInfo]:
@@ -91,7 +91,7 @@ class FakeInstance:
         return {}
 
     def endpoints(self) -> Mapping[Endpoint, EndpointPartitions]:
-        return self.map
+        return self.known_endpoints
 
     def endpoint(self) -> Endpoint | None:
         return self.own
@@ -117,9 +117,9 @@ class Reply:
 
 
 class Instances:
-    """Instances with their servers, in one loop."""
+    """Instances with HTTP servers, in one event loop."""
 
-    def __init__(self, count: int = 2, timeout_ms: int = 1_000) -> None:
+    def __init__(self, count: int = 2, timeout_ms: int = 10_000) -> None:
         self._count = count
         self._timeout_ms = timeout_ms
         self._stack = AsyncExitStack()
@@ -147,7 +147,7 @@ class Instances:
         await self._stack.aclose()
 
     def own(self, name: str, tasks: Mapping[int, int], standbys: Mapping[int, int] | None = None) -> None:
-        """All believe that partitions belong to instances: partition → number of the instance."""
+        """Sets the endpoints that all instances know: partition → number of the instance."""
         topic = f"input-{STORES[name].subtopology}"
 
         def of(which: Mapping[int, int], number: int) -> frozenset[TopicPartition]:
@@ -159,7 +159,7 @@ class Instances:
             if fake.own is not None
         }
         for fake in self.fakes:
-            fake.map = dict(view)
+            fake.known_endpoints = dict(view)
 
     async def get(self, path: str, number: int = 0, method: str = "GET", **options: Any) -> Reply:
         url = URL(f"http://127.0.0.1:{self.servers[number].port}{path}", encoded=True)

@@ -1,4 +1,4 @@
-"""Two instances over HTTP: who answers what, and what becomes of it while tasks move."""
+"""Two instances over HTTP: which of them answers, and what happens while tasks move."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import pytest
 
 from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
-from kohort.spark.queries.peer_messages import Answer, Copy, Missing, encode
+from kohort.spark.queries.peer_messages import MissingPartition, QueryResult, StoreCopy, encode
 from kohort.spark.queries.queryable import StoreRole
-from kohort.spark.queries.result_pages import Row, collect, stored_rows
+from kohort.spark.queries.result_pages import Row, merge_rows, scan_rows
 from kohort.streams.endpoint import Endpoint
 from tests.spark.queries.fakes import PARTITIONS, Instances, MemoryStore, partition_of, window_key
 
@@ -26,16 +26,16 @@ VALUE = b'{"n":12,"mean":3.5,"state":{"n":12,"mean.sum":"42.0"}}'
 PATH = "/stores/delays/JFK@2013-01-01T05"
 
 
-def answered(body: bytes) -> bytes:
+def http_response(body: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Type: application/msgpack\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
 
-def run(test: Callable[[Instances], Awaitable[None]], count: int = 2, timeout_ms: int = 1_000) -> None:
-    async def whole() -> None:
+def run(test: Callable[[Instances], Awaitable[None]], count: int = 2, timeout_ms: int = 10_000) -> None:
+    async def with_instances() -> None:
         async with Instances(count, timeout_ms) as instances:
             await test(instances)
 
-    asyncio.run(whole())
+    asyncio.run(with_instances())
 
 
 def test_the_owner_answers() -> None:
@@ -62,7 +62,7 @@ def test_the_owner_answers() -> None:
     run(test)
 
 
-def test_others_ask_the_owner() -> None:
+def test_other_instances_forward_to_the_owner() -> None:
     async def test(two: Instances) -> None:
         two.own("delays", dict.fromkeys(range(PARTITIONS), 1))
         two.fakes[1].opens("delays", JFK, {window_key("JFK"): VALUE})
@@ -73,7 +73,7 @@ def test_others_ask_the_owner() -> None:
     run(test)
 
 
-def test_a_key_whose_partition_isnt_sure_is_found_wherever_it_is() -> None:
+def test_a_key_whose_partition_isnt_certain_is_found_in_any() -> None:
     async def test(two: Instances) -> None:
         two.own("airlines", {0: 0, 1: 1, 2: 0, 3: 1})
         for partition in range(PARTITIONS):
@@ -82,14 +82,14 @@ def test_a_key_whose_partition_isnt_sure_is_found_wherever_it_is() -> None:
             reply = await two.get(f"/stores/airlines/U{partition}")
             assert (reply.json["partition"], reply.json["key"]) == (partition, f"U{partition}")
         assert (await two.get("/stores/airlines/U9")).status == 404
-        two.fakes[1].opened.clear()  # nobody can say that it isn't there
+        two.fakes[1].opened.clear()  # whether it has the key is unknown
         assert (await two.get("/stores/airlines/U9")).status == 503
         assert (await two.get("/stores/airlines/U0")).status == 200
 
     run(test)
 
 
-def test_a_key_is_where_its_topics_partitioner_put_it() -> None:
+def test_a_key_is_in_the_partition_of_its_topics_partitioner() -> None:
     async def test(two: Instances) -> None:
         two.own("tails", dict.fromkeys(range(PARTITIONS), 0))
         for number in range(20):
@@ -103,7 +103,7 @@ def test_a_key_is_where_its_topics_partitioner_put_it() -> None:
     run(test)
 
 
-def test_a_global_table_is_everywhere() -> None:
+def test_every_instance_has_a_global_table() -> None:
     async def test(two: Instances) -> None:
         loading = await two.get("/stores/planes/N1")
         assert loading.status == 503
@@ -125,13 +125,15 @@ def test_a_global_table_is_everywhere() -> None:
 # While tasks move -----------------------------------------------------------------------------------------------------
 
 
-def test_moved_meanwhile() -> None:
-    """The other has given the task up, and says so: the answer says whom to ask."""
+def test_a_task_that_moved_meanwhile() -> None:
+    """The instance that was asked doesn't have the task any more: the response names the one that has."""
 
     async def test(two: Instances) -> None:
         two.own("delays", dict.fromkeys(range(PARTITIONS), 1))
         third = Endpoint("10.0.0.3", 8080)
-        two.fakes[1].map = {third: EndpointPartitions(frozenset({TopicPartition("input-1", JFK)}), frozenset())}
+        two.fakes[1].known_endpoints = {
+            third: EndpointPartitions(frozenset({TopicPartition("input-1", JFK)}), frozenset())
+        }
         reply = await two.get(PATH)
         assert (reply.status, reply.headers["Retry-After"], reply.json["error"]) == (503, "1", "moving")
         assert reply.json["missing"][0]["ask"] == "10.0.0.3:8080"
@@ -139,29 +141,29 @@ def test_moved_meanwhile() -> None:
     run(test)
 
 
-def test_the_map_changes_while_the_wrong_one_is_asked() -> None:
+def test_endpoints_change_during_a_query() -> None:
     async def test(three: Instances) -> None:
         three.own("delays", dict.fromkeys(range(PARTITIONS), 1))
         three.fakes[2].opens("delays", JFK, {window_key("JFK"): VALUE})
-        asked = three.fakes[1].open_stores
+        open_stores = three.fakes[1].open_stores
 
-        def asked_once(name: str) -> Any:
+        def moving(name: str) -> Any:
             three.own("delays", dict.fromkeys(range(PARTITIONS), 2))
-            return asked(name)
+            return open_stores(name)
 
-        three.fakes[1].open_stores = asked_once  # type: ignore[method-assign]
+        three.fakes[1].open_stores = moving  # type: ignore[method-assign]
         assert (await three.get(PATH)).json["instance"] == f"127.0.0.1:{three.servers[2].port}"
 
     run(test, 3)
 
 
-def test_each_takes_the_other_for_the_owner() -> None:
+def test_two_instances_that_take_each_other_for_the_owner() -> None:
     async def test(two: Instances) -> None:
         topics = frozenset(TopicPartition("input-1", partition) for partition in range(PARTITIONS))
         for fake, other in ((0, 1), (1, 0)):
             own = two.fakes[other].own
             assert own is not None
-            two.fakes[fake].map = {own: EndpointPartitions(topics, frozenset())}
+            two.fakes[fake].known_endpoints = {own: EndpointPartitions(topics, frozenset())}
         reply = await asyncio.wait_for(two.get(PATH), 5)
         assert reply.status == 503
 
@@ -201,16 +203,16 @@ def test_a_store_that_is_closed_while_it_is_read() -> None:
     run(test)
 
 
-def test_nobody_has_it() -> None:
+def test_no_instance_has_the_partition() -> None:
     async def test(two: Instances) -> None:
         reply = await two.get(PATH)
         assert reply.status == 503
-        said = (
+        reason = (
             "no instance that answers queries runs it: the group gives it to one soon, or the one that has it lacks an"
         )
-        assert said in reply.json["message"]
+        assert reason in reply.json["message"]
         two.fakes[0].count = None
-        assert "hasn't heard yet" in (await two.get(PATH)).json["message"]
+        assert "doesn't know yet" in (await two.get(PATH)).json["message"]
 
     run(test)
 
@@ -230,7 +232,7 @@ def test_the_owner_is_dead() -> None:
     run(test)
 
 
-def test_the_owner_hangs_and_somebody_else_has_a_copy() -> None:
+def test_the_owner_hangs_and_another_instance_has_a_copy() -> None:
     async def test(three: Instances) -> None:
         three.own("delays", dict.fromkeys(range(PARTITIONS), 1), {JFK: 2})
         three.fakes[2].opens("delays", JFK, {window_key("JFK"): b'{"n":11}'}, StoreRole.STANDBY, 7)
@@ -238,7 +240,7 @@ def test_the_owner_hangs_and_somebody_else_has_a_copy() -> None:
             dead = Endpoint("127.0.0.1", silent.getsockname()[1])
             own = three.fakes[1].own
             assert own is not None
-            three.fakes[0].map[dead] = three.fakes[0].map.pop(own)
+            three.fakes[0].known_endpoints[dead] = three.fakes[0].known_endpoints.pop(own)
             assert "no answer within 2 s" in (await three.get(PATH)).json["message"]
             stale = (await three.get(PATH + "?stale=true")).json
         assert (stale["instance"], stale["lag"]) == (f"127.0.0.1:{three.servers[2].port}", 7)
@@ -253,13 +255,15 @@ def test_the_owner_hangs_and_somebody_else_has_a_copy() -> None:
         b"HTTP/1.1 200 OK\r\nContent-Type: application/msgpack\r\nContent-Length: 3\r\n\r\nxyz",
         b"HTTP/1.1 200 OK\r\nContent-Type: application/msgpack\r\nContent-Length: 30\r\n\r\nxyz",
         b"\x00\x00\x00\x04nonsense\r\n\r\n",
-        answered(b"\x81\xa1x" + b"\x91" * 100_000),
-        answered(encode(Answer([Row(window_key("JFK"), VALUE, JFK)], None, [], []))),
-        answered(encode(Answer([Row(window_key("JFK"), VALUE, 99)], None, [Copy(99, "active", 0, None)], []))),
-        answered(encode(Answer([], None, [], [Missing(99, "whose?")]))),
+        http_response(b"\x81\xa1x" + b"\x91" * 100_000),
+        http_response(encode(QueryResult([Row(window_key("JFK"), VALUE, JFK)], None, [], []))),
+        http_response(
+            encode(QueryResult([Row(window_key("JFK"), VALUE, 99)], None, [StoreCopy(99, "active", 0, None)], []))
+        ),
+        http_response(encode(QueryResult([], None, [], [MissingPartition(99, "whose?")]))),
     ],
 )
-def test_the_owner_talks_nonsense(answer: bytes) -> None:
+def test_invalid_results_of_the_owner(answer: bytes) -> None:
     async def test(two: Instances) -> None:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
@@ -269,7 +273,7 @@ def test_the_owner_talks_nonsense(answer: bytes) -> None:
 
         other = await asyncio.start_server(serve, "127.0.0.1", 0)
         partitions = frozenset(TopicPartition("input-1", partition) for partition in range(PARTITIONS))
-        two.fakes[0].map = {
+        two.fakes[0].known_endpoints = {
             Endpoint("127.0.0.1", other.sockets[0].getsockname()[1]): EndpointPartitions(partitions, frozenset())
         }
         reply = await two.get(PATH)
@@ -286,7 +290,7 @@ def test_the_owner_talks_nonsense(answer: bytes) -> None:
 @pytest.mark.parametrize(
     "origin", ["JFK", "Zürich", "東京", "a/b", "a b+c", "50%", "..", "?#&=", 'q"uote\\', "\n\t\0", "{", "@", ",", "🛫"]
 )
-def test_any_key_can_be_asked_for(origin: str) -> None:
+def test_any_key_can_be_queried(origin: str) -> None:
     async def test(two: Instances) -> None:
         partition = partition_of(origin)
         two.own("delays", {each: int(each == partition) for each in range(PARTITIONS)})
@@ -312,16 +316,16 @@ def stored_route(origin: str) -> str:
 
 
 def test_thousands_of_keys_page_by_page() -> None:
-    """Over four partitions of two instances, in order, each once, however long the pages are."""
+    """From four partitions of two instances, in order, each once, with pages of any length."""
 
     async def test(two: Instances) -> None:
         two.own("delays", {0: 0, 1: 1, 2: 0, 3: 1})
         stores = [two.fakes[partition % 2].opens("delays", partition) for partition in range(PARTITIONS)]
-        every = sorted(
+        all_partitions = sorted(
             window_key(f"K{number % 50}", f"2013-01-{1 + number // 50 // 24:02}T{number // 50 % 24:02}:00:00.000Z")
             for number in range(5_000)
         )
-        for key in every:
+        for key in all_partitions:
             stores[partition_of(json.loads(key)["origin"])].rows[key] = b'{"n":1,"state":{"n":1}}'
         for limit in (700, 10_000):
             seen, path = [], f"/stores/delays?limit={limit}"
@@ -331,7 +335,7 @@ def test_thousands_of_keys_page_by_page() -> None:
                 assert page["missing"] == page["copies"] == []
                 seen += [json.dumps(row["key"], separators=(",", ":")).encode() for row in page["rows"]]
                 path = page["next"]
-            assert seen == every
+            assert seen == all_partitions
 
         day = (await two.get("/stores/delays?from=2013-01-02&to=2013-01-03&limit=10000")).json["rows"]
         assert len(day) == 24 * 50
@@ -361,11 +365,11 @@ def test_large_values_are_read_a_few_at_a_time() -> None:
         return table
 
     store.scan = counting  # type: ignore[method-assign]
-    page = collect([stored_rows(store, 0, b"", None, 10_001)], 10_000)
-    assert page.until is not None
+    page = merge_rows([scan_rows(store, 0, b"", None, 10_001)], 10_000)
+    assert page.scanned_to is not None
     assert max(sizes) < 13_000_000  # the first rows; how large they are isn't known before
     assert sum(sizes) < 15_000_000
-    assert [row.key for row in stored_rows(store, 0, b"", None, 10_001)] == sorted(store.rows)
+    assert [row.key for row in scan_rows(store, 0, b"", None, 10_001)] == sorted(store.rows)
 
 
 def test_equal_keys_in_several_partitions_stay_on_one_page() -> None:
@@ -381,7 +385,7 @@ def test_equal_keys_in_several_partitions_stay_on_one_page() -> None:
     run(test)
 
 
-def test_a_range_of_which_a_part_is_away() -> None:
+def test_a_range_that_lacks_a_partition() -> None:
     async def test(two: Instances) -> None:
         two.own("airlines", {0: 0, 1: 0, 2: 0, 3: 1}, {3: 0})
         for partition in range(3):
@@ -389,10 +393,10 @@ def test_a_range_of_which_a_part_is_away() -> None:
         two.fakes[0].opens("airlines", 3, {b"A3": b"{}"}, StoreRole.STANDBY, 9)
         reply = await two.get("/stores/airlines")
         assert reply.status == 503
-        assert [lack["partition"] for lack in reply.json["missing"]] == [3]
+        assert [each["partition"] for each in reply.json["missing"]] == [3]
         partial = (await two.get("/stores/airlines?partial=true")).json
         assert [row["key"] for row in partial["rows"]] == ["A0", "A1", "A2"]
-        assert [lack["partition"] for lack in partial["missing"]] == [3]
+        assert [each["partition"] for each in partial["missing"]] == [3]
         stale = (await two.get("/stores/airlines?stale=true")).json
         assert [row["key"] for row in stale["rows"]] == ["A0", "A1", "A2", "A3"]
         assert [(copy["partition"], copy["lag"]) for copy in stale["copies"]] == [(3, 9)]
@@ -400,11 +404,11 @@ def test_a_range_of_which_a_part_is_away() -> None:
     run(test)
 
 
-# Requests that make no sense ------------------------------------------------------------------------------------------
+# Invalid requests -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("path", "status", "says"),
+    ("path", "status", "message"),
     [
         ("/stores/delays/JFK", 400, "the window's start is missing"),
         ("/stores/delays/%FF@2013-01-01", 400, "not Unicode"),
@@ -428,12 +432,12 @@ def test_a_range_of_which_a_part_is_away() -> None:
         ("/forwarded", 405, "POST"),
     ],
 )
-def test_hostile_urls(path: str, status: int, says: str) -> None:
+def test_hostile_urls(path: str, status: int, message: str) -> None:
     async def test(two: Instances) -> None:
         two.own("delays", dict.fromkeys(range(PARTITIONS), 0))
         reply = await two.get(path)
         assert reply.status == status, reply.body
-        assert says in reply.json["message"]
+        assert message in reply.json["message"]
         assert reply.headers["X-Content-Type-Options"] == "nosniff"
 
     run(test)
@@ -448,7 +452,7 @@ def test_hostile_requests() -> None:
         for body, kind, status in (
             (b"\xc1", "application/msgpack", 400),
             (b"\xdd\xff\xff\xff\xff", "application/msgpack", 400),
-            (b"\x81\xa1x" + b"\x91" * 100_000, "application/msgpack", 400),  # nested deep, in a field nobody knows
+            (b"\x81\xa1x" + b"\x91" * 100_000, "application/msgpack", 400),  # nested deep, in an unknown field
             (encode({"store": "delays", "partitions": [0], "limit": 10_001}), "application/msgpack", 400),
             (encode({"store": "delays", "partitions": [0], "limit": 0}), "application/msgpack", 400),
             (encode({"store": "delays", "partitions": [0] * 10_001}), "application/msgpack", 400),
@@ -475,7 +479,7 @@ def test_hostile_requests() -> None:
     run(test)
 
 
-def test_a_failure_is_not_told_to_strangers(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_response_does_not_have_the_text_of_an_error(caplog: pytest.LogCaptureFixture) -> None:
     async def test(two: Instances) -> None:
         two.own("delays", dict.fromkeys(range(PARTITIONS), 0))
         store = two.fakes[0].opens("delays", JFK)
@@ -495,7 +499,7 @@ def test_a_failure_is_not_told_to_strangers(caplog: pytest.LogCaptureFixture) ->
 # Pages ----------------------------------------------------------------------------------------------------------------
 
 
-def test_the_list_of_stores() -> None:
+def test_stores_page() -> None:
     async def test(two: Instances) -> None:
         two.fakes[0].opens("delays", 2)
         two.fakes[0].opens("delays", 1, role=StoreRole.STANDBY, lag=3)

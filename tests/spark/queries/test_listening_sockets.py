@@ -18,7 +18,7 @@ def sockets_of(host: str, port: int) -> list[socket.socket]:
 
 @pytest.fixture
 def resolves(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Names stand for these addresses."""
+    """Names resolve to these addresses."""
 
     def to(*addresses: str) -> None:
         def getaddrinfo(host: str, port: int, *_: object, **__: object) -> list[object]:
@@ -37,7 +37,7 @@ def free_port() -> int:
 
 @pytest.mark.parametrize("addresses", [[OWN, FOREIGN], [FOREIGN, OWN], [OWN, OWN]])
 @pytest.mark.parametrize("any_port", [True, False])
-def test_of_the_addresses_of_a_name_those_of_this_machine(
+def test_only_those_addresses_of_a_name_that_this_machine_has(
     resolves: Callable[..., None], addresses: list[str], any_port: bool
 ) -> None:
     port = 0 if any_port else free_port()
@@ -47,7 +47,7 @@ def test_of_the_addresses_of_a_name_those_of_this_machine(
         assert only.getsockname() == (OWN, port or only.getsockname()[1])
 
 
-def test_a_name_may_have_several_addresses_here_unless_any_port_will_do(resolves: Callable[..., None]) -> None:
+def test_several_addresses_of_a_name_or_one_with_any_port(resolves: Callable[..., None]) -> None:
     port = free_port()
     resolves(OWN, "127.0.0.2")
     one, other = sockets_of("some.name", port)
@@ -58,7 +58,7 @@ def test_a_name_may_have_several_addresses_here_unless_any_port_will_do(resolves
 
 
 @pytest.mark.parametrize("host", ["", FOREIGN, "2001:db8::1", "no.such.name.invalid"])
-def test_on_all_addresses_for_a_host_that_is_none_of_this_machine(host: str) -> None:
+def test_all_addresses_for_a_host_of_another_machine(host: str) -> None:
     (everywhere,) = sockets_of(host, 0)
     with everywhere, socket.create_connection((OWN, everywhere.getsockname()[1])):
         assert everywhere.getsockname()[0] in ("::", "0.0.0.0")

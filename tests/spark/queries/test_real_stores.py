@@ -1,4 +1,4 @@
-"""Queries of stores on the disk, while these are written, closed and opened."""
+"""Queries of stores on disk while they are written, closed and opened."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.spark.queries.fakes import PARTITIONS, Instances, partition_of, windo
 JFK = partition_of("JFK")
 
 
-def test_stores_on_the_disk(tmp_path: Path) -> None:
+def test_stores_on_disk(tmp_path: Path) -> None:
     async def test() -> None:
         async with Instances() as two:
             two.own("delays", {each: int(each == JFK) for each in range(PARTITIONS)})
@@ -38,7 +38,7 @@ def test_stores_on_the_disk(tmp_path: Path) -> None:
 
 
 def test_queries_while_a_store_comes_and_goes(tmp_path: Path) -> None:
-    """Each is answered rightly, or told that the partition moves; none fails."""
+    """Each query gets the right value, or a 503 as the partition moves; none fails."""
 
     async def test() -> None:
         async with Instances(1) as one:

@@ -38,8 +38,8 @@ def aggregate(name: str, window: WindowSpec | None, route: Route, *routed_by: st
     return AggregateSpec(name=name, group=group, window=window, route=route, routed_by=routed_by, **fields)
 
 
-def part(part_id: str, reads: Input, spec: AggregateSpec, *tables: TableStore) -> CompiledSubtopology:
-    return CompiledSubtopology(part_id, reads, tables, (Branch((), Aggregate(spec, ())),))
+def subtopology(name: str, reads: Input, spec: AggregateSpec, *tables: TableStore) -> CompiledSubtopology:
+    return CompiledSubtopology(name, reads, tables, (Branch((), Aggregate(spec, ())),))
 
 
 def test_the_stores_of_a_program() -> None:
@@ -50,8 +50,8 @@ def test_the_stores_of_a_program() -> None:
     program = Program(
         "app",
         (
-            part("0", TopicInput(source("flights", "carrier")), direct, airlines),
-            part("1", PartialsInput("app-hourly-repartition", hourly), hourly),
+            subtopology("0", TopicInput(source("flights", "carrier")), direct, airlines),
+            subtopology("1", PartialsInput("app-hourly-repartition", hourly), hourly),
         ),
         (TableStore("planes", source("planes", "carrier", "number"), None),),
         Topology({"0": Subtopology(source_topics=["flights"])}),

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from kohort.spark.program.compiled import Route
 from kohort.spark.queries.queryable import StoreInfo
-from kohort.spark.queries.url_keys import KeyTextError, all_windows, bound, parse_key, prefix_range, time_text
+from kohort.spark.queries.url_keys import (
+    KeyTextError,
+    parse_bound,
+    parse_key,
+    parse_key_of_all_windows,
+    prefix_range,
+    utc_text,
+)
 from tests.spark.queries.fakes import AIRLINES, DELAYS, ROUTES
 
 STORED = b'{"window":"2013-01-01T05:00:00.000Z","origin":"JFK"}'
@@ -26,7 +33,7 @@ STORED = b'{"window":"2013-01-01T05:00:00.000Z","origin":"JFK"}'
         '{"origin": "JFK", "window": "2013-01-01T05:00"}',
     ],
 )
-def test_a_key_however_it_is_written(text: str) -> None:
+def test_forms_of_a_key(text: str) -> None:
     assert parse_key(DELAYS, text) == (STORED, b'{"origin":"JFK"}')
 
 
@@ -35,7 +42,7 @@ def test_several_columns_and_their_types() -> None:
     assert parse_key(ROUTES, '{"number":12,"origin":null}').stored == b'{"origin":null,"number":12}'
 
 
-def test_numbers_stay_as_they_are_written() -> None:
+def test_numbers_keep_their_text() -> None:
     info = StoreInfo("s", (("price", "double"), ("good", "boolean")), False, True, "0")
     assert parse_key(info, "1.50,true").stored == b'{"price":1.50,"good":true}'
     assert parse_key(info, '{"price":1.0E10,"good":false}').stored == b'{"price":1.0E10,"good":false}'
@@ -52,7 +59,7 @@ def test_times_among_the_columns() -> None:
 
 
 def test_times_have_microseconds_where_there_are_any_and_where_partitions_follow_from_them() -> None:
-    """As windows have ms; a table's keys are what records are partitioned by, which others write, too."""
+    """Windows have ms; records are partitioned by the keys of tables, as other writers do, too."""
     info = StoreInfo("s", (("at", "timestamp"), ("n", "int")), False, True, "0", Route.JSON, ("at",))
     stored, route = parse_key(info, "2013-01-01T05:00:00Z,1")
     assert stored == b'{"at":"2013-01-01T05:00:00.000Z","n":1}'
@@ -75,7 +82,7 @@ def test_awkward_values_are_escaped_as_spark_does() -> None:
 def test_a_group_without_columns() -> None:
     everything = StoreInfo("s", (), True, True, "0", Route.JSON, (), True)
     assert parse_key(everything, "@2013-01-01") == (b'{"window":"2013-01-01T00:00:00.000Z"}', b"{}")
-    assert all_windows(everything, "").stored == b"}"
+    assert parse_key_of_all_windows(everything, "").stored == b"}"
     assert parse_key(StoreInfo("s", (), False, True, "0"), "").stored == b"{}"
 
 
@@ -107,23 +114,23 @@ def test_routes() -> None:
         ("\udcff@2013-01-01", "not Unicode"),
     ],
 )
-def test_what_is_no_key(text: str, why: str) -> None:
+def test_texts_that_are_no_key(text: str, why: str) -> None:
     with pytest.raises(KeyTextError, match=why) as caught:
         parse_key(DELAYS, text)
     assert "origin@2013-01-01T05:00:00Z, or {" in str(caught.value)
 
 
 @pytest.mark.parametrize(("text", "why"), [("JFK", "1 values for 2"), ("JFK,x", "is int, which 'x' is not")])
-def test_what_is_no_key_of_several_columns(text: str, why: str) -> None:
+def test_texts_that_are_no_key_of_several_columns(text: str, why: str) -> None:
     with pytest.raises(KeyTextError, match=why):
         parse_key(ROUTES, text)
 
 
 def test_bounds() -> None:
-    assert bound(DELAYS, "2013-01-01") == b'{"window":"2013-01-01T00:00:00.000Z"'
-    assert bound(DELAYS, "JFK@2013-01-01T05") == STORED
-    assert bound(DELAYS, '{"window":"2013') == b'{"window":"2013'
-    assert bound(AIRLINES, "UA") == b"UA"
+    assert parse_bound(DELAYS, "2013-01-01") == b'{"window":"2013-01-01T00:00:00.000Z"'
+    assert parse_bound(DELAYS, "JFK@2013-01-01T05") == STORED
+    assert parse_bound(DELAYS, '{"window":"2013') == b'{"window":"2013'
+    assert parse_bound(AIRLINES, "UA") == b"UA"
 
 
 def test_prefixes() -> None:
@@ -134,14 +141,14 @@ def test_prefixes() -> None:
 
 
 def test_times() -> None:
-    assert time_text("2013-01-01T05:00:00.123456") == "2013-01-01T05:00:00.123Z"
-    assert time_text("0001-01-01T00:00:00+23:59") is None  # before there are years
-    assert time_text("") is None
+    assert utc_text("2013-01-01T05:00:00.123456") == "2013-01-01T05:00:00.123Z"
+    assert utc_text("0001-01-01T00:00:00+23:59") is None  # before there are years
+    assert utc_text("") is None
 
 
 @given(st.text().filter(lambda text: not text.startswith("{")))
-def test_any_text_is_found_again(text: str) -> None:
-    """Whatever the value, its short form and its JSON lead to one key, which is JSON with this value."""
+def test_any_text_is_a_key(text: str) -> None:
+    """The short form and the JSON of any value give the same key, which is JSON with this value."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -149,4 +156,4 @@ def test_any_text_is_found_again(text: str) -> None:
     key = parse_key(DELAYS, f"{text}@2013-01-01")
     assert json.loads(key.stored)["origin"] == text
     assert parse_key(DELAYS, key.stored.decode()) == key
-    assert key.stored.endswith(all_windows(DELAYS, text).stored)
+    assert key.stored.endswith(parse_key_of_all_windows(DELAYS, text).stored)

@@ -206,7 +206,9 @@ def test_what_is_loaded_anew_isnt_ready_meanwhile(
     kohort_broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     again: list[str] = []
-    monkeypatch.setattr("kohort.spark.runtime.global_tables.unfit", lambda *_, **__: again.pop() if again else None)
+    monkeypatch.setattr(
+        "kohort.spark.runtime.global_tables.why_rebuild", lambda *_, **__: again.pop() if again else None
+    )
 
     async def scenario() -> None:
         table = _Table(kohort_broker, tmp_path)

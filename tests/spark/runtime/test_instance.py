@@ -132,7 +132,8 @@ def test_a_second_one_comes_and_the_first_one_goes(kohort_broker: Broker, tmp_pa
                     (copy,) = (TaskId.parse(each) for each in second.now.standby)  # type: ignore[union-attr]
                     await until(
                         lambda: (
-                            (store := instance.stores.get("counts", copy.partition)) is not None and store.count() > 0
+                            (store := instance.stores.get("counts", copy.partition)) is not None
+                            and store.scan(limit=1).num_rows > 0
                         )
                     )
                     for listener in (first, second):

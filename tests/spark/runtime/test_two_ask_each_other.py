@@ -24,7 +24,7 @@ from tests.spark.runtime.test_instance import run
 
 COUNTS = StoreInfo(
     "counts", (("key", "string"),), windowed=False, json_keys=False, subtopology="1", route=Route.TEXT,
-    routed_by=("key",), sure=True,
+    routed_by=("key",), partition_certain=True,
 )  # fmt: skip
 
 

@@ -45,9 +45,9 @@ class Log:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[tuple[Admin, ChangelogReader]]:
-        async with Admin(self.servers) as admin, ChangelogReader(self.servers, self.waits.append) as tailer:
+        async with Admin(self.servers) as admin, ChangelogReader(self.servers, self.waits.append) as reader:
             await self.create(admin)
-            yield admin, tailer
+            yield admin, reader
 
     async def put(self, records: Mapping[str, str | None], partition: int = 0) -> None:
         async with Producer(self.servers) as producer:
@@ -92,69 +92,69 @@ def content(store: Store) -> dict[str, str]:
 
 
 def test_a_store_is_restored_with_what_was_committed(log: Log) -> None:
-    told: list[RestoreProgress] = []
+    progress: list[RestoreProgress] = []
 
     async def test() -> None:
-        async with log.opened() as (_, tailer), Producer(log.servers, transactional_id=log.name) as producer:
+        async with log.opened() as (_, reader), Producer(log.servers, transactional_id=log.name) as producer:
             await log.transaction(producer, {"a": "1", "b": "2", "c": "3"})
             await log.transaction(producer, {"a": "aborted", "d": "aborted"}, commit=False)
             await log.transaction(producer, {"b": None, "c": "4"})
             store = log.store()
-            assert await tailer.restore(store, log.at, told.append) == 10  # with three markers
+            assert await reader.restore(store, log.at, progress.append) == 10  # with three markers
             assert content(store) == {"a": "1", "c": "4"}
-            assert store.position in (9, 10) and store.origin
-            assert tailer.positions() == {}
-            await log.transaction(producer, {"e": "not for it: it's left alone"})
+            assert store.position in (9, 10) and store.topic_id
+            assert reader.positions() == {}
+            await log.transaction(producer, {"e": "not followed any more"})
             await asyncio.sleep(0.2)
             assert content(store) == {"a": "1", "c": "4"}
             store.close()
             store = log.store()  # after a restart
-            assert await tailer.restore(store, log.at) == 12
+            assert await reader.restore(store, log.at) == 12
             assert "e" in content(store)
             store.close()
 
     run(test(), timeout_s=60)
-    assert told[-1].finished and told[-1].done == told[-1].total == 10 and told[-1].records == 5
+    assert progress[-1].finished and progress[-1].done == progress[-1].total == 10 and progress[-1].records == 5
     assert [each for each in log.waits if each] == []
 
 
 def test_an_empty_changelog_is_restored_at_once(log: Log) -> None:
     async def test() -> None:
-        async with log.opened() as (_, tailer):
+        async with log.opened() as (_, reader):
             store = log.store()
-            assert await tailer.restore(store, log.at) == 0
-            assert store.position is None and store.origin
+            assert await reader.restore(store, log.at) == 0
+            assert store.position is None and store.topic_id
             store.close()
 
     run(test(), timeout_s=60)
 
 
-def test_a_standby_follows_reports_and_is_promoted_within_a_moment(log: Log) -> None:
+def test_a_standby_follows_its_changelog_and_is_promoted(log: Log) -> None:
     async def test() -> None:
-        async with log.opened() as (_, tailer), Producer(log.servers, transactional_id=log.name) as producer:
+        async with log.opened() as (_, reader), Producer(log.servers, transactional_id=log.name) as producer:
             store = log.store()
-            tailer.follow(store, log.at)
+            reader.follow(store, log.at)
             for number in range(3):
                 await log.transaction(producer, {"a": str(number), str(number): "x"})
-            await until(lambda: tailer.positions().get(log.at) == (9, 9))
+            await until(lambda: reader.positions().get(log.at) == (9, 9))
             assert content(store) == {"a": "2", "0": "x", "1": "x", "2": "x"}
             began = time.monotonic()
-            assert await tailer.restore(store, log.at) == 9
+            assert await reader.restore(store, log.at) == 9
             assert time.monotonic() - began < 10
             store.write(pa.array([b"a"]), pa.array([b"written by the task"]), 9)
-            tailer.follow(store, log.at)  # demoted
+            reader.follow(store, log.at)  # demoted
             await log.transaction(producer, {"b": "1"})
             await until(lambda: content(store).get("b") == "1")
-            await tailer.unfollow(log.at)
-            await tailer.unfollow(log.at)
+            await reader.unfollow(log.at)
+            await reader.unfollow(log.at)
             store.close()
 
     run(test(), timeout_s=60)
 
 
-def test_records_behind_a_zombies_open_transaction_are_waited_for(log: Log) -> None:
+def test_a_restore_waits_for_records_behind_an_open_transaction(log: Log) -> None:
     async def test() -> None:
-        async with log.opened() as (_, tailer):
+        async with log.opened() as (_, reader):
             zombie = Producer(log.servers, transactional_id=f"{log.name}-zombie")
             await zombie.start()
             await zombie.begin_transaction()
@@ -162,7 +162,7 @@ def test_records_behind_a_zombies_open_transaction_are_waited_for(log: Log) -> N
             await zombie.flush()
             await log.put({"b": "committed behind it"})
             store = log.store()
-            restoring = asyncio.create_task(tailer.restore(store, log.at))
+            restoring = asyncio.create_task(reader.restore(store, log.at))
             await asyncio.sleep(0.5)
             assert not restoring.done()
             async with Producer(log.servers, transactional_id=f"{log.name}-zombie"):  # fences it
@@ -174,11 +174,11 @@ def test_records_behind_a_zombies_open_transaction_are_waited_for(log: Log) -> N
     run(test(), timeout_s=60)
 
 
-def test_one_tailer_serves_many_stores_with_thousands_of_keys(log: Log) -> None:
+def test_many_stores_with_thousands_of_keys(log: Log) -> None:
     log.partitions = 8
 
     async def test() -> None:
-        async with log.opened() as (_, tailer):
+        async with log.opened() as (_, reader):
             expected = {}
             for partition in range(8):
                 records = {f"{number}": f"{partition} {number}" for number in range(3_000)}
@@ -187,10 +187,10 @@ def test_one_tailer_serves_many_stores_with_thousands_of_keys(log: Log) -> None:
             stores = [log.store(partition) for partition in range(8)]
             places = [TopicPartition(log.name, partition) for partition in range(8)]
             for store, at in zip(stores[:4], places[:4], strict=True):
-                tailer.follow(store, at)
-            restored = await asyncio.gather(*(tailer.restore(stores[n], places[n]) for n in range(4, 8)))
+                reader.follow(store, at)
+            restored = await asyncio.gather(*(reader.restore(stores[n], places[n]) for n in range(4, 8)))
             assert restored == [3_010] * 4
-            await until(lambda: tailer.positions() == dict.fromkeys(places[:4], (3_010, 3_010)))
+            await until(lambda: reader.positions() == dict.fromkeys(places[:4], (3_010, 3_010)))
             for number, store in enumerate(stores):
                 assert content(store) == {f"{each}": f"{number} {each}" for each in range(3_000)} | expected
                 store.close()
@@ -198,55 +198,55 @@ def test_one_tailer_serves_many_stores_with_thousands_of_keys(log: Log) -> None:
     run(test(), timeout_s=90)
 
 
-def test_a_store_that_does_not_fit_is_filled_anew(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_store_that_does_not_fit_its_changelog_is_rebuilt(log: Log, caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
-        async with log.opened() as (_, tailer):
+        async with log.opened() as (_, reader):
             await log.put({"a": "1", "b": "2", "c": "3"})
             store = log.store()
             store.write(pa.array([b"x"]), pa.array([b"from elsewhere"]), 1_000)
-            assert await tailer.restore(store, log.at) == 3
+            assert await reader.restore(store, log.at) == 3
             assert content(store) == {"a": "1", "b": "2", "c": "3"}
             assert "the store is at offset 1000, and the changelog ends at 3" in caplog.text
 
             store.clear("another topic")
             store.write(pa.array([b"x"]), pa.array([b"another topic's"]), 2)
-            assert await tailer.restore(store, log.at) == 3
+            assert await reader.restore(store, log.at) == 3
             assert content(store) == {"a": "1", "b": "2", "c": "3"}
-            assert "the topic was deleted and made anew" in caplog.text
+            assert "the topic was deleted and created again" in caplog.text
             store.close()
 
     run(test(), timeout_s=60)
 
 
-def test_a_store_behind_the_beginning_of_its_changelog_is_filled_anew(log: Log) -> None:
+def test_a_store_behind_the_beginning_of_its_changelog_is_rebuilt(log: Log) -> None:
     async def test() -> None:
-        async with Admin(log.servers) as admin, ChangelogReader(log.servers) as tailer:
+        async with Admin(log.servers) as admin, ChangelogReader(log.servers) as reader:
             await admin.topics.create(log.name, partitions=1, replication_factor=1)
             await log.put({"a": "1", "b": "2"})
             store = log.store()
-            await tailer.restore(store, log.at)
+            await reader.restore(store, log.at)
             await log.put({"c": "3", "d": "4"})
             await admin.topics.delete_records({log.at: 3})
-            assert await tailer.restore(store, log.at) == 4
+            assert await reader.restore(store, log.at) == 4
             assert content(store) == {"d": "4"}
             await admin.topics.delete_records({log.at: 4})
             store.clear()
-            assert await tailer.restore(store, log.at) == 4
+            assert await reader.restore(store, log.at) == 4
             assert content(store) == {}
             store.close()
 
     run(test(), timeout_s=60)
 
 
-def test_a_changelog_may_be_deleted_and_made_anew_while_it_is_followed(log: Log) -> None:
+def test_a_changelog_is_deleted_and_created_again_while_it_is_followed(log: Log) -> None:
     async def test() -> None:
-        async with log.opened() as (admin, tailer):
+        async with log.opened() as (admin, reader):
             other = Log(log.servers, log.path)
             await other.create(admin)
             await log.put({"a": "1", "b": "2"})
             store, others = log.store(), other.store()
-            tailer.follow(store, log.at)
-            tailer.follow(others, other.at)
+            reader.follow(store, log.at)
+            reader.follow(others, other.at)
             await until(lambda: len(content(store)) == 2)
             await admin.topics.delete(log.name)
             await asyncio.sleep(0.3)
@@ -255,79 +255,79 @@ def test_a_changelog_may_be_deleted_and_made_anew_while_it_is_followed(log: Log)
             await log.create(admin)
             await log.put({"n": "1", "o": "2", "p": "3"})
             await until(lambda: content(store) == {"n": "1", "o": "2", "p": "3"}, timeout_s=30)
-            assert await tailer.restore(store, log.at) == 3
+            assert await reader.restore(store, log.at) == 3
             store.close()
             others.close()
 
     run(test(), timeout_s=90)
 
 
-def test_a_store_that_is_closed_or_left_or_a_tailer_that_is_closed_end_a_restore(log: Log) -> None:
-    async def held(tailer: ChangelogReader, store: Store, end: Callable[[], Awaitable[object]]) -> None:
-        restoring = asyncio.create_task(tailer.restore(store, log.at))
+def test_a_restore_ends_with_an_error_when_its_store_or_the_reader_is_closed(log: Log) -> None:
+    async def interrupted(reader: ChangelogReader, store: Store, end: Callable[[], Awaitable[object]]) -> None:
+        restoring = asyncio.create_task(reader.restore(store, log.at))
         await asyncio.sleep(0.3)
         await end()
         await restoring
 
     async def test() -> None:
-        async with log.opened() as (_, tailer), Producer(log.servers, transactional_id=log.name) as producer:
+        async with log.opened() as (_, reader), Producer(log.servers, transactional_id=log.name) as producer:
             await producer.begin_transaction()
             await log._send(producer, {"a": "open"}, 0)
             await producer.flush()
             store = log.store()
             with pytest.raises(StoreClosedError, match="isn't restored any more"):
-                await held(tailer, store, lambda: tailer.unfollow(log.at))
-            restoring = asyncio.create_task(tailer.restore(store, log.at))
+                await interrupted(reader, store, lambda: reader.unfollow(log.at))
+            restoring = asyncio.create_task(reader.restore(store, log.at))
             await asyncio.sleep(0.2)
             with pytest.raises(ValueError, match="is being restored already"):
-                await tailer.restore(store, log.at)
+                await reader.restore(store, log.at)
             another = log.store(1)
             with pytest.raises(ValueError, match="another store follows"):
-                tailer.follow(another, log.at)
+                reader.follow(another, log.at)
             another.close()
             restoring.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await restoring
-            assert tailer.positions() == {}
-            tailer.follow(store, log.at)
+            assert reader.positions() == {}
+            reader.follow(store, log.at)
             await asyncio.sleep(0.2)
             store.close()
             await producer.commit_transaction()
-            await until(lambda: not tailer._followed)
+            await until(lambda: not reader._changelogs)
             with pytest.raises(StoreClosedError):
-                await tailer.restore(store, log.at)
+                await reader.restore(store, log.at)
             store = log.store()
-            assert await tailer.restore(store, log.at) == 2
-            assert tailer.positions() == {}
+            assert await reader.restore(store, log.at) == 2
+            assert reader.positions() == {}
             await producer.begin_transaction()
             await log._send(producer, {"a": "open"}, 0)
             await producer.flush()
             with pytest.raises(ClosedError):
-                await held(tailer, store, tailer.close)
+                await interrupted(reader, store, reader.close)
             with pytest.raises(ClosedError):
-                tailer.follow(store, log.at)
+                reader.follow(store, log.at)
             store.close()
 
     run(test(), timeout_s=60)
 
 
-def test_a_broker_may_restart_meanwhile(tmp_path: Path) -> None:
+def test_a_broker_restarts_during_a_restore(tmp_path: Path) -> None:
     with BrokerProcess() as broker:
         log = Log(broker.bootstrap_servers, tmp_path)
 
         async def test() -> None:
-            async with log.opened() as (_, tailer):
+            async with log.opened() as (_, reader):
                 store = log.store()
-                tailer.follow(store, log.at)
+                reader.follow(store, log.at)
                 await log.put({"a": "1"})
                 await until(lambda: content(store) == {"a": "1"})
                 await asyncio.to_thread(broker.kill)
-                promoting = asyncio.create_task(tailer.restore(store, log.at))
+                promoting = asyncio.create_task(reader.restore(store, log.at))
                 await asyncio.sleep(0.5)
                 assert not promoting.done()
                 await asyncio.to_thread(broker.start)
                 assert await promoting == 1
-                tailer.follow(store, log.at)
+                reader.follow(store, log.at)
                 await log.put({"b": "2"})
                 await until(lambda: content(store) == {"a": "1", "b": "2"}, timeout_s=20)
                 store.close()
@@ -340,7 +340,7 @@ def test_a_compacted_changelog_is_restored_to_its_end(tmp_path: Path) -> None:
         async with Broker() as broker:
             log = Log(broker.bootstrap_servers, tmp_path)
             server = broker.server
-            async with ChangelogReader(log.servers) as tailer, Producer(log.servers, transactional_id="t") as producer:
+            async with ChangelogReader(log.servers) as reader, Producer(log.servers, transactional_id="t") as producer:
                 configs = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
                 [partition] = server.broker.topics.create(log.name, 1, configs).partitions
                 partition.log.config = replace(partition.log.config, segment_bytes=2_000)
@@ -349,7 +349,7 @@ def test_a_compacted_changelog_is_restored_to_its_end(tmp_path: Path) -> None:
                     await log.transaction(producer, {f"{each}": f"{number}" for each in range(number % 7, 20)})
                     await log.transaction(producer, {"gone": None, "x" * 100: "aborted"}, commit=number % 2 == 0)
                     if number == 20:
-                        assert await tailer.restore(early, log.at) > 300
+                        assert await reader.restore(early, log.at) > 300
                 assert sum(path.stat().st_size for path in partition.log.directory.glob("*.log")) > 20_000
                 await server.broker._periodic_tasks.clean_logs()
                 assert sum(path.stat().st_size for path in partition.log.directory.glob("*.log")) < 15_000
@@ -357,7 +357,7 @@ def test_a_compacted_changelog_is_restored_to_its_end(tmp_path: Path) -> None:
                 expected = {f"{each}": f"{min(39, 35 + each)}" for each in range(20)}
                 expected["x" * 100] = "aborted"  # as some were committed
                 for store in (early, late):
-                    assert await tailer.restore(store, log.at) == partition.log.log_end_offset
+                    assert await reader.restore(store, log.at) == partition.log.log_end_offset
                     assert content(store) == expected
                     store.close()
 

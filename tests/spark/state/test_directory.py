@@ -16,7 +16,7 @@ from kohort.streams.tasks import TaskId
 A, B = TaskId("0", 3), TaskId("1", 0)
 
 
-def test_it_knows_its_tasks_and_keeps_its_process_id(tmp_path: Path) -> None:
+def test_tasks_on_disk_and_the_process_id(tmp_path: Path) -> None:
     with StateDirectory(tmp_path, "app") as directory:
         first = uuid.UUID(directory.process_id)
         assert directory.tasks_on_disk() == {}
@@ -53,7 +53,7 @@ def test_a_store_is_open_once(tmp_path: Path) -> None:
     directory.close()
 
 
-def test_a_second_process_is_told_what_to_do(tmp_path: Path) -> None:
+def test_a_second_process_gets_an_error(tmp_path: Path) -> None:
     code = (
         "import sys, os; from kohort.spark.state import StateDirectory;"
         "d = StateDirectory(sys.argv[1], 'app'); print('ready', flush=True); sys.stdin.read(); os._exit(1)"
@@ -86,10 +86,10 @@ def test_stores_of_another_format_are_removed(tmp_path: Path, about: str, caplog
         if about.startswith("{"):
             assert directory.process_id == json.loads(about)["process_id"]
         assert json.loads(about_file.read_text()) == {"format": 1, "process_id": directory.process_id}
-    assert "its stores are removed and restored anew" in caplog.text
+    assert "its stores are removed, to be restored" in caplog.text
 
 
-def test_a_directory_that_cannot_be(tmp_path: Path) -> None:
+def test_a_path_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StateDirectoryError, match="name another with state_dir"):
         StateDirectory(tmp_path / "file", "app")

@@ -41,30 +41,30 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
-def again(store: Store) -> Store:
+def reopened(store: Store) -> Store:
     store.close()
     return Store(store.path, store.name, store.partition)
 
 
-def test_what_is_written_is_there_with_its_position_also_after_reopening(store: Store) -> None:
-    assert store.position is None and store.count() == 0 and store.scan().num_rows == 0
+def test_what_is_written_is_read_with_its_position_also_after_reopening(store: Store) -> None:
+    assert store.position is None and store.scan().num_rows == 0
     store.write(binary(b"b", b"a", b"", None), binary(b"2", b"1", b"0", b"nowhere"), 4)
     assert store.get_many(binary(b"a", None, b"x", b"b", b"a", b"")).to_pylist() == [b"1", None, None, b"2", b"1", b"0"]
-    store = again(store)
+    store = reopened(store)
     assert store.position == 4 and dict(store.positions) == {3: 4}
     assert store.scan().to_pylist() == [{"key": k, "value": v} for k, v in ((b"", b"0"), (b"a", b"1"), (b"b", b"2"))]
     assert store.get(b"a") == b"1" and store.get(b"c") is None
     store.close()
 
 
-def test_within_a_write_the_last_value_of_a_key_counts(store: Store) -> None:
+def test_the_last_value_of_a_key_in_a_write_counts(store: Store) -> None:
     store.write(binary(b"k", b"k", b"l", b"l", b"m", b"m"), binary(b"1", b"2", b"3", None, None, b"4"), 6)
     assert store.get_many(binary(b"k", b"l", b"m")).to_pylist() == [b"2", None, b"4"]
     store.write(binary(b"k"), binary(None), 7)
     assert store.get(b"k") is None and store.position == 7
 
 
-def test_text_and_chunks_are_taken(store: Store) -> None:
+def test_text_and_chunked_arrays(store: Store) -> None:
     store.write(pa.chunked_array([pa.array(["ä"]), pa.array(["b"])]), pa.array(["1", "2"]), 2)
     assert store.get_many(pa.chunked_array([["ä"], ["b"]])).to_pylist() == [b"1", b"2"]
     assert store.get_many(pa.array([], pa.binary())).to_pylist() == []
@@ -72,27 +72,24 @@ def test_text_and_chunks_are_taken(store: Store) -> None:
         store.write(pa.array(["a"]), pa.array(["1", "2"]), 3)
 
 
-def test_scans_have_bounds_limits_and_pages(store: Store) -> None:
+def test_scans_have_bounds_and_limits(store: Store) -> None:
     keys, values = many(25_000)
     store.write(keys, values, 25_000)
     assert store.scan(b"key 000010", b"key 000013")["key"].to_pylist() == [b"key 00001%d" % n for n in range(3)]
     assert store.scan(b"key 000010", None, 2)["key"].to_pylist() == [b"key 000010", b"key 000011"]
     assert store.scan(b"x").num_rows == 0 and store.scan(b"b", b"a").num_rows == 0 and store.scan(limit=0).num_rows == 0
     assert store.scan().num_rows == 25_000
-    pages = list(store.pages(b"key 000001", b"key 024000"))
-    assert [page.num_rows for page in pages] == [10_000, 10_000, 3_999]
-    assert pa.concat_tables(pages)["key"].to_pylist() == sorted(keys.to_pylist())[1:24_000]
-    assert 24_000 <= store.count() <= 26_000
+    assert store.scan(b"key 000001", b"key 024000")["key"].to_pylist() == sorted(keys.to_pylist())[1:24_000]
 
 
-def test_clearing_forgets_everything(store: Store) -> None:
-    store.begin("first")
+def test_clear(store: Store) -> None:
+    store.set_topic_id("first")
     store.write(binary(b"a"), binary(b"1"), 1)
-    assert store.origin == "first"
+    assert store.topic_id == "first"
     store.clear("second")
-    assert (store.position, store.origin, store.scan().num_rows) == (None, "second", 0)
-    store = again(store)
-    assert (store.position, store.origin) == (None, "second")
+    assert (store.position, store.topic_id, store.scan().num_rows) == (None, "second", 0)
+    store = reopened(store)
+    assert (store.position, store.topic_id) == (None, "second")
     store.close()
 
 
@@ -102,20 +99,20 @@ def test_a_store_of_a_global_table_has_a_position_for_each_partition(tmp_path: P
     store.write(binary(b"b"), binary(b"2"), 7, 1)
     with pytest.raises(ValueError, match="which one"):
         store.write(binary(b"b"), binary(b"2"), 7)
-    store = again(store)
+    store = reopened(store)
     assert dict(store.positions) == {0: 5, 1: 7} and store.position is None
     store.close()
 
 
-def test_the_record_in_which_it_notes_how_far_it_is_cannot_be_reached(store: Store) -> None:
+def test_the_checkpoint_is_not_a_row(store: Store) -> None:
     store.write(binary(b"\xff\xffkohort", b"a"), binary(b"nonsense", b"1"), 2)
     assert store.get_many(binary(b"\xff\xffkohort", b"a")).to_pylist() == [None, b"1"]
     assert store.get(b"\xff\xffkohort") is None
     assert store.scan()["key"].to_pylist() == [b"a"]
-    assert again(store).position == 2
+    assert reopened(store).position == 2
 
 
-# What is found on the disk.
+# Files on disk.
 
 
 def filled(path: Path, partition: int | None = 3) -> Path:
@@ -129,16 +126,14 @@ def filled(path: Path, partition: int | None = 3) -> Path:
     return path
 
 
-def test_a_torn_file_or_garbage_is_wiped_or_found_out_when_it_is_read(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_corrupt_file_is_wiped_or_an_error_when_it_is_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     home = filled(tmp_path / "good")
     draw = random.Random(7)
     kinds = {"deleted": 0, "cut": 0, "garbage": 0}
     for file in sorted(home.iterdir()):
         if not file.is_file() or file.name == "LOCK" or file.name.startswith("LOG"):
             continue
-        # In the usual run each file in one way, drawn by lot.
+        # In the usual run each file is corrupted in one way, drawn at random.
         for kind in kinds if ALL else [draw.choice(list(kinds))]:
             copy = tmp_path / "copy"
             shutil.copytree(home, copy)
@@ -161,7 +156,7 @@ def test_a_torn_file_or_garbage_is_wiped_or_found_out_when_it_is_read(
                     assert {value[:1] for value in rows["value"].to_pylist()} == {b"%d" % min(2, position // 5_000 - 1)}
             except StoreCorruptError:
                 kinds[kind] += 1
-                store = again(store)
+                store = reopened(store)
                 assert store.position is None and store.scan().num_rows == 0
             store.write(binary(b"k"), binary(b"v"), 1)
             assert store.get(b"k") == b"v"
@@ -171,7 +166,7 @@ def test_a_torn_file_or_garbage_is_wiped_or_found_out_when_it_is_read(
 
 
 @pytest.mark.parametrize(
-    "standing",
+    "checkpoint",
     [
         b"nonsense",
         b'{"format":0,"origin":"","positions":{"3":1}}',
@@ -179,18 +174,27 @@ def test_a_torn_file_or_garbage_is_wiped_or_found_out_when_it_is_read(
         None,
     ],
 )
-def test_a_foreign_store_or_one_of_another_format_is_wiped(tmp_path: Path, standing: bytes | None) -> None:
+def test_a_store_without_a_valid_checkpoint_is_wiped(tmp_path: Path, checkpoint: bytes | None) -> None:
     db = Rdict(str(tmp_path), Options(raw_mode=True))
     db[b"key"] = b"value"
-    if standing is not None:
-        db[b"\xff\xffkohort"] = standing
+    if checkpoint is not None:
+        db[b"\xff\xffkohort"] = checkpoint
     db.close()
     store = Store(tmp_path, "s", 3)
     assert store.position is None and store.get(b"key") is None
     store.close()
 
 
-def test_something_else_in_its_place_is_wiped(tmp_path: Path) -> None:
+def test_the_format_of_the_checkpoint(tmp_path: Path) -> None:
+    db = Rdict(str(tmp_path), Options(raw_mode=True))
+    db[b"\xff\xffkohort"] = b'{"format":1,"origin":"an id","positions":{"3":7}}'
+    db.close()
+    store = Store(tmp_path, "s", 3)
+    assert (store.topic_id, store.position) == ("an id", 7)
+    store.close()
+
+
+def test_other_files_in_its_place_are_wiped(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("what is this?")
     store = Store(tmp_path / "file", "s", 3)
     store.write(binary(b"a"), binary(b"1"), 1)
@@ -225,23 +229,23 @@ while True:
 """
 
 
-def test_killed_while_it_writes_a_store_has_whole_writes_only(tmp_path: Path) -> None:
-    said = 0
+def test_a_store_whose_process_is_killed_has_only_complete_writes(tmp_path: Path) -> None:
+    written = 0
     for round_number in range(3 if ALL else 2):
         child = subprocess.Popen(
             [sys.executable, "-c", _WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True, bufsize=1
         )
         assert child.stdout is not None
         for _ in range(5 + 7 * round_number):
-            said = int(child.stdout.readline())
+            written = int(child.stdout.readline())
         time.sleep(0.004 * round_number)
         child.send_signal(signal.SIGKILL)
         rest = child.stdout.read().split()
         child.stdout.close()
         child.wait()
-        said = int(rest[-1]) if rest and rest[-1].isdecimal() else said
+        written = int(rest[-1]) if rest and rest[-1].isdecimal() else written
         store = Store(tmp_path, "s", 3)
-        assert store.position is not None and store.position >= said
+        assert store.position is not None and store.position >= written
         assert set(store.scan()["value"].to_pylist()) == {b"%d" % (store.position - 1)}
         store.close()
 
@@ -249,7 +253,7 @@ def test_killed_while_it_writes_a_store_has_whole_writes_only(tmp_path: Path) ->
 # Threads.
 
 
-def test_readers_and_a_writer_while_it_is_closed_get_results_or_a_clean_error(tmp_path: Path) -> None:
+def test_readers_and_a_writer_get_results_or_a_clean_error_while_it_is_closed(tmp_path: Path) -> None:
     keys, values = many(5_000)
     done = 0
     for round_number in range(5):
@@ -263,8 +267,7 @@ def test_readers_and_a_writer_while_it_is_closed_get_results_or_a_clean_error(tm
                 while True:
                     assert store.get_many(keys.slice(0, 500)).null_count == 0
                     assert store.scan(limit=200).num_rows == 200
-                    assert sum(page.num_rows for page in store.pages()) == 5_000
-                    store.count()
+                    assert store.scan().num_rows == 5_000
                     done += 1
             except StoreClosedError:
                 pass
@@ -292,7 +295,7 @@ def test_readers_and_a_writer_while_it_is_closed_get_results_or_a_clean_error(tm
             thread.join(20)
             assert not thread.is_alive()
         assert not failures
-        calls = store.scan, store.count, store.clear, partial(store.get, b"a"), partial(store.write, keys, values, 1)
+        calls = store.scan, store.clear, partial(store.get, b"a"), partial(store.write, keys, values, 1)
         for call in calls:
             with pytest.raises(StoreClosedError, match="store s is closed"):
                 call()
@@ -338,13 +341,13 @@ def test_stores_share_their_memory(tmp_path: Path) -> None:
 
     # Of some 15 MiB that were written. Flushing goes on in the background, and may lag.
     eventually(little_is_left, what="the rest is flushed")
-    assert 0 < memory.used() <= 16 << 20
+    assert 0 < memory.cache.get_usage() <= 16 << 20
     for store in stores:
         assert store.get_many(keys) == values
         store.close()
 
 
-def test_what_is_wiped_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_wiping_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     filled(tmp_path)
     (tmp_path / "CURRENT").write_bytes(b"nonsense")
     with caplog.at_level(logging.WARNING):

@@ -1,4 +1,4 @@
-"""A store against a dict, with crashes: whatever happens, it is what the changelog is up to its position."""
+"""A store against a dict, with crashes: it always equals the changelog up to its position."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VALUES = st.one_of(st.none(), st.binary(max_size=30))
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """The changelog is a list; what the store should hold is what its first `position` records make."""
+    """The changelog is a list; the store should have what its first `position` records make."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def crash_of_the_machine(self, data: st.DataObject) -> None:
-        """The files as they are, the end of the write-ahead log lost: a store at an earlier position."""
+        """Loses the end of the write-ahead log: the store is at an earlier position."""
         copy = self.home / "copy"
         shutil.copytree(self.store.path, copy)
         self.store.close()
@@ -100,8 +100,8 @@ class StoreMachine(RuleBasedStateMachine):
         expected = self.expected()
         rows = self.store.scan()
         assert list(zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True)) == sorted(expected.items())
-        asked = [b"", b"a", b"b", b"\xff\xff", *expected]
-        assert self.store.get_many(pa.array(asked, pa.binary())).to_pylist() == [expected.get(key) for key in asked]
+        keys = [b"", b"a", b"b", b"\xff\xff", *expected]
+        assert self.store.get_many(pa.array(keys, pa.binary())).to_pylist() == [expected.get(key) for key in keys]
 
     def teardown(self) -> None:
         if hasattr(self, "store"):

@@ -37,6 +37,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: st
 
 
 def numbers(values: Iterable[int]) -> str:
+    """Whole numbers, with ranges: `0-3, 7`."""
     runs: list[list[int]] = []
     for value in sorted(values):
         if runs and value <= runs[-1][1] + 1:

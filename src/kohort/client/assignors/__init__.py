@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.client.assignors.assignor import Assignor, Member
-from kohort.client.assignors.ranges import RangeAssignor
+from kohort.client.assignors.range_assignor import RangeAssignor
 from kohort.client.assignors.round_robin import RoundRobinAssignor
 from kohort.client.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
 
@@ -15,4 +15,4 @@ ASSIGNORS: Final[dict[str, Assignor]] = {
     assignor.name: assignor
     for assignor in (RangeAssignor(), RoundRobinAssignor(), StickyAssignor(), CooperativeStickyAssignor())
 }
-"""The assignors by name. They keep nothing, so one of each serves all."""
+"""The assignors by name; they have no state."""

@@ -1,4 +1,4 @@
-"""What an assignor is: it gives the partitions of a classic group's topics to its members, in the leader."""
+"""The interface of assignors, by which the leader of a classic group assigns partitions to members."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kohort.client.types import TopicPartition
 __all__ = ["Assignment", "Assignor", "Member", "all_partitions", "in_order"]
 
 Assignment = dict[str, list[TopicPartition]]
-"""Partitions by member id; every member is there."""
+"""Partitions by member id, of all members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +36,28 @@ class Member:
 
 
 class Assignor(Protocol):
-    """One way to assign, known to all members of a group by its name."""
+    """An assignor; all members of a group know it by its name."""
 
     name: ClassVar[str]
     cooperative: ClassVar[bool]
     """Whether members may keep what they have while they join again (KIP-429)."""
 
     def user_data(self, previous: frozenset[TopicPartition] | None, generation: int) -> bytes | None:
-        """What a member tells the leader's assignor: of its last assignment (None: it never had one)."""
+        """Returns what a member sends to the leader's assignor about its last assignment (None: it never had one)."""
 
     def assign(self, members: Mapping[str, Member], partitions: Mapping[str, int]) -> Assignment:
-        """Who gets what.
+        """Returns the assignment.
 
         Args:
             members: by member id.
-            partitions: how many there are, by topic. Topics that aren't there (yet) are left out.
+            partitions: number of partitions by topic, without topics that don't exist.
         """
 
 
 def in_order(members: Mapping[str, Member], among: Iterable[str] | None = None) -> list[str]:
-    """Member ids as Kafka's assignors sort them: static members by their names, then the others by id.
+    """Returns member ids as Kafka's assignors sort them: static members by their names, then the others by id.
 
-    So static members get the same in every generation, though their ids change.
+    So static members keep their order in every generation, though their ids change.
     """
 
     def key(member_id: str) -> tuple[bool, str]:
@@ -68,6 +68,6 @@ def in_order(members: Mapping[str, Member], among: Iterable[str] | None = None) 
 
 
 def all_partitions(members: Mapping[str, Member], partitions: Mapping[str, int]) -> list[TopicPartition]:
-    """The partitions of all topics that any member subscribes to, sorted."""
+    """Returns the partitions of all topics that any member subscribes to, sorted."""
     topics = frozenset[str]().union(*(member.topics for member in members.values()))
     return [TopicPartition(topic, number) for topic in sorted(topics) for number in range(partitions.get(topic, 0))]

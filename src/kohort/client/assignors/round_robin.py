@@ -13,16 +13,16 @@ __all__ = ["RoundRobinAssignor"]
 
 
 class RoundRobinAssignor:
-    """`roundrobin`: even in total where all members subscribe to the same; others are passed over."""
+    """`roundrobin`: even in total if all members subscribe to the same topics; else non-subscribers are skipped."""
 
     name: ClassVar = "roundrobin"
     cooperative: ClassVar = False
 
     def user_data(self, previous: frozenset[TopicPartition] | None, generation: int) -> None:
-        """It needs to know nothing."""
+        """Returns nothing: it needs none."""
 
     def assign(self, members: Mapping[str, Member], partitions: Mapping[str, int]) -> Assignment:
-        """Who gets what."""
+        """Returns the assignment."""
         assignment: Assignment = {member_id: [] for member_id in members}
         turns = cycle(in_order(members))
         for partition in all_partitions(members, partitions):

@@ -1,4 +1,4 @@
-"""The sticky assignor's user data: what a member had, as bytes inside its subscription."""
+"""The sticky assignor's user data: a member's last assignment, as bytes in its subscription."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StickyAssignorUserData(Data, versions="0-1"):
 
 
 def encode_previous(partitions: Iterable[TopicPartition], generation: int) -> bytes:
-    """The user data, in version 1."""
+    """Returns the user data, in version 1."""
     topics: dict[str, list[int]] = defaultdict(list)
     for topic, number in sorted(partitions):
         topics[topic].append(number)
@@ -44,7 +44,7 @@ def encode_previous(partitions: Iterable[TopicPartition], generation: int) -> by
 
 
 def decode_previous(data: bytes | None) -> tuple[frozenset[TopicPartition], int]:
-    """What a member had and the generation of that. What can't be read counts as nothing."""
+    """Returns a member's last assignment and its generation; nothing if it can't be read."""
     for version in (1, 0):
         if not data:
             break

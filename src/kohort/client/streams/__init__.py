@@ -1,4 +1,4 @@
-"""Members of streams groups (KIP-1071): topologies, tasks and what becomes of them, without I/O or clock.
+"""Members of streams groups (KIP-1071): heartbeats, tasks and fencing, without I/O or clock.
 
 `kohort.client.streams_member` puts asyncio around it.
 """

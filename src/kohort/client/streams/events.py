@@ -1,4 +1,4 @@
-"""What a streams member tells its application."""
+"""The events that a streams member gives its application."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ class EndpointPartitions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """Tasks to take on. They need no confirmation: taking time to open them holds nobody up."""
+    """Tasks to take on. They need no confirmation: opening them may take its time."""
 
     tasks: dict[TaskId, Role]
 
 
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """Tasks to give up: finish and commit what they are at, close them, then say `StreamsMember.closed`.
+    """Tasks to close: finish and commit their work, close them, then call `StreamsMember.closed`.
 
-    Others wait for them; who takes longer than the rebalance timeout is removed from the group.
+    Other members wait for them; a member that takes longer than the rebalance timeout is fenced.
     """
 
     tasks: dict[TaskId, Role]
@@ -42,9 +42,9 @@ class Revoked:
 
 @dataclass(frozen=True, slots=True)
 class RolesChanged:
-    """Tasks to go on with in another role: what each was, and what it is now. Its state need not be closed.
+    """Tasks that go on in another role: the old one and the new one. Their state stays open.
 
-    Where an active task becomes a copy, somebody else is to run it, and waits for `StreamsMember.closed`.
+    Where an active task becomes a copy, another member is to run it, and waits for `StreamsMember.closed`.
     """
 
     tasks: dict[TaskId, tuple[Role, Role]]
@@ -52,9 +52,9 @@ class RolesChanged:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Tasks that are gone: others may run them already, so nothing of them can be committed any more.
+    """Tasks that are lost: others may run them already, so nothing of them can be committed any more.
 
-    Stop and close them, then say `StreamsMember.closed`: the member joins its group anew when all are closed. Tasks
+    Stop and close them, then call `StreamsMember.closed`: the member joins again when all are closed. Tasks
     that were revoked and not closed yet are among them.
     """
 
@@ -63,14 +63,14 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class StatusesChanged:
-    """What the group has to say now; empty when all is well again. A stale topology shows here."""
+    """The group's statuses now; empty when all is well again. A stale topology shows here."""
 
     statuses: tuple[Status, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointsChanged:
-    """Which instance has which partitions now."""
+    """The partitions of each instance, by endpoint."""
 
     endpoints: dict[Endpoint, EndpointPartitions]
 

@@ -52,7 +52,7 @@ class StreamsMembershipManager:
     application takes `next_event` until there is none. All times are ms of one clock, given as `now`.
 
     Args:
-        settings: who the member is.
+        settings: the member's.
         backoff: the pauses between attempts.
         leave_within_ms: how long it tries to tell the group that it leaves.
 
@@ -172,7 +172,7 @@ class StreamsMembershipManager:
 
     @property
     def due_at(self) -> int | None:
-        """When the next heartbeat is due; None if none is, or one is under way."""
+        """When the next heartbeat is due; None if none is, or one is in flight."""
         if self._in_flight is not None or self.state not in HEARTBEATING:
             return None
         return self._not_before if self._is_urgent() else max(self._next_at, self._not_before)
@@ -263,12 +263,12 @@ class StreamsMembershipManager:
         Raises:
             ValueError: the response makes no sense. It counts as lost.
         """
-        asked, self._in_flight = self._in_flight, None
-        assert asked is not None, "no request is in flight"
-        leaving = asked.member_epoch < _JOIN
+        request, self._in_flight = self._in_flight, None
+        assert request is not None, "no request is in flight"
+        leaving = request.member_epoch < _JOIN
         if self.state is State.DEPARTING and not leaving:
             return Reaction.ACCEPT  # the response to an earlier heartbeat
-        reaction = reaction_to(response.error_code, joining=asked.member_epoch == _JOIN)
+        reaction = reaction_to(response.error_code, joining=request.member_epoch == _JOIN)
         if reaction is Reaction.RETRY_FOR_A_MINUTE:
             reaction = Reaction.RETRY if now - self._joins_since <= _SESSION_MS else Reaction.FAIL
         if reaction in (Reaction.RETRY, Reaction.FIND_COORDINATOR):
@@ -291,7 +291,7 @@ class StreamsMembershipManager:
                 self._response_lost = True
                 self._retry(now)
                 raise
-            self._apply(parsed, asked, now)
+            self._apply(parsed, request, now)
         return reaction
 
     def fail(self, error: Exception, now: int) -> None:
@@ -312,7 +312,7 @@ class StreamsMembershipManager:
         self.error = error
         self._on_input(Input.REFUSED, now)
 
-    def _apply(self, response: ParsedResponse, asked: StreamsGroupHeartbeatRequest, now: int) -> None:
+    def _apply(self, response: ParsedResponse, request: StreamsGroupHeartbeatRequest, now: int) -> None:
         """Applies what the group sent."""
         self._backoff.reset()
         self._not_before = now
@@ -322,7 +322,7 @@ class StreamsMembershipManager:
         self.offsets.acceptable_lag = response.acceptable_recovery_lag
         self.epoch = response.epoch
         self._last_epoch = response.epoch or self._last_epoch
-        self._shutdown = self._shutdown and not asked.shutdown_application
+        self._shutdown = self._shutdown and not request.shutdown_application
         self._endpoint_epoch = response.endpoint_epoch
         if response.endpoints is not None and response.endpoints != self.endpoints:
             self.endpoints = response.endpoints

@@ -1,4 +1,4 @@
-"""Who a member of a streams group is."""
+"""The settings of a member of a streams group."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["MemberSettings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberSettings:
-    """What a member tells its group about itself.
+    """What a member sends its group when it joins.
 
     Attributes:
         group_id: of the group, which is the application's id.
@@ -26,7 +26,7 @@ class MemberSettings:
         rack_id: the rack that it runs in.
         client_tags: by which standbys are spread: `{"zone": "eu-1a"}`.
         user_endpoint: where the application answers queries.
-        rebalance_timeout_ms: how long it may take to give up tasks, before the group goes on without it.
+        rebalance_timeout_ms: how long it may take to close revoked tasks before the group fences it.
 
     Raises:
         ConfigError: a value that can't be.

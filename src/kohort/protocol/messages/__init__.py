@@ -1,6 +1,6 @@
-"""Every request and response, one file an API, and the index that finds them.
+"""All requests and responses, one file an API, and their index.
 
-The files are imported when they are first asked for: a client that never sends CreateAcls never loads it.
+A file is imported on first use: a client that never sends CreateAcls never loads it.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ _KEYS: Final = {name.lower(): key for key, name in API_NAMES.items()}
 
 @cache
 def api(which: int | str) -> Api:
-    """The API with a key or a name (in any case).
+    """Returns the API with a key or a name (case-insensitive).
 
     Raises:
         KeyError: there is no such API.
@@ -154,10 +154,10 @@ def api(which: int | str) -> Api:
 
 
 def apis() -> Iterator[Api]:
-    """All of them, by key."""
+    """Yields all APIs, by key."""
     return map(api, API_NAMES)
 
 
 def module_name(name: str) -> str:
-    """Name of the file that declares an API: "StreamsGroupHeartbeat" → "streams_group_heartbeat"."""
+    """The name of an API's module: "StreamsGroupHeartbeat" → "streams_group_heartbeat"."""
     return "".join(f"_{char.lower()}" if char.isupper() else char for char in name).lstrip("_")

@@ -1,8 +1,9 @@
-"""Record batches (v2): headers without touching records, and records as Arrow columns.
+"""Record batches (v2): batch headers, and records as Arrow columns.
 
-- `batch` reads, checks and patches batch headers; this is all that a broker needs.
+- `batch` reads, validates and patches batch headers; this is all that a broker needs.
 - `columns` decodes batches into Arrow record batches and encodes Arrow columns into batches.
-- `compression` knows Kafka's five codecs; `kernels` holds the compiled loops; `partitioner` is murmur2.
+- `rows` and `plain` do the same one record at a time, for small batches and coordinators' logs.
+- `compression` has Kafka's codecs, `kernels` the compiled loops, `partitioner` the hashes of keys.
 
-Only `columns` and `partitioner` load numba, which takes a moment; import them where they are used.
+Only `columns` and `partitioner` load numba, which is slow to import; import them where they are used.
 """

@@ -1,4 +1,4 @@
-"""Records in Arrow: their schema, and columns as the plain numpy arrays that kernels work on."""
+"""Records in Arrow: their schema, and columns as numpy arrays for the kernels."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ RECORD_SCHEMA: Final = pa.schema(
         pa.field("headers", pa.list_(pa.field("item", HEADER_TYPE, nullable=False)), nullable=False),
     ]
 )
-"""The columns that records are decoded into. A timestamp of -1 ms means that the record has none."""
+"""The columns of decoded records. A timestamp of -1 ms means none."""
 
 
 class BytesColumn(NamedTuple):
     """A column of bytes: value i is `data[ends[i]:ends[i + 1]]`, or null where `valid[i]` is false.
 
     Attributes:
-        ends: int32, one more than there are values; they ascend and lie within `data`.
+        ends: int32, one more than values; ascending offsets into `data`.
         data: uint8; shared with the Arrow array.
         valid: bool.
     """
@@ -39,10 +39,10 @@ class BytesColumn(NamedTuple):
 
 
 def cast_column(column: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
-    """`column` as another type.
+    """Casts a column to another type.
 
     Raises:
-        ValueError: that can't be, for this type or these values.
+        ValueError: the type or a value can't be cast.
     """
     try:
         return column.cast(kind)
@@ -51,10 +51,10 @@ def cast_column(column: pa.Array, kind: pa.DataType, name: str) -> pa.Array:
 
 
 def bytes_column(column: pa.Array, name: str) -> BytesColumn:
-    """The parts of a column of bytes or strings; the bytes are copied only if its type demands it.
+    """Returns the parts of a column of bytes or strings; the bytes are copied only if the type requires it.
 
     Raises:
-        ValueError: another type, more than 2 GiB, or an array whose offsets lead outside its data.
+        ValueError: another type, more than 2 GiB, or offsets outside the data.
     """
     binary = cast_column(column, pa.binary(), name)
     size = len(binary)
@@ -63,7 +63,7 @@ def bytes_column(column: pa.Array, name: str) -> BytesColumn:
     if offsets is None or not size:
         return BytesColumn(np.zeros(size + 1, np.int32), data, np.zeros(size, np.bool_))
     ends = np.frombuffer(offsets, np.int32)[binary.offset : binary.offset + size + 1]
-    # Arrow trusts whoever made the array; the kernels must not.
+    # Arrow doesn't validate offsets, and the kernels rely on them.
     if len(ends) != size + 1 or ends[0] < 0 or ends[-1] > len(data) or (ends[1:] < ends[:-1]).any():
         raise ValueError(f"column {name} is no valid Arrow array: its offsets lead outside its data")
     valid = binary.is_valid().to_numpy(zero_copy_only=False) if binary.null_count else np.ones(size, np.bool_)
@@ -71,10 +71,9 @@ def bytes_column(column: pa.Array, name: str) -> BytesColumn:
 
 
 def column_of_bytes(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array:
-    """A column (binary or string) of bytes in Python, less than 2 GiB of them.
+    """Makes a column (binary or string) of Python's bytes, less than 2 GiB.
 
-    `pa.array` would do, but for the first time in a process it imports pandas where that is installed, which takes
-    half a second: too long for an event loop.
+    Unlike `pa.array`, it doesn't import pandas on first use, which takes half a second: too long for an event loop.
     """
     rows = len(values)
     ends = np.zeros(rows + 1, np.int32)

@@ -1,7 +1,7 @@
-"""Headers of record batches: reading, checking and patching them without touching the records.
+"""Headers of record batches: reads, validates and patches them without parsing records.
 
 A batch is a header of 61 bytes and its records, compressed as one block. The checksum covers everything from the
-attributes on, so a broker may write base offset and leader epoch into a batch that it was sent.
+attributes on, so a broker may set base offset and leader epoch in a client's batch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _EPOCH: Final = struct.Struct(">i")
 _CRC: Final = struct.Struct(">I")
 
 LENGTH_END: Final = _PREFIX.size
-"""Where the part that the length counts begins."""
+"""Where the part counted by the length starts."""
 
 LENGTH_AT: Final = 8
 _EPOCH_AT: Final = 12
@@ -46,7 +46,7 @@ CRC_AT: Final = 17
 _CRC_FROM: Final = 21
 
 MIN_RECORD_SIZE: Final = 7
-"""Length, attributes, two deltas, null key, null value, no headers: a byte each."""
+"""Length, attributes, two deltas, null key, null value, no headers: one byte each."""
 
 MAX_OFFSET: Final = 2**63 - 1
 
@@ -54,7 +54,7 @@ _MAX_INT32: Final = 2**31 - 1
 
 
 class Compression(enum.IntEnum):
-    """How a batch's records are compressed: the lowest three bits of its attributes."""
+    """Compression of a batch's records: the lowest three bits of its attributes."""
 
     NONE = 0
     GZIP = 1
@@ -64,18 +64,18 @@ class Compression(enum.IntEnum):
 
 
 class BatchHeader(NamedTuple):
-    """The header of a batch, and where the batch lies in the buffer that it was read from.
+    """The header of a batch, and the batch's position in its buffer.
 
     Attributes:
         base_offset: offset of the first record.
-        batch_length: bytes after this field; the whole batch is 12 bytes longer (`size`).
+        batch_length: bytes after this field; the batch is 12 bytes longer (`size`).
         partition_leader_epoch: leader epoch in which the broker appended it, -1 before.
         magic: 2.
         crc: CRC-32C of everything after it.
         attributes: bits; see the properties.
-        last_offset_delta: offset of the last record, from the base offset. Compaction keeps it when records go.
+        last_offset_delta: offset of the last record, from the base offset; unchanged by compaction.
         base_timestamp, max_timestamp: ms since 1970, of the first record and the latest.
-        producer_id, producer_epoch, base_sequence: of an idempotent producer, else -1.
+        producer_id, producer_epoch, base_sequence: of an idempotent producer, otherwise -1.
         record_count: number of records.
         position: byte offset of the batch in its buffer.
     """
@@ -97,7 +97,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole batch."""
+        """Bytes of the batch."""
         return self.batch_length + LENGTH_END
 
     @property
@@ -107,22 +107,22 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last record that was ever in the batch."""
+        """Offset of the last record, also if compaction has removed it."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
-        """Offset of whatever follows the batch."""
+        """Offset after the batch."""
         return self.last_offset + 1
 
     @property
     def compression(self) -> int:
-        """A value of `Compression`, or 5 to 7, which nobody has defined."""
+        """A value of `Compression`, or 5 to 7, which are undefined."""
         return self.attributes & 0x07
 
     @property
     def log_append_time(self) -> bool:
-        """Whether the broker's clock stamped it: then `max_timestamp` is the time of every record."""
+        """Whether records have the broker's time: `max_timestamp` is the timestamp of each."""
         return bool(self.attributes & 0x08)
 
     @property
@@ -132,17 +132,17 @@ class BatchHeader(NamedTuple):
 
     @property
     def control(self) -> bool:
-        """Whether its record is a marker for the log instead of data."""
+        """Whether it is a control batch, such as a transaction marker."""
         return bool(self.attributes & 0x20)
 
     @property
     def delete_horizon(self) -> int | None:
-        """When compaction may drop the batch's tombstones (ms since 1970), if that is fixed; KIP-534."""
+        """When compaction may remove the batch's tombstones (ms since 1970), None if it isn't set; KIP-534."""
         return self.base_timestamp if self.attributes & 0x40 else None
 
 
 def read_header(data: Buffer, position: int = 0) -> BatchHeader:
-    """The header of the batch at `position`; nothing is checked but that its bytes are there.
+    """Reads the header of the batch at `position`, without validation.
 
     Raises:
         CorruptRecordError: fewer than 61 bytes are left.
@@ -156,12 +156,12 @@ def read_header(data: Buffer, position: int = 0) -> BatchHeader:
 
 
 def scan_batches(data: Buffer) -> Iterator[BatchHeader]:
-    """The headers of the batches that `data` holds, one after another, unchecked but for magic and length.
+    """Yields the headers of the batches in `data`; only magic and length are validated.
 
-    A batch cut off at the end is passed over in silence: fetch responses end so when they reach their size.
+    An incomplete batch at the end is ignored, as fetch responses may end with one.
 
     Raises:
-        CorruptRecordError: a length that no batch has, or another magic than 2.
+        CorruptRecordError: an invalid length, or another magic than 2.
     """
     position, size = 0, len(data)
     while size - position >= LENGTH_END:
@@ -178,17 +178,17 @@ def scan_batches(data: Buffer) -> Iterator[BatchHeader]:
 
 
 def checksum(data: Buffer, header: BatchHeader) -> int:
-    """CRC-32C of the batch that `header` was read from, as it should be."""
+    """Computes the CRC-32C of the batch that `header` was read from."""
     return int(crc32c(memoryview(data)[header.position + _CRC_FROM : header.end]))
 
 
 def check_batch(data: Buffer, position: int = 0) -> BatchHeader:
-    """The header of the batch at `position`, after checking that it is whole and adds up; records are not opened.
+    """Validates the batch at `position`, and returns its header; records aren't parsed.
 
-    Magic, length, checksum, compression, the count of records against offsets and size, producer fields.
+    It checks magic, length, checksum, compression, the number of records against offsets and size, and producer fields.
 
     Raises:
-        CorruptRecordError: it doesn't; says why.
+        CorruptRecordError: the batch is incomplete or invalid, with the reason.
     """
     header = read_header(data, position)
 
@@ -229,10 +229,10 @@ def check_batch(data: Buffer, position: int = 0) -> BatchHeader:
 
 
 def check_batches(data: Buffer) -> list[BatchHeader]:
-    """The headers of all batches in `data`, each checked as by `check_batch`; nothing may be cut off.
+    """Validates all batches in `data` with `check_batch`, and returns their headers; the last one must be complete.
 
     Raises:
-        CorruptRecordError: a batch doesn't add up, or the last one is cut off.
+        CorruptRecordError: a batch is incomplete or invalid.
     """
     headers = []
     position = 0
@@ -244,12 +244,12 @@ def check_batches(data: Buffer) -> list[BatchHeader]:
 
 
 def assign_offsets(data: bytearray | memoryview, header: BatchHeader, base_offset: int, leader_epoch: int) -> int:
-    """Write base offset and leader epoch into a batch, in place, and return the offset after it.
+    """Sets base offset and leader epoch of a batch, in place, and returns the offset after it.
 
-    The checksum doesn't cover these two, so it stays right.
+    The checksum doesn't cover these two fields.
 
     Raises:
-        ValueError: offsets that aren't from 0 to 2^63 - 1.
+        ValueError: offsets outside 0 to 2^63 - 1.
     """
     if not 0 <= base_offset <= MAX_OFFSET - header.last_offset_delta:
         raise ValueError(f"base offset {base_offset} with {header.last_offset_delta} more is out of range")
@@ -259,7 +259,7 @@ def assign_offsets(data: bytearray | memoryview, header: BatchHeader, base_offse
 
 
 def write_header(data: bytearray | memoryview, header: BatchHeader) -> None:
-    """Write `header` at its position, but for the checksum, which is made of the bytes that are there.
+    """Writes `header` at its position, with the checksum of the bytes in `data`.
 
     Raises:
         ValueError: the batch doesn't end within `data`.
@@ -272,5 +272,5 @@ def write_header(data: bytearray | memoryview, header: BatchHeader) -> None:
 
 
 def next_sequence(sequence: int, count: int) -> int:
-    """The sequence `count` records after `sequence`; sequences go from 0 to 2^31 - 1 and start again."""
+    """The sequence `count` records after `sequence`; sequences wrap after 2^31 - 1 to 0."""
     return (sequence + count) & _MAX_INT32

@@ -1,11 +1,11 @@
-"""Record batches to Arrow columns and back, with no Python object for a record.
+"""Decodes record batches into Arrow columns and encodes them, without Python objects for records.
 
     decoded = decode_columns(fetched)
     decoded.records.schema  # offset, timestamp, key, value, headers
 
     batches = encode_columns(table, compression=Compression.LZ4, producer_id=7, producer_epoch=0, base_sequence=0)
 
-Cost is linear in bytes, plus a few microseconds a batch.
+The cost is linear in bytes, plus a few microseconds a batch.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ from kohort.protocol.records.compression import CompressionError, ExpansionError
 __all__ = ["DEFAULT_LIMIT", "RECORD_SCHEMA", "DecodedRecords", "decode_columns", "encode_columns"]
 
 DEFAULT_LIMIT: Final = 128 * 1024 * 1024
-"""Bytes that the compressed batches of one call may expand to."""
+"""Bytes that the compressed batches of one call may decompress to."""
 
 _MAX_COLUMN: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedRecords:
-    """What a buffer of batches holds.
+    """The decoded batches of a buffer.
 
     Attributes:
         records: the data, with `RECORD_SCHEMA`, in the order of the batches.
         batches: headers of the data batches.
-        rows: where each data batch begins in `records`, and as a last entry where the last one ends.
+        rows: the first row of each data batch in `records`, and at the end the number of rows.
         control: headers of the control batches, in order.
         control_records: their records, with `RECORD_SCHEMA`.
     """
@@ -78,35 +78,35 @@ _NO_RECORDS: Final = _empty(RECORD_SCHEMA)
 def decode_columns(
     data: Buffer, headers: Iterable[BatchHeader] | None = None, *, limit: int = DEFAULT_LIMIT, check: bool = True
 ) -> DecodedRecords:
-    """The records of one or many batches as columns, control batches apart.
+    """Decodes one or more batches into columns, control batches separately.
 
     Args:
-        data: batches, one after another; one cut off at the end is passed over.
-        headers: which batches of `data` to decode, as `scan_batches` gave them; all unless given.
-        limit: bytes that compressed batches may expand to, in all.
-        check: verify checksum and header of each batch; leave it out only for batches that were checked before.
+        data: consecutive batches; an incomplete one at the end is ignored.
+        headers: the batches of `data` to decode, from `scan_batches`; all by default.
+        limit: total bytes that compressed batches may decompress to.
+        check: whether to validate checksum and header of each batch; False only for validated batches.
 
     Raises:
-        CorruptRecordError: a batch doesn't add up, doesn't decompress or expands beyond the limit.
+        CorruptRecordError: a batch is invalid, doesn't decompress, or decompresses beyond the limit.
     """
     if not isinstance(data, (bytes, bytearray)):
         data = as_bytes(data)
     plain: list[BatchHeader] = []
     control: list[BatchHeader] = []
     for header in scan_batches(data) if headers is None else headers:
-        _check_place(data, header, check)
+        _check_position(data, header, check)
         (control if header.control else plain).append(header)
     try:
         records, rows = _decode(data, plain, limit)
         control_records = _decode(data, control, limit)[0] if control else _NO_RECORDS
     except CorruptRecordError as error:
-        # Without the frames below, which hold views: whoever catches it may want to resize the buffer.
+        # Without the frames below, which hold views: the caller may want to resize the buffer.
         raise error.with_traceback(None) from None
     return DecodedRecords(records, plain, rows, control, control_records)
 
 
-def _check_place(data: Buffer, header: BatchHeader, check: bool) -> None:
-    """Make sure that the header belongs to bytes of `data`, since the kernels will go where it says."""
+def _check_position(data: Buffer, header: BatchHeader, check: bool) -> None:
+    """Validates that the header's batch is within `data`, as the kernels rely on it."""
     position = header.position
     if position < 0 or header.batch_length < HEADER_SIZE - LENGTH_END or header.end > len(data):
         raise CorruptRecordError(header.base_offset, position, f"batch of {header.size} bytes isn't in the buffer")
@@ -165,7 +165,7 @@ def _corrupt(header: BatchHeader, reason: str) -> CorruptRecordError:
 def _payloads(
     data: Buffer, headers: list[BatchHeader], limit: int
 ) -> tuple[kernels.Bytes, kernels.Longs, kernels.Longs]:
-    """The records of each batch, decompressed, as spans of one buffer; of `data` itself if nothing is compressed."""
+    """Returns the decompressed records of each batch as spans of one buffer; of `data` if nothing is compressed."""
     view = memoryview(data)
     if all(header.compression == Compression.NONE for header in headers):
         starts = _longs(header.position + HEADER_SIZE for header in headers)
@@ -184,7 +184,7 @@ def _payloads(
     room = int((ends - starts).sum())
     if room > _MAX_COLUMN:
         raise _corrupt(headers[0], f"{room} bytes of records are too many for one column")
-    # A count that the bytes can't hold would take memory that they don't justify.
+    # A count too large for the bytes would allocate too much memory.
     for header, size in zip(headers, (ends - starts).tolist(), strict=True):
         if not 0 <= header.record_count * MIN_RECORD_SIZE <= size:
             raise _corrupt(header, f"{header.record_count} records can't lie in {size} bytes")
@@ -192,7 +192,7 @@ def _payloads(
 
 
 def _payload(view: memoryview, header: BatchHeader, limit: int, expanded: int) -> Buffer:
-    """A batch's records, where `expanded` of the bytes that `limit` allows are used up."""
+    """Decompresses a batch's records; `expanded` bytes of `limit` are used up."""
     if header.compression > Compression.ZSTD:
         raise _corrupt(header, f"unknown compression {header.compression}")
     codec = Compression(header.compression)
@@ -214,7 +214,7 @@ def _headers(
     batches: list[BatchHeader],
     rows: list[int],
 ) -> pa.Array:
-    """The column of headers; names take `name_bytes` in all, values `header_bytes`."""
+    """Returns the column of headers; all names have `name_bytes`, all values `header_bytes`."""
     total = int(header_ends[-1])
     key_ends, value_ends = np.zeros(total + 1, np.int32), np.zeros(total + 1, np.int32)
     keys, values = np.empty(name_bytes, np.uint8), np.empty(header_bytes, np.uint8)
@@ -249,7 +249,7 @@ def _batch_of_bad_name(names: pa.Array, header_ends: kernels.Ints, rows: list[in
 
 
 def _binary(kind: pa.DataType, ends: kernels.Ints, data: kernels.Bytes, valid: kernels.Flags | None) -> pa.Array:
-    """A column of bytes or strings around numpy arrays; `data` is copied only if most of it is unused room."""
+    """Makes a column of bytes or strings from numpy arrays; `data` is copied only if most of it is unused."""
     used = int(ends[-1])
     content = data[:used] if used * 2 > len(data) else data[:used].copy()
     nulls = 0 if valid is None else len(valid) - int(np.count_nonzero(valid))
@@ -261,7 +261,7 @@ def _longs(values: Iterable[int]) -> kernels.Longs:
     return np.fromiter(values, np.int64)
 
 
-# Encoding.
+# Encoding
 
 
 def encode_columns(
@@ -279,27 +279,27 @@ def encode_columns(
     transactional: bool = False,
     control: bool = False,
 ) -> list[memoryview]:
-    """Batches of the records that the columns hold, in order.
+    """Encodes columns as batches, in order.
 
     Args:
         columns: any of "key", "value" (bytes or strings), "timestamp" (a timestamp of any unit, cut to ms, or
             integers in ms), "headers" (as in `RECORD_SCHEMA`) and "offset"; a missing column is null, other columns
-            are an error.
+            are errors.
         batch_size: bytes of a batch before compression, header included. A record that is larger by itself has a
             batch of its own.
-        compression, level: how the records of each batch are compressed.
-        base_offset: offset of the first record, the others follow; None takes the column "offset" (ascending).
+        compression, level: of each batch's records.
+        base_offset: offset of the first record, followed by the others; None uses the column "offset" (ascending).
         default_timestamp: ms since 1970, for records without one; -1 is none.
         leader_epoch, producer_id, producer_epoch, base_sequence: for the headers. The sequence advances with the
-            offsets from batch to batch, and starts again after 2^31 - 1.
+            offsets from batch to batch, and wraps after 2^31 - 1.
         transactional, control: bits of the attributes.
 
     Returns:
-        The batches. Without compression they share one buffer, which lives as long as one of them.
+        The batches. Without compression they share one buffer.
 
     Raises:
-        ValueError: a column that isn't known, of the wrong type, offsets that don't ascend, a record too large for
-            a batch, or arguments that make no valid batch.
+        ValueError: an unknown column or a wrong type, offsets that don't ascend, a record too large for a batch, or
+            arguments of an invalid batch.
     """
     attributes = Compression(compression) | transactional << 4 | control << 5
     template = BatchHeader(
@@ -343,22 +343,22 @@ def encode_columns(
     for first, last, start, end, newest in zip(
         firsts.tolist(), lasts.tolist(), (positions - HEADER_SIZE).tolist(), ends.tolist(), latest.tolist(), strict=True
     ):
-        whole = view[start:end]
+        batch = view[start:end]
         if compression is not Compression.NONE:
-            packed = compress(compression, whole[HEADER_SIZE:], level)
-            whole = memoryview(bytearray(HEADER_SIZE + len(packed)))
-            whole[HEADER_SIZE:] = packed
+            packed = compress(compression, batch[HEADER_SIZE:], level)
+            batch = memoryview(bytearray(HEADER_SIZE + len(packed)))
+            batch[HEADER_SIZE:] = packed
         first_offset = int(offsets[first])
         header = template._replace(
             base_offset=first_offset,
-            batch_length=len(whole) - LENGTH_END,
+            batch_length=len(batch) - LENGTH_END,
             last_offset_delta=int(offsets[last]) - first_offset,
             base_timestamp=int(timestamps[first]),
             max_timestamp=newest,
             record_count=last - first + 1,
         )
-        write_header(whole, header)
-        batches.append(whole)
+        write_header(batch, header)
+        batches.append(batch)
         if base_sequence != NO_SEQUENCE:
             advanced = next_sequence(header.base_sequence, header.last_offset_delta + 1)
             template = template._replace(base_sequence=advanced)
@@ -366,7 +366,7 @@ def encode_columns(
 
 
 def _check_arguments(header: BatchHeader, base_offset: int | None, default_timestamp: int, batch_size: int) -> None:
-    """Refuse what `check_batch` would, and what doesn't fit its field."""
+    """Raises ValueError for what `check_batch` refuses, and for values that don't fit their fields."""
     ranges = {
         "leader_epoch": (header.partition_leader_epoch, -1, 2**31 - 1),
         "producer_id": (header.producer_id, NO_PRODUCER_ID, 2**63 - 1),
@@ -384,7 +384,7 @@ def _check_arguments(header: BatchHeader, base_offset: int | None, default_times
 
 
 def _combine(columns: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
-    """One record batch of what may be a table in chunks."""
+    """Combines a table's chunks into one record batch."""
     unknown = set(columns.schema.names) - set(RECORD_SCHEMA.names)
     if unknown:
         raise ValueError(f"columns {', '.join(sorted(unknown))}: a record has {', '.join(RECORD_SCHEMA.names)}")
@@ -438,7 +438,7 @@ def _bytes_of(source: pa.RecordBatch, name: str) -> BytesColumn:
 
 
 class _HeaderColumns(NamedTuple):
-    """Where each record's headers end among `names` and `values`; nothing at all where no record has any."""
+    """Where each record's headers end in `names` and `values`; all empty if no record has headers."""
 
     ends: kernels.Longs
     names: BytesColumn
@@ -453,7 +453,7 @@ def _headers_of(source: pa.RecordBatch) -> _HeaderColumns:
         return _NO_HEADERS
     column = source.column("headers")
     try:
-        # What a slice or a null list hides doesn't count.
+        # flatten() leaves out what a slice or a null list hides.
         entries = column.flatten()
         lengths = pc.list_value_length(column).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
         names, values = (pc.struct_field(entries, indices=[index]) for index in range(2))

@@ -1,8 +1,7 @@
-"""The codecs that record batches are compressed with.
+"""The compression codecs of record batches.
 
-Decompression stops at a limit, so that a small batch can't take the memory of a large machine. Compression writes
-what every client reads: LZ4 frames with independent blocks (the Java client reads no others) and snappy in the Java
-library's framing.
+Decompression has a limit, so that a small batch can't exhaust memory. Compression writes what every client reads: LZ4
+frames with independent blocks (the Java client reads no others) and snappy in the Java library's framing.
 """
 
 from __future__ import annotations
@@ -37,19 +36,19 @@ _FIRST_READ: Final = 64 * 1024
 
 
 class CompressionError(ValueError):
-    """Bytes that don't decompress."""
+    """The data doesn't decompress."""
 
 
 class ExpansionError(CompressionError):
-    """Bytes that decompress into more than allowed."""
+    """The data decompresses to more than the limit."""
 
 
 def decompress(codec: Compression, data: Buffer, limit: int) -> Buffer:
-    """The bytes that were compressed.
+    """Decompresses data.
 
     Raises:
-        CompressionError: not such compressed data.
-        ExpansionError: more than `limit` bytes come out of it.
+        CompressionError: the data is invalid.
+        ExpansionError: it decompresses to more than `limit` bytes.
     """
     if codec is Compression.NONE:
         return data
@@ -57,7 +56,7 @@ def decompress(codec: Compression, data: Buffer, limit: int) -> Buffer:
         return _decompress_snappy(bytes(data), limit)
     pieces: list[bytes] = []
     size = 0
-    # Read in pieces that grow, so that memory follows what is there and not the limit.
+    # Read in growing pieces, so that memory depends on the data, not the limit.
     wanted = max(_FIRST_READ, 4 * len(data))
     try:
         with pa.CompressedInputStream(pa.BufferReader(data), _STREAMS[codec]) as stream:
@@ -73,7 +72,7 @@ def decompress(codec: Compression, data: Buffer, limit: int) -> Buffer:
 
 
 def _decompress_snappy(data: bytes, limit: int) -> bytes:
-    """Snappy in the Java library's framing (magic, then blocks with their lengths), or bare as others write it."""
+    """Decompresses snappy in the Java library's framing (magic, then blocks with lengths), or without framing."""
     if not data.startswith(_XERIAL_MAGIC):
         return _snappy_block(data, limit, 0)
     pieces: list[bytes] = []
@@ -94,7 +93,7 @@ def _decompress_snappy(data: bytes, limit: int) -> bytes:
 
 
 def _snappy_block(data: bytes, limit: int, done: int) -> bytes:
-    """One bare block, when `done` of the bytes that `limit` allows are used up."""
+    """Decompresses one block; `done` bytes of `limit` are used up."""
     try:
         if done + cramjam.snappy.decompress_raw_len(data) > limit:
             raise ExpansionError(f"snappy expands to more than {limit} bytes")
@@ -104,7 +103,7 @@ def _snappy_block(data: bytes, limit: int, done: int) -> bytes:
 
 
 def compress(codec: Compression, data: Buffer, level: int | None = None) -> Buffer:
-    """`data`, compressed; `level` is the codec's own (gzip 1 to 9, zstd 1 to 22; others have none).
+    """Compresses data; `level` is the codec's (gzip 1 to 9, zstd 1 to 22; others have none).
 
     Raises:
         ValueError: the codec has no such level.

@@ -1,4 +1,4 @@
-"""Compiles loops with numba, once: the machine code is kept on disk."""
+"""Compiles loops with numba; the machine code is cached on disk."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from numba.extending import intrinsic
 
 __all__ = ["copy_bytes", "inlined", "kernel"]
 
-_told = False
+_warned = False
 
 
 def kernel(function: Callable[..., Any], *, inline: Literal["never", "always"] = "never") -> Callable[..., Any]:
-    """Compile `function` on its first call, without the GIL, and cache the code on disk.
+    """Compiles `function` on its first call, to run without the GIL, and caches the code on disk.
 
-    Where there is no place to cache (neither beside the source nor in the user's cache directory can be written), it
-    is compiled anew in every process, and a warning says so, once.
+    If there is no writable directory for the cache (beside the source or in the user's cache directory), every process
+    compiles it again, with one warning.
     """
     try:
         compiled: Callable[..., Any] = numba.njit(cache=True, nogil=True, inline=inline)(function)
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
-        _tell()
+        _warn()
         compiled = numba.njit(nogil=True, inline=inline)(function)
     return compiled
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile `function` into every kernel that calls it."""
+    """Inlines `function` into every kernel that calls it."""
     return kernel(function, inline="always")
 
 
@@ -49,16 +49,16 @@ def _copy_bytes(typing: Any, target: Any, at: Any, source: Any, start: Any, size
 
 
 copy_bytes: Any = intrinsic(_copy_bytes)
-"""`copy_bytes(target, at, source, start, size)` for kernels: C's memcpy between two arrays of bytes, unchecked.
+"""`copy_bytes(target, at, source, start, size)` for kernels: memcpy between two arrays of bytes, without bounds checks.
 
-The compiler makes none of a loop over bytes, which takes some ten times as long.
+The compiler doesn't turn a loop over bytes into memcpy; it is some ten times slower.
 """
 
 
-def _tell() -> None:
-    global _told
-    if not _told:
-        _told = True
+def _warn() -> None:
+    global _warned
+    if not _warned:
+        _warned = True
         warnings.warn(
             "Kohort can't cache compiled code, so each process compiles it anew (some seconds): "
             "set NUMBA_CACHE_DIR to a directory that can be written",

@@ -1,8 +1,7 @@
-"""The loops over single records, compiled by numba.
+"""The loops over records, compiled by numba.
 
-They work on numpy arrays and know nothing of Arrow. A fault is returned as a code with the place where it was met;
-`FAULTS` has the words. Everything read is checked against the bounds of its batch first, so no input, however
-malformed, reads or writes outside.
+They work on numpy arrays, without Arrow. A fault is returned as a code with its position; `FAULTS` has the texts. All
+reads are checked against the bounds of their batch, so malformed input never reads or writes outside.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 SHORT: Final = 16
-"""Bytes that are copied quicker one by one than by a call."""
+"""Up to this many bytes, a loop copies faster than memcpy."""
 
 OK: Final = 0
 TRUNCATED: Final = 1
@@ -48,7 +47,7 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 @kernel
 def read_varint(data: Bytes, pos: int, end: int) -> tuple[int, int]:
-    """The zig-zag varint at `pos`, of at most ten bytes, and the position after it, or -1 if it doesn't end."""
+    """Returns the zig-zag varint at `pos`, of at most ten bytes, and the position after it, or -1 if it doesn't end."""
     if pos < end:
         byte = np.int64(data[pos])
         if byte < 128:
@@ -69,11 +68,11 @@ def read_varint(data: Bytes, pos: int, end: int) -> tuple[int, int]:
 
 @inlined
 def copy_blob(data: Bytes, pos: int, end: int, target: Bytes, at: int) -> tuple[int, int]:
-    """Copy the bytes at `pos`, which their length comes before, to `target` at `at`.
+    """Copies the length-prefixed bytes at `pos` to `target` at `at`.
 
     Returns:
-        Their number, or -1 for null, and the position after them; that is -1 if they don't lie before `end` or don't
-        fit into `target`.
+        Their number, or -1 for null, and the position after them, or -1 if they aren't before `end` or don't fit into
+        `target`.
     """
     size, pos = read_varint(data, pos, end)
     if pos < 0 or size < -1 or size > end - pos or size > len(target) - at:
@@ -110,19 +109,19 @@ def decode_records(
     header_ends: Ints,
     header_at: Longs,
 ) -> tuple[int, int, int, int]:
-    """Take batches apart into columns.
+    """Decodes batches into columns.
 
     Args:
-        data: the records of all batches, uncompressed; batch i lies from `starts[i]` to `ends[i]`.
+        data: the uncompressed records of all batches; those of batch i are from `starts[i]` to `ends[i]`.
         counts, base_offsets, last_deltas, base_timestamps: of each batch.
-        append_times, appended: the time of all records of a batch, where `appended`; elsewhere each has its own.
+        append_times, appended: the timestamp of all records of a batch, where `appended`; otherwise each has its own.
         offsets, timestamps, key_valid, value_valid: out, an entry a record.
-        key_ends, value_ends, header_ends: out, an entry a record and one more; where each ends in its column.
+        key_ends, value_ends, header_ends: out, an entry a record and one more: the ends in each column.
         keys, values: out, the bytes.
-        header_at: out, an entry a record: where its headers begin in `data`.
+        header_at: out, an entry a record: where its headers start in `data`.
 
     Returns:
-        The fault or 0, the batch where it was met, and the bytes that all headers' names and values take.
+        The fault or 0, its batch, and the total bytes of headers' names and values.
     """
     row = 0
     key_end = 0
@@ -212,10 +211,10 @@ def decode_headers(
     values: Bytes,
     value_valid: Flags,
 ) -> int:
-    """Take the headers of records apart that `decode_records` has found and measured.
+    """Decodes the headers of records that `decode_records` has found and measured.
 
     Returns:
-        0, or a fault: they aren't what they were, so somebody is writing into `data`.
+        0, or a fault if they have changed, as something else writes to `data`.
     """
     row = 0
     key_end = 0
@@ -240,7 +239,7 @@ def decode_headers(
 
 @kernel
 def varint_size(value: int) -> int:
-    """Bytes of a zig-zag varint."""
+    """The size of a zig-zag varint in bytes."""
     zigzag = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> 63)
     size = 1
     while zigzag > np.uint64(127):
@@ -251,7 +250,7 @@ def varint_size(value: int) -> int:
 
 @kernel
 def write_varint(data: Bytes, pos: int, value: int) -> int:
-    """Write a zig-zag varint, and return the position after it."""
+    """Writes a zig-zag varint, and returns the position after it."""
     zigzag = (np.uint64(value) << np.uint64(1)) ^ np.uint64(value >> 63)
     while zigzag > np.uint64(127):
         data[pos] = np.uint8(zigzag & np.uint64(127)) | np.uint8(128)
@@ -263,7 +262,7 @@ def write_varint(data: Bytes, pos: int, value: int) -> int:
 
 @inlined
 def write_blob(data: Bytes, pos: int, ends: Ints, source: Bytes, valid: bool, row: int) -> int:
-    """Write value `row` of a column with its length before it, or null, and return the position after it."""
+    """Writes value `row` of a column with a length prefix, or null, and returns the position after it."""
     if not valid:
         data[pos] = 1  # -1
         return pos + 1
@@ -280,7 +279,7 @@ def write_blob(data: Bytes, pos: int, ends: Ints, source: Bytes, valid: bool, ro
 
 @kernel
 def blob_size(ends: Ints, valid: bool, row: int) -> int:
-    """Bytes that `write_blob` writes."""
+    """The number of bytes that `write_blob` writes."""
     if not valid:
         return 1
     size: int = np.int64(ends[row + 1]) - ends[row]
@@ -301,14 +300,14 @@ def plan_batches(
     firsts: Longs,
     lengths: Longs,
 ) -> int:
-    """Decide which records go into which batch, so that none has more than `wanted` bytes of records, if it has two.
+    """Splits records into batches of at most `wanted` bytes of records; a larger record gets a batch of its own.
 
     Args:
         timestamps, offsets, key_valid, value_valid: an entry a record.
         key_ends, value_ends: an entry a record and one more, with the ends of each in its column.
-        header_sizes: bytes that each record's headers take, with their count.
+        header_sizes: bytes of each record's headers, with their count.
         wanted: bytes of records in a batch.
-        sizes: out, the body of each record: what its length field will say.
+        sizes: out, the length of each record, without the length field.
         firsts, lengths: out, an entry a batch: its first record, and its bytes of records.
 
     Returns:
@@ -359,7 +358,7 @@ def encode_records(
     positions: Longs,
     data: Bytes,
 ) -> None:
-    """Write the records of each batch from its position in `data` on, as `plan_batches` has laid them out."""
+    """Writes the records of each batch from its position in `data` on, as planned by `plan_batches`."""
     for batch in range(len(firsts)):
         first = firsts[batch]
         last = firsts[batch + 1] if batch + 1 < len(firsts) else len(timestamps)
@@ -383,7 +382,7 @@ def encode_records(
 
 @kernel
 def measure_headers(header_ends: Longs, key_ends: Ints, value_ends: Ints, value_valid: Flags, sizes: Longs) -> None:
-    """The bytes that each record's headers take, with their count, into `sizes`."""
+    """Sets `sizes` to the bytes of each record's headers, with their count."""
     for row in range(len(sizes)):
         size = np.int64(varint_size(np.int64(header_ends[row + 1]) - header_ends[row]))
         for header in range(header_ends[row], header_ends[row + 1]):

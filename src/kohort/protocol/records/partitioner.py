@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: by murmur2, as in Kafka's Java client and most others, or librdkafka's CRC-32."""
+"""Partitions of keys: by murmur2, as in Kafka's Java client and most others, or by librdkafka's CRC-32."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kohort.protocol.records.arrow import bytes_column
 __all__ = ["Partitioner", "murmur2", "partition_of", "partitions_of"]
 
 Partitioner = Literal["murmur2", "crc32"]
-"""How a key's bytes become a partition: as Kafka's Java client does it, or as librdkafka does by default."""
+"""The hash of a key: that of Kafka's Java client, or librdkafka's default."""
 
 _POSITIVE: Final = 0x7FFFFFFF
 
@@ -36,12 +36,12 @@ def partition_of(key: bytes, partitions: int, partitioner: Partitioner = "murmur
 def partitions_of(
     keys: pa.Array | pa.ChunkedArray, partitions: int, partitioner: Partitioner = "murmur2"
 ) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """The partition of each key (binary or string) of a topic; -1 for a null key, which the sender may put anywhere.
+    """The partition of each key (binary or string); -1 for a null key, which may be sent to any partition.
 
     Equal to `(murmur2(key) & 0x7fffffff) % partitions`, or to `crc32(key) % partitions`.
 
     Raises:
-        ValueError: a number of partitions that no topic has, or keys that are neither bytes nor strings.
+        ValueError: an invalid number of partitions, or keys that are neither bytes nor strings.
     """
     if not 1 <= partitions <= _POSITIVE:
         raise ValueError(f"a topic has 1 to {_POSITIVE} partitions, not {partitions}")

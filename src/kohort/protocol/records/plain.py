@@ -1,6 +1,6 @@
-"""Records one by one, for logs that hold few of them: what coordinators and the metadata persist.
+"""Encodes and decodes records one by one, for the logs of coordinators and of the metadata.
 
-It needs neither numba nor pyarrow, so a server that starts loads nothing for it. `columns` is for data.
+It needs neither numba nor pyarrow, so that servers start quickly. `columns` is for data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kohort.protocol.records.varint import read_varint, varint
 __all__ = ["MAX_EXPANDED", "PlainRecord", "encode_records", "payload_of", "read_records"]
 
 MAX_EXPANDED: Final = 128 * 1024 * 1024
-"""Bytes that a compressed batch may expand to."""
+"""Bytes that a compressed batch may decompress to."""
 
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
@@ -34,7 +34,7 @@ _NULL: Final = b"\x01"
 
 
 class PlainRecord(NamedTuple):
-    """A record: its offset, its timestamp (ms since 1970), key and value (None for null). Headers are passed over."""
+    """A record: its offset, its timestamp (ms since 1970), key and value (None for null), without headers."""
 
     offset: int
     timestamp: int
@@ -51,7 +51,7 @@ def encode_records(
     transactional: bool = False,
     control: bool = False,
 ) -> bytearray:
-    """One uncompressed batch of (key, value) pairs, with base offset 0 and all of one timestamp (ms since 1970)."""
+    """Encodes (key, value) pairs as one uncompressed batch, with base offset 0 and one timestamp (ms since 1970)."""
     body = bytearray()
     count = 0
     for key, value in records:
@@ -83,10 +83,10 @@ def encode_records(
 
 
 def payload_of(data: Buffer, header: BatchHeader) -> bytes:
-    """The records of the batch that `header` was read from, decompressed.
+    """Returns the decompressed records of the batch that `header` was read from.
 
     Raises:
-        CorruptRecordError: they don't decompress, or into more than `MAX_EXPANDED` bytes.
+        CorruptRecordError: they don't decompress, or to more than `MAX_EXPANDED` bytes.
     """
     payload = bytes(memoryview(data)[header.position + HEADER_SIZE : header.end])
     if header.compression and header.record_count:
@@ -100,10 +100,10 @@ def payload_of(data: Buffer, header: BatchHeader) -> bytes:
 
 
 def read_records(data: Buffer, header: BatchHeader) -> list[PlainRecord]:
-    """The records of the batch that `header` was read from.
+    """Decodes the records of the batch that `header` was read from.
 
     Raises:
-        CorruptRecordError: they don't add up.
+        CorruptRecordError: a record is malformed.
     """
     payload = payload_of(data, header)
     out = []
@@ -112,7 +112,7 @@ def read_records(data: Buffer, header: BatchHeader) -> list[PlainRecord]:
         for _ in range(header.record_count):
             length, pos = read_varint(payload, pos)
             end = pos + length
-            delta, pos = read_varint(payload, pos + 1)  # after the attributes, which mean nothing yet
+            delta, pos = read_varint(payload, pos + 1)  # after the attributes, which are unused
             offset_delta, pos = read_varint(payload, pos)
             key, pos = _read_nullable(payload, pos)
             value, pos = _read_nullable(payload, pos)

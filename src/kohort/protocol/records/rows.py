@@ -1,11 +1,11 @@
-"""Records one by one, headers included, as parallel lists: for small batches, and while numba is still loading.
+"""Records as parallel lists, with headers: for small batches, and while numba is still loading.
 
     batch = encode_rows([1_700_000_000_000], [b"key"], [b"value"], [[("trace", b"7")]])
     rows = decode_rows(batch, check_batch(batch))
     rows.values  # [b"value"]
 
-A microsecond or two a record. It loads neither numba nor, unless something is compressed, pyarrow; `columns` is many
-times as fast for batches of more than a few hundred records.
+It takes a microsecond or two a record. It doesn't load numba, and pyarrow only for compressed batches; `columns` is
+many times as fast for batches of more than a few hundred records.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 _NULL: Final = b"\x01"
 _SHORT_VARINTS: Final = (*(byte >> 1 ^ -(byte & 1) for byte in range(128)), *(None,) * 128)
-"""What the first byte of a varint stands for if it's the only one."""
+"""The value of a one-byte varint by its byte; None for the first byte of a longer one."""
 
 _NO_ATTRIBUTES: Final = b"\0"
 _MAX_ROW_OVERHEAD: Final = 5 + 1 + 10 + 5 + 5 + 5 + 5
-"""Length, attributes, both deltas, the lengths of key and value, the number of headers: each at its longest."""
+"""Length, attributes, both deltas, the lengths of key and value, the number of headers: the longest of each."""
 
 
 class Rows(NamedTuple):
-    """Records as lists of one length.
+    """Records as lists of equal length.
 
     Attributes:
         offsets: ascending.
         timestamps: ms since 1970; -1 for none.
         keys, values: bytes, or None for null.
-        headers: names and values, in order; a list of its own for each record.
+        headers: names and values, in order; a separate list for each record.
     """
 
     offsets: list[int]
@@ -63,7 +63,7 @@ def row_size(key: bytes | None, value: bytes | None, headers: Headers = ()) -> i
     """The most bytes that a record may take in a batch, before compression."""
     size = _MAX_ROW_OVERHEAD + len(key or b"") + len(value or b"")
     for name, content in headers:
-        # No character takes more than four bytes.
+        # A character takes at most four bytes.
         size += 10 + (len(name) if name.isascii() else 4 * len(name)) + len(content or b"")
     return size
 
@@ -83,17 +83,17 @@ def encode_rows(
     base_sequence: int = NO_SEQUENCE,
     transactional: bool = False,
 ) -> bytearray:
-    """One batch of at least one record; the sequences are of one length.
+    """Encodes one batch of at least one record; the sequences have equal lengths.
 
     Args:
         timestamps: ms since 1970.
         keys, values: bytes, or None for null.
-        headers: of each record; None if there are none at all.
-        compression, level: how the records are compressed.
+        headers: of each record; None if no record has any.
+        compression, level: of the records.
         base_offset, leader_epoch, producer_id, producer_epoch, base_sequence, transactional: for the batch's header.
 
     Raises:
-        ValueError: no record, or sequences of different lengths.
+        ValueError: there is no record, or the sequences differ in length.
     """
     count = len(timestamps)
     if not count:
@@ -152,10 +152,10 @@ def _headers(headers: Headers) -> bytes:
 
 
 def decode_rows(data: Buffer, header: BatchHeader) -> Rows:
-    """The records of the batch that `header` was read from; the batch was checked before.
+    """Decodes the records of the batch that `header` was read from; the batch must be validated.
 
     Raises:
-        CorruptRecordError: it doesn't decompress, or the records don't add up.
+        CorruptRecordError: it doesn't decompress, or a record is malformed.
     """
     payload = payload_of(data, header)
     rows = Rows([], [], [], [], [])
@@ -166,13 +166,13 @@ def decode_rows(data: Buffer, header: BatchHeader) -> Rows:
     pos, previous, size = 0, -1, len(payload)
     try:
         for _ in range(header.record_count):
-            # Six numbers, most of them of one byte; a call for each would take as long as all the rest.
+            # Six numbers, mostly of one byte; a call for each would double the time.
             if (length := short[payload[pos]]) is None:
                 length, pos = long(payload, pos)
             else:
                 pos += 1
             end = pos + length
-            pos += 1  # the attributes, which mean nothing yet
+            pos += 1  # attributes, unused
             if (time_delta := short[payload[pos]]) is None:
                 time_delta, pos = long(payload, pos)
             else:
@@ -203,7 +203,7 @@ def decode_rows(data: Buffer, header: BatchHeader) -> Rows:
                 if not 0 < number <= end - pos:
                     raise IndexError
                 pos = _read_headers(payload, pos, number, headers)
-            # Every length before was that of a slice, which one that is too long leaves short of `pos`.
+            # A slice with a too large length is short, which shows here.
             if pos != end or end > size:
                 raise IndexError
             offsets.append(base_offset + offset_delta)
@@ -222,7 +222,7 @@ def decode_rows(data: Buffer, header: BatchHeader) -> Rows:
 
 
 def _read_long_varint(data: bytes, pos: int) -> tuple[int, int]:
-    """As `read_varint`, quicker for numbers of two bytes."""
+    """Like `read_varint`, but faster for numbers of two bytes."""
     high = data[pos + 1]
     if high > 127:
         return read_varint(data, pos)

@@ -1,6 +1,6 @@
-"""Record batches step by step, every byte labelled: for the inspector.
+"""Traces record batches with a label for each byte, for the inspector.
 
-Slow and plain, one Python object a record; `columns` is for data.
+It is slow, with a Python object for each record; `columns` is for data.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class TracedBatch:
 
     Attributes:
         header: the batch's header.
-        spans: what the batch's bytes are, from its start; compressed records are one span.
+        spans: spans of the batch, from its start; compressed records are one span.
         records: the records.
-        payload: the records' bytes, decompressed.
-        payload_spans: what these are; empty where nothing was compressed (then `spans` has them).
+        payload: the decompressed records' bytes.
+        payload_spans: spans of the payload; empty without compression, as `spans` has them.
     """
 
     header: BatchHeader
@@ -66,12 +66,12 @@ class TracedBatch:
 
 
 def trace_batch(data: Buffer, position: int, limit: int, *, label: bool = True) -> TracedBatch:
-    """Take the batch at `position` apart; its records may expand to `limit` bytes.
+    """Traces the batch at `position`; its records may decompress to `limit` bytes.
 
     Without `label` there are no spans, which take many times the memory of the records.
 
     Raises:
-        CorruptRecordError: it is cut off, doesn't decompress, or a record in it doesn't add up.
+        CorruptRecordError: it is incomplete, doesn't decompress, or a record is malformed.
     """
     header = read_header(data, position)
     if header.end > len(data):
@@ -99,7 +99,7 @@ def trace_batch(data: Buffer, position: int, limit: int, *, label: bool = True) 
 
 
 def header_spans(header: BatchHeader) -> list[Span]:
-    """What the first bytes of a batch are, from its start."""
+    """The spans of a batch's header, from its start."""
     spans = []
     at = 0
     for (name, code, kind), value in zip(_HEADER_FIELDS, header[:-1], strict=True):
@@ -195,5 +195,5 @@ class _RecordReader:
 
 
 def _int64(value: int) -> int:
-    """`value` as 64 bits hold it."""
+    """`value` wrapped to a signed 64-bit number."""
     return (value + 2**63) % 2**64 - 2**63

@@ -1,4 +1,4 @@
-"""The varints inside records: zig-zag, up to 64 bits, one at a time. `kernels` has those for columns."""
+"""The varints of records: zig-zag, up to 64 bits, one at a time. `kernels` has those for columns."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from functools import lru_cache
 __all__ = ["read_varint", "varint"]
 
 
-@lru_cache(maxsize=4096)  # lengths, and distances to the record before, come again and again
+@lru_cache(maxsize=4096)  # lengths and deltas repeat
 def varint(value: int) -> bytes:
-    """A signed number of up to 64 bits, seven bits a byte, the low ones first."""
+    """Encodes a signed number of up to 64 bits: seven bits a byte, the low ones first."""
     value = (value << 1 ^ value >> 63) & 0xFFFF_FFFF_FFFF_FFFF
     out = bytearray()
     while value > 127:
@@ -20,10 +20,10 @@ def varint(value: int) -> bytes:
 
 
 def read_varint(data: bytes, pos: int) -> tuple[int, int]:
-    """The number at `pos`, and the position after it.
+    """Returns the number at `pos`, and the position after it.
 
     Raises:
-        IndexError: it doesn't end, in the data or after ten bytes.
+        IndexError: it doesn't end within the data or ten bytes.
     """
     value = shift = 0
     while True:

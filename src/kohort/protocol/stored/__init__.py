@@ -1,7 +1,7 @@
-"""The records that coordinators persist, one file a record type, and the index that finds them.
+"""The records of coordinators' logs, one file a record type, and their index.
 
-A coordinator's log holds keyed records. A key begins with an int16 that tells the record's type, and with it the
-schema of key and value; a value begins with an int16 version. A null value is a tombstone.
+A key starts with an int16, the record's type, which determines the schemas of key and value. A value starts with an
+int16, its version. A null value is a tombstone.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ RECORD_NAMES: Final[dict[str, dict[int, str]]] = {
     TRANSACTION_TOPIC: {0: "TransactionLog"},
     SHARE_STATE_TOPIC: {0: "ShareSnapshot", 1: "ShareUpdate"},
 }
-"""Names of the record types that each coordinator's topic holds, by the int16 that their keys begin with."""
+"""Names of the record types in each coordinator's topic, by the int16 at the start of their keys."""
 
 _INT16: Final = struct.Struct(">h")
 
 
 @dataclass(frozen=True, slots=True)
 class RecordType:
-    """A kind of record in a coordinator's topic: its number there, and the schemas of its key and value."""
+    """A record type of a coordinator's topic: its number, and the schemas of its key and value."""
 
     topic: str
     number: int
@@ -72,7 +72,7 @@ class RecordType:
     value: type[Data]
 
     def encode_key(self, key: Data) -> bytes:
-        """The record's key: its type, then the fields.
+        """Encodes a key: the record's type, then the fields.
 
         Raises:
             TypeError: it is another type's key.
@@ -83,7 +83,7 @@ class RecordType:
         return _INT16.pack(self.number) + key.encode(0)
 
     def encode_value(self, value: Data, version: int | None = None) -> bytes:
-        """The record's value: its version (the newest unless given), then the fields.
+        """Encodes a value: its version (the newest by default), then the fields.
 
         Raises:
             TypeError: it is another type's value.
@@ -96,10 +96,10 @@ class RecordType:
         return _INT16.pack(version) + value.encode(version)
 
     def decode_value(self, raw: bytes) -> tuple[Data, int]:
-        """The value that `raw` holds, and its version. (A tombstone has no value: there `raw` would be None.)
+        """Decodes a value, and returns it with its version. Not for tombstones, which have no value.
 
         Raises:
-            ProtocolError: not such a value, or of a version that isn't known.
+            ProtocolError: it isn't a value of this type, or its version is unknown.
         """
         name = self.value.__message__.name
         version = _int16(raw, name, "version that opens a value")
@@ -109,11 +109,11 @@ class RecordType:
 
 
 def decode_key(topic: str, raw: bytes) -> tuple[RecordType, Data]:
-    """The type and the key of a record in a coordinator's topic.
+    """Decodes a key of a coordinator's topic, and returns the record's type with it.
 
     Raises:
-        KeyError: no coordinator keeps its records in that topic.
-        ProtocolError: not a key, or of a type that isn't known.
+        KeyError: the topic isn't a coordinator's.
+        ProtocolError: it isn't a key, or its type is unknown.
     """
     numbers = RECORD_NAMES[topic]
     name = f"key in {topic}"
@@ -132,7 +132,7 @@ def _int16(raw: bytes, name: str, what: str) -> int:
 
 
 def _body(cls: type[Data], version: int, raw: bytes) -> Data:
-    """What follows the int16 at the start of `raw`; a fault's offset counts from the start of `raw`."""
+    """Decodes what follows the int16 at the start of `raw`; a fault's offset counts from the start of `raw`."""
     try:
         return cls.decode(memoryview(raw)[_INT16.size :], version)
     except ProtocolError as error:
@@ -142,7 +142,7 @@ def _body(cls: type[Data], version: int, raw: bytes) -> Data:
 
 @cache
 def record_type(topic: str, number: int) -> RecordType:
-    """The record type with a number in a topic.
+    """Returns the record type with a number in a topic.
 
     Raises:
         KeyError: the topic has no such type.
@@ -154,7 +154,7 @@ def record_type(topic: str, number: int) -> RecordType:
 
 
 def record_types() -> Iterator[RecordType]:
-    """All of them, by topic and number."""
+    """Yields all record types, by topic and number."""
     for topic, names in RECORD_NAMES.items():
         for number in names:
             yield record_type(topic, number)

@@ -1,6 +1,6 @@
 """Kafka topics as DataFrames: `spark.read.format("kohort")` and `df.write.format("kohort")`, without any jar.
 
-Spark finds the data source by itself, through the package `pyspark_kohort`.
+Spark finds the data source itself, by the package `pyspark_kohort`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The options of reading and writing, checked."""
+"""The options of reads and writes, checked."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["EARLIEST", "LATEST", "Bound", "ReadOptions", "WriteOptions"]
 EARLIEST: Final = -2
 LATEST: Final = -1
 
-_READ: Final = {
+_READ_OPTIONS: Final = {
     "assign", "endingoffsets", "endingoffsetsbytimestamp", "endingtimestamp", "failondataloss", "groupidprefix",
     "includeheaders", "isolation", "maxrecordsperpartition", "minpartitions", "path", "servers", "startingoffsets",
     "startingoffsetsbytimestamp", "startingtimestamp", "subscribe", "subscribepattern", "topic",
 }  # fmt: skip
-_WRITTEN: Final = {"path", "servers", "topic"}
-_SPELLED: Final = {"subscribepattern": "subscribePattern", "path": "path (what stands in load(…))"}
+_WRITE_OPTIONS: Final = {"path", "servers", "topic"}
+_SPELLING: Final = {"subscribepattern": "subscribePattern", "path": "path (the argument of load(…))"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class Bound:
     """Where a range begins or ends.
 
     Attributes:
-        offset: `EARLIEST`, `LATEST`, or None if it's by time or by partition.
-        time: ms since 1970: the first record at or after it.
-        offsets, times: the same by topic and partition.
+        offset: `EARLIEST`, `LATEST`, or None if another attribute is set.
+        time: at the first record at or after this time, in ms since 1970.
+        offsets, times: an offset or time by topic and partition.
     """
 
     offset: int | None = None
@@ -41,21 +41,21 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What to read.
+    """What is read.
 
     Attributes:
         config: option "servers" (or "kafka.bootstrap.servers"), and others with Kafka's names after "kafka.".
-        topics: "topic" or "subscribe": names with commas between.
-        pattern: "subscribePattern": a regular expression (Python's) of whole names.
+        topics: "topic" or "subscribe": names separated by commas.
+        pattern: "subscribePattern": a regular expression (Python's) that matches whole names.
         assigned: "assign": JSON such as {"flights": [0, 1]}.
         start: "startingOffsets" ("earliest", "latest" or JSON such as {"flights": {"0": 23, "1": -2}}, where -2 is
             earliest and -1 latest), "startingTimestamp" (ms since 1970), "startingOffsetsByTimestamp" (JSON).
         end: "endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp", the same; exclusive.
-        min_partitions: "minPartitions": how many partitions of Spark there are at least, if there are enough records.
+        min_partitions: "minPartitions": the least number of Spark partitions, if there are enough records.
         max_records: "maxRecordsPerPartition".
         headers: "includeHeaders".
         committed: "isolation" (or "kafka.isolation.level"): "read_committed" (default) or "read_uncommitted".
-        fail_on_data_loss: "failOnDataLoss": whether offsets that are gone are an error; else what is left is read.
+        fail_on_data_loss: "failOnDataLoss": whether missing offsets are an error; otherwise what is there is read.
     """
 
     config: ClientConfig
@@ -72,20 +72,22 @@ class ReadOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> ReadOptions:
-        """Check options.
+        """Parses options.
 
         Raises:
-            ValueError: one that nobody knows, or a value that can't be; says which, and what may be.
+            ValueError: an option is unknown, or a value is invalid; says what is allowed.
         """
         options = {name.lower(): value for name, value in given.items()}
-        config, others = _config(options, _READ)
+        config, others = _config(options, _READ_OPTIONS)
         names = options.get("topic") or options.get("subscribe") or options.get("path") or ""
         topics = tuple(dict.fromkeys(each.strip() for each in names.split(",") if each.strip()))
         assigned = options.get("assign")
         pattern = options.get("subscribepattern")
-        said = [name for name in ("topic", "subscribe", "path", "subscribepattern", "assign") if options.get(name)]
-        if len(said) > 1:
-            names = ", ".join(_SPELLED.get(name, name) for name in said)
+        given_names = [
+            name for name in ("topic", "subscribe", "path", "subscribepattern", "assign") if options.get(name)
+        ]
+        if len(given_names) > 1:
+            names = ", ".join(_SPELLING.get(name, name) for name in given_names)
             raise ValueError(f"the options {names} each say what to read: leave one of them")
         if not (topics or assigned or pattern):
             raise ValueError('say what to read: option("topic", "…"), or one of "subscribePattern" and "assign"')
@@ -100,8 +102,8 @@ class ReadOptions:
             assigned=None if assigned is None else _assigned(assigned),
             start=_bound(options, "starting", EARLIEST),
             end=_bound(options, "ending", LATEST),
-            min_partitions=_whole("minPartitions", options.get("minpartitions", "1")),
-            max_records=None if most is None else _whole("maxRecordsPerPartition", most),
+            min_partitions=_whole_number("minPartitions", options.get("minpartitions", "1")),
+            max_records=None if most is None else _whole_number("maxRecordsPerPartition", most),
             headers=_flag("includeHeaders", options.get("includeheaders", "false")),
             committed=isolation == "read_committed",
             fail_on_data_loss=_flag("failOnDataLoss", options.get("failondataloss", "true")),
@@ -110,12 +112,12 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """Where to write. Headers are written wherever there is a column "headers".
+    """Where rows are written. Headers are written if there is a column "headers".
 
     Attributes:
         config: as for `ReadOptions`.
-        topic: "topic": where all rows go; without it, the column "topic" says that.
-        producer: settings of the producer, from options with Kafka's names, as "kafka.compression.type".
+        topic: "topic": the topic of all rows; without it, the column "topic" names that of each row.
+        producer: settings of the producer, from options with Kafka's names such as "kafka.compression.type".
     """
 
     config: ClientConfig
@@ -124,18 +126,18 @@ class WriteOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> WriteOptions:
-        """Check options; as `ReadOptions.of`."""
+        """Parses options. Raises as `ReadOptions.of`."""
         options = {name.lower(): value for name, value in given.items()}
-        config, others = _config(options, _WRITTEN)
-        unknown = others.keys() - _PRODUCER.keys()
+        config, others = _config(options, _WRITE_OPTIONS)
+        unknown = others.keys() - _PRODUCER_SETTINGS.keys()
         if unknown:
-            names = ", ".join(f"kafka.{each}" for each in _PRODUCER)
+            names = ", ".join(f"kafka.{each}" for each in _PRODUCER_SETTINGS)
             raise ValueError(f"option kafka.{min(unknown)} means nothing to a writer; there are {names}")
         producer = {key.replace(".", "_"): _producer_setting(key, value) for key, value in others.items()}
         return cls(config, options.get("topic") or options.get("path"), producer)
 
 
-_PRODUCER: Final[dict[str, Callable[[str], Any]]] = {
+_PRODUCER_SETTINGS: Final[dict[str, Callable[[str], Any]]] = {
     "acks": str,
     "batch.size": int,
     "buffer.memory": int,
@@ -149,7 +151,7 @@ _PRODUCER: Final[dict[str, Callable[[str], Any]]] = {
 
 def _producer_setting(key: str, value: str) -> Any:
     try:
-        return _PRODUCER[key](value)
+        return _PRODUCER_SETTINGS[key](value)
     except ValueError:
         raise ValueError(f"option kafka.{key}={value!r} should be a number") from None
 
@@ -158,7 +160,7 @@ def _config(options: Mapping[str, str], known: set[str]) -> tuple[ClientConfig, 
     unknown = {name for name in options if name not in known and not name.startswith("kafka.")}
     if unknown:
         name, names = min(unknown), ", ".join(sorted(known - {"path"}))
-        why = "is for reading only" if name in _READ else "isn't known"
+        why = "is for reading only" if name in _READ_OPTIONS else "isn't known"
         raise ValueError(f"option {name!r} {why}; there are {names}, and kafka.…")
     servers = options.get("servers") or options.get("kafka.bootstrap.servers")
     if not servers:
@@ -172,9 +174,9 @@ def _config(options: Mapping[str, str], known: set[str]) -> tuple[ClientConfig, 
 
 
 def _bound(options: Mapping[str, str], which: str, default: int) -> Bound:
-    # The first of these counts, as in Spark's connector.
+    # The first of these that is given counts, as in Spark's connector.
     if (time := options.get(f"{which}timestamp")) is not None:
-        return Bound(time=_whole(f"{which}Timestamp", time, least=0))
+        return Bound(time=_whole_number(f"{which}Timestamp", time, least=0))
     if (times := options.get(f"{which}offsetsbytimestamp")) is not None:
         return Bound(times=_by_partition(f"{which}OffsetsByTimestamp", times, 0))
     offsets = options.get(f"{which}offsets")
@@ -206,7 +208,7 @@ def _assigned(text: str) -> dict[str, tuple[int, ...]]:
         raise ValueError(f'assign={text!r} should be JSON such as {{"flights": [0, 1]}}') from None
 
 
-def _whole(name: str, text: str, least: int = 1) -> int:
+def _whole_number(name: str, text: str, least: int = 1) -> int:
     try:
         number = int(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Which offsets to read, and how they are divided among Spark's partitions."""
+"""Resolves which offsets are read, and divides them among Spark partitions."""
 
 from __future__ import annotations
 
@@ -9,48 +9,48 @@ from kohort.client.types import TopicPartition
 from kohort.spark.datasource.options import EARLIEST, LATEST, Bound, ReadOptions
 from kohort.spark.reading import Range, RangeReader
 
-__all__ = ["divided", "planned"]
+__all__ = ["divide_ranges", "plan_ranges"]
 
 
-def planned(reader: RangeReader, options: ReadOptions) -> list[Range]:
-    """The ranges that options stand for now, none of them empty.
+def plan_ranges(reader: RangeReader, options: ReadOptions) -> list[Range]:
+    """Resolves options to ranges of offsets, none of them empty.
 
     Raises:
-        ValueError: a topic, partition or offset that there isn't.
-        KafkaError, ClientError: the cluster doesn't say.
+        ValueError: a topic, partition or offset doesn't exist.
+        KafkaError, ClientError: no broker answers.
     """
     partitions = _partitions(reader, options)
     first = _offsets(reader, partitions, EARLIEST, options.committed)
     last = _offsets(reader, partitions, LATEST, options.committed)
-    starts = _resolved(reader, options, options.start, "starting", first, last)
-    ends = _resolved(reader, options, options.end, "ending", first, last)
+    starts = _resolve(reader, options, options.start, "starting", first, last)
+    ends = _resolve(reader, options, options.end, "ending", first, last)
     return [Range(*at, starts[at], ends[at]) for at in partitions if starts[at] < ends[at]]
 
 
-def divided(ranges: list[Range], least: int, most_records: int | None) -> list[Range]:
-    """Ranges cut into smaller ones: as even as can be, `least` of them or more, each of `most_records` or less."""
+def divide_ranges(ranges: list[Range], min_ranges: int, max_records: int | None) -> list[Range]:
+    """Divides ranges evenly into at least `min_ranges`, each of at most `max_records`."""
     total = sum(each.end - each.start for each in ranges)
     if not total:
         return []
-    parts = []
+    divided = []
     for each in ranges:
         size = each.end - each.start
-        count = -(-size * least // total) if least > len(ranges) else 1
-        if most_records is not None:
-            count = max(count, -(-size // most_records))
+        count = -(-size * min_ranges // total) if min_ranges > len(ranges) else 1
+        if max_records is not None:
+            count = max(count, -(-size // max_records))
         count = min(count, size)
         cuts = [each.start + size * number // count for number in range(count + 1)]
-        parts += [Range(each.topic, each.partition, cuts[n], cuts[n + 1]) for n in range(count)]
-    return parts
+        divided += [Range(each.topic, each.partition, cuts[n], cuts[n + 1]) for n in range(count)]
+    return divided
 
 
 def _partitions(reader: RangeReader, options: ReadOptions) -> list[TopicPartition]:
     if options.assigned is not None:
         wanted = options.assigned
         for topic, numbers in wanted.items():
-            there = reader.partitions(topic)
-            if missing := set(numbers) - set(there):
-                raise ValueError(f"topic {topic} has no partition {min(missing)}, only {there[0]} to {there[-1]}")
+            existing = reader.partitions(topic)
+            if missing := set(numbers) - set(existing):
+                raise ValueError(f"topic {topic} has no partition {min(missing)}, only {existing[0]} to {existing[-1]}")
         return [TopicPartition(topic, number) for topic, numbers in wanted.items() for number in numbers]
     topics: Iterable[str] = options.topics
     if options.pattern is not None:
@@ -69,7 +69,7 @@ def _offsets(
     return {at: 0 if offset is None else offset for at, offset in found.items()}
 
 
-def _resolved(
+def _resolve(
     reader: RangeReader,
     options: ReadOptions,
     bound: Bound,
@@ -77,27 +77,27 @@ def _resolved(
     first: dict[TopicPartition, int],
     last: dict[TopicPartition, int],
 ) -> dict[TopicPartition, int]:
-    """The offsets of a bound, within what the logs have."""
+    """The offsets of a bound, within the logs."""
     if bound.offset is not None:
         return first if bound.offset == EARLIEST else last
     if bound.time is not None or bound.times is not None:
-        times = {at: bound.time if bound.time is not None else _of(bound.times, at, which) for at in first}
+        times = {at: bound.time if bound.time is not None else _entry(bound.times, at, which) for at in first}
         found = reader.offsets(times, committed=options.committed)
-        # No record is that late: then there's nothing to read, or everything up to the end.
+        # None: no record is that late. Then there is nothing to read, or everything up to the end.
         return {at: last[at] if offset is None else min(offset, last[at]) for at, offset in found.items()}
-    given = {at: _of(bound.offsets, at, which) for at in first}
-    return {at: _checked(at, offset, which, first[at], last[at], options) for at, offset in given.items()}
+    given = {at: _entry(bound.offsets, at, which) for at in first}
+    return {at: _check_offset(at, offset, which, first[at], last[at], options) for at, offset in given.items()}
 
 
-def _of(given: object, at: TopicPartition, which: str) -> int:
+def _entry(given: object, at: TopicPartition, which: str) -> int:
     assert isinstance(given, dict)
     try:
         return int(given[at.topic][at.partition])
     except KeyError:
-        raise ValueError(f"the {which} offsets don't say anything of {at}: each partition needs one") from None
+        raise ValueError(f"the {which} offsets lack {at}: each partition needs one") from None
 
 
-def _checked(at: TopicPartition, offset: int, which: str, first: int, last: int, options: ReadOptions) -> int:
+def _check_offset(at: TopicPartition, offset: int, which: str, first: int, last: int, options: ReadOptions) -> int:
     if offset in (EARLIEST, LATEST):
         return first if offset == EARLIEST else last
     if not first <= offset <= last:

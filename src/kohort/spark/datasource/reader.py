@@ -1,4 +1,4 @@
-"""Reads a topic for Spark: plans in the driver, reads in the executors."""
+"""Reads topics for Spark: plans in the driver, reads in executors."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from kohort.spark.datasource.options import ReadOptions
-from kohort.spark.datasource.planning import divided, planned
+from kohort.spark.datasource.planning import divide_ranges, plan_ranges
 from kohort.spark.internals import arrow_schema
 from kohort.spark.reading import Range, RangeReader, shared
 
 __all__ = ["TopicReader"]
 
 
-class RangePartition(InputPartition):
-    """What one task of Spark reads."""
+class RangeInputPartition(InputPartition):
+    """The range that a Spark task reads."""
 
-    def __init__(self, wanted: Range) -> None:
-        super().__init__(tuple(wanted))
-        self.wanted = wanted
+    def __init__(self, offsets: Range) -> None:
+        super().__init__(tuple(offsets))
+        self.range = offsets
 
 
 class TopicReader(DataSourceReader):
-    """Reads ranges of a topic, straight into Arrow columns.
+    """Reads ranges of topics into Arrow columns.
 
     Args:
-        options: what to read.
+        options: what is read.
         schema: the columns.
     """
 
@@ -37,34 +37,33 @@ class TopicReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Look up the offsets, and divide them.
+        """Looks up the offsets, and divides them.
 
         Raises:
-            ValueError: a topic, partition or offset that there isn't.
+            ValueError: a topic, partition or offset doesn't exist.
         """
         reader = RangeReader(self._options.config)
         try:
-            ranges = planned(reader, self._options)
+            ranges = plan_ranges(reader, self._options)
         finally:
             reader.close()
-        parts = divided(ranges, self._options.min_partitions, self._options.max_records)
-        return [RangePartition(each) for each in parts]
+        divided = divide_ranges(ranges, self._options.min_partitions, self._options.max_records)
+        return [RangeInputPartition(each) for each in divided]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a range."""
-        if not isinstance(partition, RangePartition):  # Spark's, if there are none to read
+        if not isinstance(partition, RangeInputPartition):  # Spark passes one of its own if there are none
             return
-        wanted = partition.wanted
-        # Spark takes batches of exactly this schema.
+        offsets = partition.range
+        # Spark accepts only batches of exactly this schema.
         schema = arrow_schema(self._schema)
-        batches = shared(self._options.config).read_typed(wanted, committed=self._options.committed)
+        batches = shared(self._options.config).read_typed(offsets, committed=self._options.committed)
         for batch, types in batches:
             rows = batch.num_rows
             columns = {
                 "key": batch.column("key"),
                 "value": batch.column("value"),
-                "topic": pa.repeat(wanted.topic, rows),
-                "partition": pa.repeat(pa.scalar(wanted.partition, pa.int32()), rows),
+                "topic": pa.repeat(offsets.topic, rows),
+                "partition": pa.repeat(pa.scalar(offsets.partition, pa.int32()), rows),
                 "offset": batch.column("offset"),
                 "timestamp": batch.column("timestamp").cast(pa.timestamp("us", tz="UTC")),
                 "timestampType": types,
@@ -75,7 +74,7 @@ class TopicReader(DataSourceReader):
 
 
 def _headers(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The same in a type that allows nulls where there are none, without a copy."""
+    """Casts headers, without a copy, to a type that allows nulls."""
     entries = column.values
     pairs = pa.StructArray.from_arrays([entries.field(0), entries.field(1)], fields=list(kind.value_type))
     return pa.ListArray.from_arrays(column.offsets, pairs, type=kind)

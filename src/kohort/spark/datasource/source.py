@@ -1,4 +1,4 @@
-"""The data source as Spark sees it."""
+"""The data source, as Spark calls it."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class KohortDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What stands in `format(…)`."""
+        """The name in `format(…)`."""
         return "kohort"
 
     def schema(self) -> StructType:
-        """The columns that are read: key, value, topic, partition, offset, timestamp, timestampType, and headers."""
+        """The columns of reads: key, value, topic, partition, offset, timestamp, timestampType, and maybe headers."""
         fields = [
             StructField("key", BinaryType()),
             StructField("value", BinaryType()),
@@ -56,10 +56,10 @@ class KohortDataSource(DataSource):
         return StructType(fields)
 
     def reader(self, schema: StructType) -> TopicReader:
-        """What plans and reads.
+        """Returns the reader.
 
         Raises:
-            ValueError: options that can't be, or a schema of one's own.
+            ValueError: options are invalid, or a schema is given.
         """
         from kohort.spark.datasource.reader import TopicReader
 
@@ -68,10 +68,10 @@ class KohortDataSource(DataSource):
         return TopicReader(ReadOptions.of(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> TopicWriter:
-        """What writes.
+        """Returns the writer.
 
         Raises:
-            ValueError: options or columns that can't be, or mode("overwrite"): a topic's records can't be replaced.
+            ValueError: options or columns are invalid, or mode("overwrite"): a topic's records can't be replaced.
         """
         from kohort.spark.datasource.writer import TopicWriter
 
@@ -80,22 +80,14 @@ class KohortDataSource(DataSource):
         return TopicWriter(WriteOptions.of(self.options), schema)
 
     def streamReader(self, schema: StructType) -> NoReturn:  # noqa: N802  # as PySpark calls it
-        """There is none.
-
-        Raises:
-            ValueError: always; says what to write instead.
-        """
+        """Raises ValueError, which says what to use instead."""
         raise ValueError(
             'there is no readStream for format("kohort"): a stream is an application, kohort.spark.StreamsApp, with '
             "app.stream(…). spark.read reads what is there now"
         )
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: N802
-        """There is none.
-
-        Raises:
-            ValueError: always; says what to write instead.
-        """
+        """Raises ValueError, which says what to use instead."""
         raise ValueError(
             'there is no writeStream for format("kohort"): write each batch with .foreachBatch and '
             'df.write.format("kohort"), or make it an application, kohort.spark.StreamsApp, with stream.to(…)'

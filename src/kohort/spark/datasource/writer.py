@@ -1,4 +1,4 @@
-"""Writes rows to topics, each task with an idempotent producer of its own."""
+"""Writes rows to topics; each Spark task has an idempotent producer."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from kohort.spark.reading.loop_thread import LoopThread
 
 __all__ = ["TopicWriter"]
 
-_PATIENCE_S: Final = 10.0
-"""How long brokers may take to know a topic; kafka.max.block.ms says otherwise."""
+_TOPIC_TIMEOUT_S: Final = 10.0
+"""How long brokers may take to create a topic, unless kafka.max.block.ms is set."""
 
-_TYPES = {
+_COLUMN_TYPES = {
     "key": (spark.BinaryType, spark.StringType),
     "value": (spark.BinaryType, spark.StringType),
     "topic": (spark.StringType,),
@@ -34,32 +34,30 @@ _TYPES = {
 
 
 @dataclass
-class Written(WriterCommitMessage):
-    """What a task wrote."""
-
+class WriteResult(WriterCommitMessage):
     records: int
 
 
 class TopicWriter(DataSourceArrowWriter):
-    """Adds rows to topics. A row is written once, or more often if Spark runs its task again.
+    """Appends rows to topics. If Spark runs a task again, its rows are written again.
 
     Args:
-        options: where to.
+        options: where rows are written.
         schema: any of the columns key, value (strings or bytes), topic, partition, timestamp and headers.
 
     Raises:
-        ValueError: other columns or types, no column "value", no topic.
+        ValueError: another column or type, no column "value", or no topic.
     """
 
     def __init__(self, options: WriteOptions, schema: spark.StructType) -> None:
         for field in schema.fields:
-            if field.name not in _TYPES:
+            if field.name not in _COLUMN_TYPES:
                 raise ValueError(
-                    f"column {field.name} can't be written: there are {', '.join(_TYPES)}; "
+                    f"column {field.name} can't be written: there are {', '.join(_COLUMN_TYPES)}; "
                     "others may go into the value, as by to_json(struct(…))"
                 )
-            if not isinstance(field.dataType, _TYPES[field.name]):
-                kinds = " or ".join(each.typeName() for each in _TYPES[field.name])
+            if not isinstance(field.dataType, _COLUMN_TYPES[field.name]):
+                kinds = " or ".join(each.typeName() for each in _COLUMN_TYPES[field.name])
                 raise ValueError(f"column {field.name} is {field.dataType.simpleString()}, and should be {kinds}")
         if "value" not in schema.names:
             raise ValueError("there's no column value to write")
@@ -67,32 +65,32 @@ class TopicWriter(DataSourceArrowWriter):
             raise ValueError('say where to: option("topic", "…"), or a column topic')
         self._options = options
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
-        """Write a task's rows; they are on the brokers when it returns.
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriteResult:
+        """Writes a task's rows; brokers have acknowledged them when it returns.
 
         Raises:
-            ValueError: a topic that there isn't, or a row that can't be written.
-            NotDeliveredError: brokers don't take the rows.
+            ValueError: a topic doesn't exist, or a row can't be written.
+            NotDeliveredError: brokers refuse rows.
         """
         thread = LoopThread("kohort-writer")
         producer: Producer | None = None
-        found: set[str] = set()
+        found_topics: set[str] = set()
         records = 0
         try:
             producer = thread.run(self._producer())
             for batch in iterator:
                 for topic, rows in self._by_topic(batch):
-                    if topic not in found:
-                        thread.run(self._find(producer, topic))
-                        found.add(topic)
-                    thread.run(_sent(producer, topic, rows))
+                    if topic not in found_topics:
+                        thread.run(self._find_topic(producer, topic))
+                        found_topics.add(topic)
+                    thread.run(_send(producer, topic, rows))
                     records += rows.num_rows
             thread.run(producer.flush())
-            return Written(records)
+            return WriteResult(records)
         finally:
             if producer is not None:
-                with contextlib.suppress(NotDeliveredError):  # what happened first is what counts
-                    thread.run(_closed(producer))
+                with contextlib.suppress(NotDeliveredError):  # an earlier error matters more
+                    thread.run(_close(producer))
             thread.close()
 
     async def _producer(self) -> Producer:
@@ -100,17 +98,17 @@ class TopicWriter(DataSourceArrowWriter):
         await producer.start()
         return producer
 
-    async def _find(self, producer: Producer, topic: str) -> None:
-        """Have the producer find a topic. A wrong name is told sooner than by itself, as it waits for brokers, too."""
+    async def _find_topic(self, producer: Producer, topic: str) -> None:
+        """Waits for a topic to exist, for less time than the producer would, so that a wrong name is noticed soon."""
         nothing = pa.table({"value": pa.array([], pa.binary())})
         try:
-            async with time_limit(None if "max_block_ms" in self._options.producer else _PATIENCE_S) as limit:
+            async with time_limit(None if "max_block_ms" in self._options.producer else _TOPIC_TIMEOUT_S) as limit:
                 await producer.send_table(topic, nothing)
         except TimeoutError:
             if not limit.expired():
                 raise
             raise ValueError(
-                f"topic {topic!r} isn't there after {_PATIENCE_S:g} s, and brokers don't make it"
+                f"topic {topic!r} isn't there after {_TOPIC_TIMEOUT_S:g} s, and brokers don't make it"
             ) from None
 
     def _by_topic(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -126,9 +124,9 @@ class TopicWriter(DataSourceArrowWriter):
             yield topic.as_py(), rows.filter(pc.equal(topics, topic))
 
 
-async def _sent(producer: Producer, topic: str, rows: pa.RecordBatch) -> None:
+async def _send(producer: Producer, topic: str, rows: pa.RecordBatch) -> None:
     await producer.send_table(topic, rows)
 
 
-async def _closed(producer: Producer) -> None:
+async def _close(producer: Producer) -> None:
     await producer.close()

@@ -1,4 +1,4 @@
-"""What a running instance tells its listeners: the live line, metrics, the journal, tests."""
+"""The events of a running instance, and its listeners: the live line, metrics, the journal, tests."""
 
 from __future__ import annotations
 
@@ -96,9 +96,9 @@ class Restoring:
 
 
 class Listener:
-    """Is told what happens, in the instance's event loop: its methods must be quick, never block and raise nothing.
+    """Gets the events of an instance, in its event loop: the methods must be quick, and never block or raise.
 
-    Derive from it, and override what is of interest.
+    Derive from it, and override the methods for the events of interest.
     """
 
     def epoch(self, done: EpochDone) -> None:

@@ -215,7 +215,7 @@ def _entries(file: Path) -> Iterator[Entry]:
         except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
             if number == len(lines) or lines[number].startswith(b'{"event":"started"'):
                 continue  # torn: the last line, or the last before a restart
-            raise ValueError(f"{file}, line {number}: no line of a journal: {error}") from error
+            raise ValueError(f"{file}, line {number}: not a line of a journal: {error}") from error
         if event == "started":
             instance = str(fields.get("instance", instance))
         yield Entry(at, instance, event, fields)

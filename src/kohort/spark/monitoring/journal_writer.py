@@ -1,4 +1,4 @@
-"""Writes the journal: a file with everything that an instance tells its listeners, one line of JSON each."""
+"""Writes the journal: a file with all events of an instance, one line of JSON each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["JournalWriter"]
 
 
 class JournalWriter(Listener):
-    """Appends what an instance tells its listeners to a file.
+    """Appends the events of an instance to a file.
 
     A line is `{"event":"epoch","at":1385000000.1,…}`: the event, its time (seconds since 1970), and its fields. Each
     line is one write, so a process that is killed leaves all the lines it wrote. `read_journals` reads them.

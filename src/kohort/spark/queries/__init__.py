@@ -1,1 +1,1 @@
-"""Queries of an instance's stores over HTTP, answered here or by the instance that has them."""
+"""Interactive queries: an instance's stores over HTTP, read here or from the instance that has the partition."""

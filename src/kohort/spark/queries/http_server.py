@@ -15,21 +15,21 @@ from kohort.spark.monitoring.metrics import Metrics
 from kohort.spark.monitoring.overview import Overview
 from kohort.spark.queries.listening_sockets import listening_sockets
 from kohort.spark.queries.peer_client import FORWARDED, MESSAGE_PACK, PeerClient, address
-from kohort.spark.queries.peer_messages import Answer, Missing, PeerQuery, encode, questions
+from kohort.spark.queries.peer_messages import MissingPartition, PeerQuery, QueryResult, decode_query, encode
 from kohort.spark.queries.query_router import GLOBAL, QueryRouter
 from kohort.spark.queries.queryable import Queryable, StoreInfo
 from kohort.spark.queries.requests import BadRequestError, KeyRequest, RangeRequest
-from kohort.spark.queries.result_pages import shown_key, shown_value
+from kohort.spark.queries.result_pages import key_json, value_json
 from kohort.spark.queries.url_keys import KeyTextError
 
 __all__ = ["QueryServer"]
 
 log = logging.getLogger(__name__)
 
-_silent: Final = logging.getLogger("kohort.spark.queries.http")
-"""Of requests that aren't HTTP aiohttp logs an error with its traceback each; anybody could fill the log."""
+_aiohttp_log: Final = logging.getLogger("kohort.spark.queries.http")
+"""aiohttp logs an error with a traceback for each request that isn't HTTP: anybody could fill the log."""
 
-_silent.setLevel(logging.CRITICAL)
+_aiohttp_log.setLevel(logging.CRITICAL)
 
 _MAX_LINE: Final = 64 * 1024
 _MAX_FIELDS: Final = 32
@@ -39,25 +39,25 @@ _HELP: Final = {
     "/stores": "the stores, and what is open here",
     "/stores/{name}/{key}": "the value of a key",
     "/stores/{name}?from=&to=&prefix=&key=&limit=": "keys and values in order, page by page",
-    "/tasks": "what this instance does",
-    "/health": "whether it gets on",
-    "/metrics": "numbers for Prometheus",
+    "/tasks": "the tasks of this instance, and what they do",
+    "/health": "whether the instance works",
+    "/metrics": "metrics for Prometheus",
 }
 
 
 class QueryServer:
-    """Answers over HTTP, in the instance's event loop; stores are read in threads.
+    """Serves queries over HTTP in the instance's event loop; stores are read in threads.
 
         server = QueryServer(instance, overview, metrics, "0.0.0.0", 8080)
         await server.start()
 
-    Whoever reaches the port can read all state: there are no users and no passwords here.
+    Anybody who reaches the port can read all state: there are no users and no passwords.
 
     Args:
-        instance: whose stores are asked for.
+        instance: whose stores are read.
         overview, metrics: listeners of the same instance.
-        host, port: where to listen, as `listening_sockets`.
-        forward_timeout_ms: how long another instance may take to answer.
+        host, port: where it listens, as in `listening_sockets`.
+        forward_timeout_ms: how long a query to another instance may take.
     """
 
     def __init__(
@@ -75,17 +75,17 @@ class QueryServer:
         self._metrics = metrics
         self._address = (host, port)
         self._peers = PeerClient(forward_timeout_ms)
-        self._asking = QueryRouter(instance, self._peers)
+        self._router = QueryRouter(instance, self._peers)
         self._runner: web.ServerRunner | None = None
 
     async def start(self) -> None:
-        """Listen.
+        """Starts to listen.
 
         Raises:
             OSError: the port is in use, or may not be listened on.
         """
-        # Keys may be any bytes: aiohttp's router, which goes by patterns over text, is left out.
-        server = web.Server(self._answer, access_log=None, logger=_silent, max_line_size=_MAX_LINE)
+        # Keys may be any bytes, so aiohttp's router, which matches text, isn't used.
+        server = web.Server(self._handle, access_log=None, logger=_aiohttp_log, max_line_size=_MAX_LINE)
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
         for each in await listening_sockets(*self._address):
@@ -99,22 +99,22 @@ class QueryServer:
         return port
 
     async def close(self) -> None:
-        """Stop; what is being answered has a second to end."""
+        """Stops; requests in progress have a second to end."""
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
         await self._peers.close()
-        self._asking.close()
+        self._router.close()
 
     # Requests --------------------------------------------------------------------------------------------------
 
-    async def _answer(self, request: web.BaseRequest) -> web.Response:
+    async def _handle(self, request: web.BaseRequest) -> web.Response:
         try:
-            response = await self._routed(request)
+            response = await self._dispatch(request)
         except (BadRequestError, KeyTextError) as error:
             response = _failure(400, "bad request", str(error))
         except web.HTTPException as error:
-            response = _failure(error.status, error.reason.lower(), "instances ask short questions")
+            response = _failure(error.status, error.reason.lower(), "the request of an instance is too long")
         except Exception:
             log.exception("a query failed: %.200r", request.rel_url.raw_path)
             response = _failure(500, "internal", "the query failed; the log of the instance says why")
@@ -122,7 +122,7 @@ class QueryServer:
         response.headers["X-Content-Type-Options"] = "nosniff"
         return response
 
-    async def _routed(self, request: web.BaseRequest) -> web.Response:
+    async def _dispatch(self, request: web.BaseRequest) -> web.Response:
         path = request.rel_url.raw_path
         if path == FORWARDED:
             return await self._forwarded(request)
@@ -149,23 +149,25 @@ class QueryServer:
                 health = self._overview.health_page()
                 return _json(health, 503 if health["status"] in ("failing", "stopped") else 200)
             case "tasks":
-                return _json({"instance": self._own(), **self._overview.tasks_page()})
+                return _json({"instance": self._own_address(), **self._overview.tasks_page()})
             case "stores":
-                return _json({"instance": self._own(), "stores": [self._listed(s) for s in self._stores().values()]})
+                return _json(
+                    {"instance": self._own_address(), "stores": [self._store_entry(s) for s in self._stores().values()]}
+                )
             case _:
                 return _json(_HELP)
 
     async def _forwarded(self, request: web.BaseRequest) -> web.Response:
         if request.method != "POST":
-            return _failure(405, "method not allowed", "instances ask here with POST", {"Allow": "POST"})
+            return _failure(405, "method not allowed", "instances send queries here, with POST", {"Allow": "POST"})
         if request.content_type != MESSAGE_PACK:
-            return _failure(415, "unsupported media type", f"instances ask in {MESSAGE_PACK}")
+            return _failure(415, "unsupported media type", f"instances send queries as {MESSAGE_PACK}")
         try:
-            question = questions.decode(await request.read())
+            query = decode_query(await request.read())
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise BadRequestError(f"no question: {error}") from error
-        answer = await self._asking.here(question)
-        return web.Response(body=encode(answer), content_type=MESSAGE_PACK)
+            raise BadRequestError(f"not a query: {error}") from error
+        result = await self._router.query_here(query)
+        return web.Response(body=encode(result), content_type=MESSAGE_PACK)
 
     # Stores ----------------------------------------------------------------------------------------------------
 
@@ -176,27 +178,27 @@ class QueryServer:
             return _failure(404, "no such store", f"the application has no store {name!r}; it has: {known}")
         count = 1 if info.subtopology is None else self._instance.partitions(info.subtopology)
         if count is None:
-            return _moving(name, [Missing(0, "the instance hasn't heard yet which tasks there are")])
-        every = (GLOBAL,) if info.subtopology is None else tuple(range(count))
+            return _unavailable(name, [MissingPartition(0, "the instance doesn't know yet how many tasks there are")])
+        all_partitions = (GLOBAL,) if info.subtopology is None else tuple(range(count))
         if key is not None:
-            return await self._one(info, KeyRequest.of(info, key, fields), every)
-        return await self._several(info, RangeRequest.of(info, fields, every), every)
+            return await self._get_key(info, KeyRequest.of(info, key, fields), all_partitions)
+        return await self._get_range(info, RangeRequest.of(info, fields, all_partitions), all_partitions)
 
-    async def _one(self, info: StoreInfo, request: KeyRequest, every: tuple[int, ...]) -> web.Response:
-        question = PeerQuery(store=info.name, partitions=every, stale=request.stale, key=request.key.stored)
-        likely = _partition(info, request.key.route, every)
-        first = every if likely is None else (likely,)
-        answer = await self._asking.anywhere(msgspec.structs.replace(question, partitions=first))
-        rest = () if info.sure or answer.rows else tuple(each for each in every if each not in first)
-        if rest:
-            more = await self._asking.anywhere(msgspec.structs.replace(question, partitions=rest))
-            answer = Answer(more.rows, None, answer.copies + more.copies, answer.missing + more.missing)
-        if not answer.rows:
-            if answer.missing:
-                return _moving(info.name, answer.missing)
+    async def _get_key(self, info: StoreInfo, request: KeyRequest, all_partitions: tuple[int, ...]) -> web.Response:
+        query = PeerQuery(store=info.name, partitions=all_partitions, stale=request.stale, key=request.key.stored)
+        likely = _likely_partition(info, request.key.route, all_partitions)
+        first = all_partitions if likely is None else (likely,)
+        result = await self._router.query(msgspec.structs.replace(query, partitions=first))
+        if not result.rows and not info.partition_certain and first != all_partitions:
+            rest = tuple(each for each in all_partitions if each != likely)
+            more = await self._router.query(msgspec.structs.replace(query, partitions=rest))
+            result = QueryResult(more.rows, None, result.copies + more.copies, result.missing + more.missing)
+        if not result.rows:
+            if result.missing:
+                return _unavailable(info.name, result.missing)
             return _failure(404, "no such key", f"{info.name} has no key {request.key.stored.decode(errors='replace')}")
-        row = answer.rows[0]
-        copy = next(copy for copy in answer.copies if copy.partition == row.partition)
+        row = result.rows[0]
+        copy = next(copy for copy in result.copies if copy.partition == row.partition)
         return _json(
             {
                 "store": info.name,
@@ -204,18 +206,18 @@ class QueryServer:
                 "instance": copy.instance,
                 "role": copy.role,
                 "lag": copy.lag,
-                "key": shown_key(row.key, info.json_keys),
-                "value": shown_value(row.value, request.state),
+                "key": key_json(row.key, info.json_keys),
+                "value": value_json(row.value, request.state),
             }
         )
 
-    async def _several(self, info: StoreInfo, request: RangeRequest, every: tuple[int, ...]) -> web.Response:
-        partitions = every
+    async def _get_range(self, info: StoreInfo, request: RangeRequest, all_partitions: tuple[int, ...]) -> web.Response:
+        partitions = all_partitions
         if request.partition is not None:
             partitions = (request.partition,)
-        elif info.sure and (only := _partition(info, request.route, every)) is not None:
+        elif info.partition_certain and (only := _likely_partition(info, request.route, all_partitions)) is not None:
             partitions = (only,)
-        answer = await self._asking.anywhere(
+        result = await self._router.query(
             PeerQuery(
                 store=info.name,
                 partitions=partitions,
@@ -226,26 +228,26 @@ class QueryServer:
                 limit=request.limit,
             )
         )
-        if answer.missing and not request.partial:
-            return _moving(info.name, answer.missing)
-        end = answer.until
+        if result.missing and not request.partial:
+            return _unavailable(info.name, result.missing)
+        end = result.scanned_to
         return _json(
             {
                 "store": info.name,
                 "rows": [
-                    {"key": shown_key(row.key, info.json_keys), "value": shown_value(row.value, request.state)}
-                    for row in answer.rows
+                    {"key": key_json(row.key, info.json_keys), "value": value_json(row.value, request.state)}
+                    for row in result.rows
                 ],
                 "next": None if end is None else f"/stores/{quote(info.name, safe='')}?{request.after(end)}",
-                "copies": [copy for copy in answer.copies if copy.role not in ("active", "global")],
-                "missing": [_shown_missing(lack) for lack in answer.missing],
+                "copies": [copy for copy in result.copies if copy.role not in ("active", "global")],
+                "missing": [_missing_json(each) for each in result.missing],
             }
         )
 
     def _stores(self) -> Mapping[str, StoreInfo]:
         return self._instance.stores()
 
-    def _listed(self, info: StoreInfo) -> dict[str, Any]:
+    def _store_entry(self, info: StoreInfo) -> dict[str, Any]:
         opened = self._instance.open_stores(info.name)
         return {
             "name": info.name,
@@ -258,18 +260,22 @@ class QueryServer:
             ],
         }
 
-    def _own(self) -> str | None:
+    def _own_address(self) -> str | None:
         endpoint = self._instance.endpoint()
         return None if endpoint is None else address(endpoint)
 
 
-def _partition(info: StoreInfo, route: bytes | None, every: tuple[int, ...]) -> int | None:
-    """The partition that a key's route leads to, as whoever wrote the records chose it."""
-    return None if route is None or every == (GLOBAL,) else partition_of(route, len(every), info.partitioner)
+def _likely_partition(info: StoreInfo, route: bytes | None, all_partitions: tuple[int, ...]) -> int | None:
+    """The partition that a key's route leads to, by the partitioner of the topic."""
+    return (
+        None
+        if route is None or all_partitions == (GLOBAL,)
+        else partition_of(route, len(all_partitions), info.partitioner)
+    )
 
 
-def _text(part: str) -> str:
-    return unquote(part, errors="surrogateescape")  # a key may be any bytes; what must be text is checked later
+def _text(quoted: str) -> str:
+    return unquote(quoted, errors="surrogateescape")  # a key may be any bytes; names are checked later
 
 
 def _fields(query: str) -> dict[str, str]:
@@ -289,14 +295,14 @@ def _json(value: Any, status: int = 200, headers: Mapping[str, str] | None = Non
 
 
 def _failure(status: int, error: str, message: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    return _json({"error": error, "message": _harmless(message)}, status, headers)
+    return _json({"error": error, "message": _encodable(message)}, status, headers)
 
 
-def _harmless(text: str) -> str:
-    return text.encode(errors="replace").decode()  # JSON can't have the halves of characters that URLs can
+def _encodable(text: str) -> str:
+    return text.encode(errors="replace").decode()  # unlike URLs, JSON can't have lone surrogates
 
 
-def _moving(store: str, missing: list[Missing]) -> web.Response:
+def _unavailable(store: str, missing: list[MissingPartition]) -> web.Response:
     first = missing[0]
     return _json(
         {
@@ -304,17 +310,12 @@ def _moving(store: str, missing: list[Missing]) -> web.Response:
             "message": f"{store}: partition {first.partition} can't be read here now: {first.reason}"
             if first.partition != GLOBAL
             else f"{store}: {first.reason}",
-            "missing": [_shown_missing(lack) for lack in missing],
+            "missing": [_missing_json(each) for each in missing],
         },
         503,
         {"Retry-After": "1"},
     )
 
 
-def _shown_missing(lack: Missing) -> dict[str, Any]:
-    return {
-        "partition": None if lack.partition == GLOBAL else lack.partition,
-        "reason": lack.reason,
-        "ask": lack.ask,
-        "copies": lack.copies,
-    }
+def _missing_json(missing: MissingPartition) -> dict[str, Any]:
+    return msgspec.structs.asdict(missing) | {"partition": None if missing.partition == GLOBAL else missing.partition}

@@ -1,4 +1,4 @@
-"""Asking other instances."""
+"""Sends queries to other instances."""
 
 from __future__ import annotations
 
@@ -9,46 +9,45 @@ import msgspec
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 from yarl import URL
 
-from kohort.spark.queries.peer_messages import Answer, PeerQuery, answers, encode
+from kohort.spark.queries.peer_messages import PeerQuery, QueryResult, decode_result, encode
 from kohort.streams.endpoint import Endpoint
 
 __all__ = ["FORWARDED", "MESSAGE_PACK", "PeerClient", "PeerError", "address"]
 
 FORWARDED: Final = "/forwarded"
-"""Where instances ask each other. What is asked there is never passed on, so no question goes round in circles."""
+"""The path of queries from other instances. They are never forwarded again, so that none goes round in circles."""
 
 MESSAGE_PACK: Final = "application/msgpack"
 
-_MAX_ANSWER: Final = 64 * 1024 * 1024
-_CONNECT_WITHIN: Final = 2.0
+_MAX_RESULT: Final = 64 * 1024 * 1024
+_CONNECT_TIMEOUT_S: Final = 2.0
 
 
 class PeerError(Exception):
-    """Another instance gave no answer that makes sense."""
+    """Another instance can't be reached, or sent no valid result."""
 
 
 class PeerClient:
     """The connections to other instances.
 
     Args:
-        timeout_ms: how long one may take to answer.
+        timeout_ms: how long a query may take.
     """
 
     def __init__(self, timeout_ms: int) -> None:
-        self._timeout = ClientTimeout(total=timeout_ms / 1000, sock_connect=min(_CONNECT_WITHIN, timeout_ms / 1000))
+        self._timeout = ClientTimeout(total=timeout_ms / 1000, sock_connect=min(_CONNECT_TIMEOUT_S, timeout_ms / 1000))
         self._session: ClientSession | None = None
 
     async def close(self) -> None:
-        """Close them."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
 
-    async def ask(self, peer: Endpoint, question: PeerQuery) -> Answer:
-        """What another instance has of what is asked for.
+    async def query(self, peer: Endpoint, query: PeerQuery) -> QueryResult:
+        """Sends a query to another instance.
 
         Raises:
-            PeerError: it can't be reached in time, or answers something else; says why.
+            PeerError: it can't be reached in time, or sends no valid result.
         """
         if self._session is None:
             self._session = ClientSession(
@@ -57,20 +56,20 @@ class PeerClient:
         try:
             url = URL.build(scheme="http", host=peer.host, port=peer.port, path=FORWARDED)
             async with self._session.post(
-                url, data=encode(question), headers={"Content-Type": MESSAGE_PACK}, allow_redirects=False
+                url, data=encode(query), headers={"Content-Type": MESSAGE_PACK}, allow_redirects=False
             ) as response:
                 if response.status != 200 or response.content_type != MESSAGE_PACK:
                     raise PeerError(f"it answered {response.status} {response.reason}")
                 body = bytearray()
                 async for piece in response.content.iter_chunked(1 << 18):
                     body += piece
-                    if len(body) > _MAX_ANSWER:
+                    if len(body) > _MAX_RESULT:
                         raise PeerError("its answer is too long")
-            return answers.decode(body)
+            return decode_result(body)
         except TimeoutError:
             raise PeerError(f"no answer within {self._timeout.total:g} s") from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise PeerError(f"its answer makes no sense: {error}") from error
+            raise PeerError(f"its answer is invalid: {error}") from error
         except (ClientError, OSError, ValueError, asyncio.IncompleteReadError) as error:
             raise PeerError(str(error) or type(error).__name__) from error
 

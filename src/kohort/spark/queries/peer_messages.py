@@ -1,4 +1,4 @@
-"""What instances ask each other, and what they answer. As MessagePack, since keys and values are bytes."""
+"""Queries between instances and their results, as MessagePack since keys and values are bytes."""
 
 from __future__ import annotations
 
@@ -8,22 +8,31 @@ import msgspec
 
 from kohort.spark.queries.result_pages import Row
 
-__all__ = ["MAX_LIMIT", "Answer", "Copy", "Missing", "PeerQuery", "answers", "encode", "questions"]
+__all__ = [
+    "MAX_LIMIT",
+    "MissingPartition",
+    "PeerQuery",
+    "QueryResult",
+    "StoreCopy",
+    "decode_query",
+    "decode_result",
+    "encode",
+]
 
 
 MAX_LIMIT: Final = 10_000
-"""The most rows that can be asked for at once."""
+"""The most rows of a query."""
 
 
 class PeerQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of some partitions of a store.
+    """A query of some partitions of a store.
 
     Attributes:
-        store, partitions: where to look; a global table's only partition is -1.
-        stale: whether a copy will do that may be behind.
-        key: the one key that is wanted; None for a range.
-        start, end, suffix: of a range: from `start` to before `end` (None: to the end), keys that end in `suffix`.
-        limit: rows that are wanted at most.
+        store, partitions: what is read; a global table's only partition is -1.
+        stale: whether a copy that lags may be read.
+        key: the only key that is wanted; None for a range.
+        start, end, suffix: a range: keys from `start` to before `end` (None: to the end) that end with `suffix`.
+        limit: the most rows.
     """
 
     store: str
@@ -36,8 +45,8 @@ class PeerQuery(msgspec.Struct, frozen=True, kw_only=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=MAX_LIMIT)] = 1
 
 
-class Copy(msgspec.Struct, frozen=True):
-    """A copy of a partition that was read: where, what it is, and how many records it lacks (None: unknown)."""
+class StoreCopy(msgspec.Struct, frozen=True):
+    """A copy of a partition that was read: its role, its lag in records (None: unknown), and where it is."""
 
     partition: int
     role: str
@@ -45,13 +54,13 @@ class Copy(msgspec.Struct, frozen=True):
     instance: str | None
 
 
-class Missing(msgspec.Struct, frozen=True):
+class MissingPartition(msgspec.Struct, frozen=True):
     """A partition that couldn't be read.
 
     Attributes:
         reason: for people.
-        ask: "host:port" of the instance that has it or is about to; None if nobody has.
-        copies: "host:port" of those that have copies, which answer with `stale`.
+        ask: "host:port" of the instance that has the partition, or gets it; None if none has.
+        copies: "host:port" of the instances that have copies, which answer with `stale`.
     """
 
     partition: int
@@ -60,15 +69,18 @@ class Missing(msgspec.Struct, frozen=True):
     copies: tuple[str, ...] = ()
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """Rows in the order of their keys, what they were read from, and what is missing; `until` as in a `Page`."""
+class QueryResult(msgspec.Struct, frozen=True):
+    """Rows in the order of their keys, the copies they were read from, and the partitions that are missing.
+
+    `scanned_to` is as in a `Page`.
+    """
 
     rows: list[Row]
-    until: bytes | None
-    copies: list[Copy]
-    missing: list[Missing]
+    scanned_to: bytes | None
+    copies: list[StoreCopy]
+    missing: list[MissingPartition]
 
 
 encode: Final = msgspec.msgpack.Encoder().encode
-questions: Final = msgspec.msgpack.Decoder(PeerQuery)
-answers: Final = msgspec.msgpack.Decoder(Answer)
+decode_query: Final = msgspec.msgpack.Decoder(PeerQuery).decode
+decode_result: Final = msgspec.msgpack.Decoder(QueryResult).decode

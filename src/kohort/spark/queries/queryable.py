@@ -1,4 +1,4 @@
-"""What queries over HTTP need to know of an instance."""
+"""What queries need of an instance: its stores, their copies here, and where partitions are."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ __all__ = [
 
 
 class StoreRole(enum.Enum):
-    """What an instance's copy of a store is."""
+    """The role of an instance's copy of a store."""
 
     ACTIVE = "active"
-    """The task that owns it runs here: what is read is what was committed last."""
+    """Its task runs here: reads return what was committed last."""
     RESTORING = "restoring"
-    """The task that owns it is to run here, and its state is still being restored."""
+    """Its task is assigned here, and still restores its state."""
     STANDBY = "standby"
-    """A copy, in case the owner dies."""
+    """A copy in case the active task's instance dies."""
     WARMUP = "warm-up"
-    """A copy that is being restored, to take the task over."""
+    """A copy that is restored in order to take the task over."""
     GLOBAL = "global"
-    """A global table, which every instance has whole."""
+    """A global table, which every instance has in full."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreInfo:
-    """What the program says of one of its stores.
+    """A store of the program.
 
     Attributes:
-        name: of the aggregate or the table.
-        columns: names and Spark's names of types ("string", "bigint") of the columns in its key, in order, without
-            the window.
+        name: the aggregate's or the table's.
+        columns: the columns of its key in order, without the window: names, and types as Spark names them ("bigint").
         windowed: whether keys begin with a window.
-        json_keys: whether keys are JSON objects; otherwise they are the text of the one column.
-        subtopology: whose tasks own it; None for a global table.
-        route: what records are partitioned by: of the columns `routed_by` the text of the only one (`TEXT`), or a JSON
-            object; None if that isn't known.
-        sure: whether that is how it is, as the pipeline itself partitioned them. Otherwise it's up to those who write
-            the source topic: the partition is likely, but a key that isn't there is looked for in all.
-        micros: whether times in keys always have µs, as in what partitions follow from; else only where there are any.
-        partitioner: how the route becomes a partition.
+        json_keys: whether keys are JSON objects; otherwise they are the text of the only column.
+        subtopology: whose tasks have it; None for a global table.
+        route: what records are partitioned by: the text of the only column of `routed_by` (`TEXT`), or a JSON object
+            of these columns; None if unknown.
+        partition_certain: whether keys are always in the partition that their route leads to, since the pipeline
+            wrote them there. Other writers may partition a source topic in another way: a key that isn't found there
+            is looked for in all partitions.
+        micros: whether times in keys always have µs, as in routes; else only where they aren't 0.
+        partitioner: how a route becomes a partition.
     """
 
     name: str
@@ -65,22 +65,22 @@ class StoreInfo:
     subtopology: str | None
     route: Route | None = None
     routed_by: tuple[str, ...] = ()
-    sure: bool = False
+    partition_certain: bool = False
     micros: bool = False
     partitioner: Partitioner = "murmur2"
 
 
 class ReadableStore(Protocol):
-    """What is read of a store, from any thread, while it is written to or closed.
+    """A store that may be read in any thread, while it is written or closed.
 
-    Both raise `StoreClosedError` when it has been closed; the caller then looks who has it now.
+    Both methods raise `StoreClosedError` once it is closed; the caller then looks up who has it.
     """
 
     def get_many(self, keys: pa.Array) -> pa.Array:
-        """Values of keys, both binary: as many, in their order, null where a key isn't there."""
+        """The values of keys in their order, both binary; null where a key isn't there."""
 
     def scan(self, start: bytes | None = None, end: bytes | None = None, limit: int | None = None) -> pa.Table:
-        """Columns `key` and `value` in the order of keys' bytes: from `start` to before `end`, at most `limit` rows."""
+        """Columns `key` and `value` in the order of keys' bytes, from `start` to before `end`; at most `limit` rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,10 @@ class OpenStore:
     """A copy of a partition of a store, open in this instance.
 
     Attributes:
-        name, partition: which; a global table's partition is None.
-        role: what the copy is.
-        lag: records of the changelog that it lacks; 0 for active ones; None if that isn't known yet.
-        store: what to read.
+        name, partition: the store's; a global table's partition is None.
+        role: the role of this copy.
+        lag: records of the changelog that it lacks; 0 if it is active; None if unknown.
+        store: reads it.
     """
 
     name: str
@@ -102,28 +102,28 @@ class OpenStore:
 
 
 class Queryable(Protocol):
-    """An instance, as queries see it. All of it is called in the event loop, often, and must not block."""
+    """An instance, as queries see it. All methods are called in the event loop, often, and must not block."""
 
     def stores(self) -> Mapping[str, StoreInfo]:
-        """All stores of the program by name; `infos.store_infos(program)` makes them."""
+        """The stores of the program by name, as `store_infos(program)` returns them."""
 
     def partitions(self, subtopology: str) -> int | None:
-        """How many tasks a subtopology has: the partitions of its stores. None while that isn't known."""
+        """How many tasks a subtopology has, and so partitions of its stores; None while unknown."""
 
     def inputs(self, subtopology: str, partition: int) -> Collection[TopicPartition]:
-        """The input partitions of a task, which the group names it by in `endpoints`."""
+        """The input partitions of a task, by which `endpoints` names it."""
 
     def open_stores(self, name: str) -> Sequence[OpenStore]:
-        """The partitions of a store that are open here now."""
+        """The partitions of a store that are open here."""
 
     def lags(self) -> Mapping[str, RecordsLag]:
         """The lag of each subtopology that has tasks here."""
 
     def endpoints(self) -> Mapping[Endpoint, EndpointPartitions]:
-        """Which instance has which input partitions, as the group said last."""
+        """The input partitions of each instance, as the group said last."""
 
     def endpoint(self) -> Endpoint | None:
-        """Where others reach this instance; None if it told nobody."""
+        """Where others reach this instance; None without an `application_server`."""
 
 
 def standby_lags(instance: Queryable) -> Iterator[StandbyLag]:

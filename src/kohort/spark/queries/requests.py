@@ -1,4 +1,4 @@
-"""What the parameters of a query ask for."""
+"""The parameters of queries over HTTP, checked."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from urllib.parse import urlencode
 
 from kohort.spark.queries.peer_messages import MAX_LIMIT
 from kohort.spark.queries.queryable import StoreInfo
-from kohort.spark.queries.url_keys import Key, all_windows, bound, parse_key, prefix_range
+from kohort.spark.queries.url_keys import Key, parse_bound, parse_key, parse_key_of_all_windows, prefix_range
 
 __all__ = ["DEFAULT_LIMIT", "BadRequestError", "KeyRequest", "RangeRequest"]
 
 DEFAULT_LIMIT: Final = 100
 
-_OF_KEYS: Final = frozenset({"stale", "state"})
-_OF_RANGES: Final = frozenset(
+_KEY_PARAMETERS: Final = frozenset({"stale", "state"})
+_RANGE_PARAMETERS: Final = frozenset(
     {"after", "from", "key", "limit", "partial", "partition", "prefix", "stale", "state", "to"}
 )
 
 
 class BadRequestError(ValueError):
-    """A request that makes no sense, and why."""
+    """A request is invalid, and why."""
 
 
 @dataclass(frozen=True)
 class KeyRequest:
-    """One key.
+    """A query of one key.
 
     Attributes:
-        key: which.
-        stale: a copy will do.
-        state: aggregates' state is wanted, too.
+        key: the key.
+        stale: whether a copy that lags may be read.
+        state: whether the response has the state of aggregates, too.
     """
 
     key: Key
@@ -41,25 +41,26 @@ class KeyRequest:
 
     @classmethod
     def of(cls, info: StoreInfo, key: str, fields: Mapping[str, str]) -> Self:
-        """The request that a URL makes.
+        """Parses a URL's parameters.
 
         Raises:
-            BadRequestError, KeyTextError: it makes none.
+            BadRequestError, KeyTextError: they are invalid.
         """
-        _known(fields, _OF_KEYS)
+        _check_names(fields, _KEY_PARAMETERS)
         return cls(parse_key(info, key), _flag(fields, "stale"), _flag(fields, "state"))
 
 
 @dataclass(frozen=True)
 class RangeRequest:
-    """Keys in their order.
+    """A query of a range of keys.
 
     Attributes:
-        start, end: from which, and to before which (None: to the end).
-        suffix, route: of all windows of one key: how they end, and what their partition follows from.
-        partition: the only one that is wanted.
-        partial: rather some rows than none, where not all can be had.
-        limit: rows on a page.
+        start, end: from `start` to before `end` (None: to the end).
+        suffix, route: of a query of all windows of a key: how the stored keys end, and what their partition follows
+            from.
+        partition: the only partition that is wanted; None for all.
+        partial: whether a response may lack partitions that can't be read.
+        limit: the most rows of a page.
     """
 
     start: bytes
@@ -75,24 +76,24 @@ class RangeRequest:
 
     @classmethod
     def of(cls, info: StoreInfo, fields: Mapping[str, str], partitions: tuple[int, ...]) -> Self:
-        """The request that a URL makes.
+        """Parses a URL's parameters.
 
         Raises:
-            BadRequestError, KeyTextError: it makes none.
+            BadRequestError, KeyTextError: they are invalid.
         """
-        _known(fields, _OF_RANGES)
+        _check_names(fields, _RANGE_PARAMETERS)
         starts, ends = [b""], []
         if "from" in fields:
-            starts.append(bound(info, fields["from"]))
+            starts.append(parse_bound(info, fields["from"]))
         if "to" in fields:
-            ends.append(bound(info, fields["to"]))
+            ends.append(parse_bound(info, fields["to"]))
         if fields.get("prefix"):
             start, end = prefix_range(info, fields["prefix"])
             starts.append(start)
             ends += [] if end is None else [end]
         if "after" in fields:
             starts.append(fields["after"].encode(errors="surrogateescape") + b"\0")
-        key = all_windows(info, fields["key"]) if "key" in fields else None
+        key = parse_key_of_all_windows(info, fields["key"]) if "key" in fields else None
         partition = _number(fields, "partition", 0, None)
         if partition is not None and partition not in partitions:
             raise BadRequestError(f"{info.name} has no partition {partition}")
@@ -110,14 +111,14 @@ class RangeRequest:
         )
 
     def after(self, key: bytes) -> str:
-        """The query part of the URL of the next page, after this key."""
+        """The parameters of the next page, after this key."""
         return urlencode({**self.fields, "after": key})
 
 
-def _known(fields: Mapping[str, str], known: frozenset[str]) -> None:
-    unknown = sorted(set(fields) - known)
+def _check_names(fields: Mapping[str, str], names: frozenset[str]) -> None:
+    unknown = sorted(set(fields) - names)
     if unknown:
-        raise BadRequestError(f"unknown parameter {unknown[0]!r}; there are: {', '.join(sorted(known))}")
+        raise BadRequestError(f"unknown parameter {unknown[0]!r}; there are: {', '.join(sorted(names))}")
 
 
 def _flag(fields: Mapping[str, str], name: str) -> bool:

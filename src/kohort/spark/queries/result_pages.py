@@ -1,4 +1,4 @@
-"""Rows of stores: pages of them, put together from several partitions and instances, and shown as JSON."""
+"""Pages of rows, merged from several partitions and instances, and their keys and values as JSON."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import msgspec
 from kohort.spark.queries.queryable import ReadableStore
 
 __all__ = [
-    "MAX_PAGE_BYTES", "MAX_SCANNED", "Page", "Row", "collect", "joined", "shown_key", "shown_value", "stored_rows",
+    "MAX_PAGE_BYTES", "MAX_SCANNED", "Page", "Row", "key_json", "merge_pages", "merge_rows", "scan_rows", "value_json",
 ]  # fmt: skip
 
 MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
 """Bytes of keys and values after which a page ends."""
 
 MAX_SCANNED: Final = 200_000
-"""Rows that are looked at for one page, where only some are wanted."""
+"""The most rows that are scanned for a page, where only those with a suffix are wanted."""
 
-_FIRST: Final = 128
-_MOST_AT_ONCE: Final = 10_000
-_BYTES_AT_ONCE: Final = 1024 * 1024
+_FIRST_SCAN: Final = 128
+_MAX_SCAN: Final = 10_000
+_SCAN_BYTES: Final = 1024 * 1024
 
 
 class Row(NamedTuple):
-    """A key and its value, as they are stored, and the partition that they are in (-1: a global table)."""
+    """A key and its value as they are stored, and their partition (-1: a global table)."""
 
     key: bytes
     value: bytes
@@ -37,15 +37,15 @@ class Row(NamedTuple):
 class Page(NamedTuple):
     """Rows in the order of their keys' bytes.
 
-    `until` is the last key that the page has taken into account; None if there is nothing behind it.
+    `scanned_to` is the last key that was scanned for the page; None if there are no more.
     """
 
     rows: list[Row]
-    until: bytes | None
+    scanned_to: bytes | None
 
 
-def collect(sources: Sequence[Iterator[Row]], limit: int, suffix: bytes | None = None) -> Page:
-    """A page of what `sources` have, each in order; of keys that end in `suffix`, where that is given.
+def merge_rows(sources: Sequence[Iterator[Row]], limit: int, suffix: bytes | None = None) -> Page:
+    """Merges rows of sources, each in order, into a page; takes only keys that end with `suffix`, if given.
 
     Rows with equal keys stay on one page, which may then have more than `limit` rows.
     """
@@ -61,22 +61,22 @@ def collect(sources: Sequence[Iterator[Row]], limit: int, suffix: bytes | None =
     return Page(rows, None)
 
 
-def joined(pages: Iterable[Page], limit: int) -> Page:
-    """One page of several pages' rows; it ends where the first of them that has more to come ends."""
-    kept = list(pages)
-    until = min((page.until for page in kept if page.until is not None), default=None)
-    rows = heapq.merge(*(page.rows for page in kept), key=_key_of)
-    within = (row for row in rows if until is None or row.key <= until)
-    page = collect([within], limit)
-    return page if page.until is not None else Page(page.rows, until)
+def merge_pages(pages: Iterable[Page], limit: int) -> Page:
+    """Merges pages into one; it ends where the first of those that aren't the last of their source ends."""
+    pages = list(pages)
+    scanned_to = min((page.scanned_to for page in pages if page.scanned_to is not None), default=None)
+    rows = heapq.merge(*(page.rows for page in pages), key=_key_of)
+    within = (row for row in rows if scanned_to is None or row.key <= scanned_to)
+    page = merge_rows([within], limit)
+    return page if page.scanned_to is not None else Page(page.rows, scanned_to)
 
 
-def stored_rows(store: ReadableStore, partition: int, start: bytes, end: bytes | None, wanted: int) -> Iterator[Row]:
-    """The rows of a partition of a store, read as they are asked for: few of them, then more at a time.
+def scan_rows(store: ReadableStore, partition: int, start: bytes, end: bytes | None, limit: int) -> Iterator[Row]:
+    """Reads the rows of a partition of a store lazily: a few in the first scan, then more at a time.
 
-    However large they are, about a MiB of them is in memory, once it is known how large they are.
+    After the first scan, which shows how large rows are, a scan reads about a MiB.
     """
-    size = min(wanted, _FIRST)
+    size = min(limit, _FIRST_SCAN)
     while True:
         table = store.scan(start, end, size)
         keys, values = table.column("key").to_pylist(), table.column("value").to_pylist()
@@ -84,27 +84,27 @@ def stored_rows(store: ReadableStore, partition: int, start: bytes, end: bytes |
         if len(keys) < size:
             return
         start = keys[-1] + b"\0"
-        size = max(1, min(4 * size, _MOST_AT_ONCE, _BYTES_AT_ONCE * size // max(table.nbytes, 1)))
+        size = max(1, min(4 * size, _MAX_SCAN, _SCAN_BYTES * size // max(table.nbytes, 1)))
 
 
-def shown_key(key: bytes, is_json: bool) -> msgspec.Raw | str:
-    """A key as an answer has it: an object where keys are JSON, else a string."""
-    return _shown(key) if is_json else key.decode(errors="replace")
+def key_json(key: bytes, is_json: bool) -> msgspec.Raw | str:
+    """A key as responses have it: an object where keys are JSON, else a string."""
+    return _json_or_text(key) if is_json else key.decode(errors="replace")
 
 
-def shown_value(value: bytes, with_state: bool) -> msgspec.Raw | str:
-    """A value as an answer has it; aggregates' state, which is the last field, is left out unless it is asked for."""
+def value_json(value: bytes, with_state: bool) -> msgspec.Raw | str:
+    """A value as responses have it, without the last field of aggregates, their state, unless that is wanted."""
     if not with_state and value.endswith(b"}}"):
-        # Within a string quotes are escaped, and state is flat: this can be nothing else.
+        # Quotes within strings are escaped, and the state is flat: nothing else ends like this.
         head, found, _ = value.rpartition(b',"state":{')
         if found:
             value = head + b"}"
         elif value.startswith(b'{"state":{'):
             value = b"{}"
-    return _shown(value)
+    return _json_or_text(value)
 
 
-def _shown(text: bytes) -> msgspec.Raw | str:
+def _json_or_text(text: bytes) -> msgspec.Raw | str:
     try:
         _anything.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

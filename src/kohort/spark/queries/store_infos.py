@@ -1,4 +1,4 @@
-"""What a program says of its stores, for queries."""
+"""What queries need to know of a program's stores."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["store_infos"]
 
 
 def store_infos(program: Program) -> dict[str, StoreInfo]:
-    """All stores of a program, by name."""
+    """The stores of a program, by name."""
     return {info.name: info for info in _infos(program)}
 
 
 def _infos(program: Program) -> Iterator[StoreInfo]:
-    for part in program.parts:
-        yield from (_of_table(table, part.id) for table in part.tables)
-        yield from (_of_aggregate(spec, part) for spec in part.aggregates)
+    for subtopology in program.parts:
+        yield from (_of_table(table, subtopology.id) for table in subtopology.tables)
+        yield from (_of_aggregate(spec, subtopology) for spec in subtopology.aggregates)
     yield from (_of_table(table, None) for table in program.globals)
 
 
@@ -37,15 +37,15 @@ def _of_table(table: TableStore, subtopology: str | None) -> StoreInfo:
     )
 
 
-def _of_aggregate(spec: AggregateSpec, part: CompiledSubtopology) -> StoreInfo:
+def _of_aggregate(spec: AggregateSpec, subtopology: CompiledSubtopology) -> StoreInfo:
     return StoreInfo(
         name=spec.name,
         columns=tuple((name, kind.simpleString()) for name, kind in spec.group),
         windowed=spec.window is not None,
         json_keys=True,
-        subtopology=part.id,
+        subtopology=subtopology.id,
         route=spec.route,
         routed_by=spec.routed_by,
-        sure=not isinstance(part.input, TopicInput),
-        partitioner=part.input.source.partitioner if isinstance(part.input, TopicInput) else "murmur2",
+        partition_certain=not isinstance(subtopology.input, TopicInput),
+        partitioner=subtopology.input.source.partitioner if isinstance(subtopology.input, TopicInput) else "murmur2",
     )

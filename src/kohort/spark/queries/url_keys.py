@@ -1,4 +1,4 @@
-"""Keys of stores: as they are stored, and as people write them in a URL."""
+"""Parses keys of stores as people write them in a URL to keys as they are stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any, Final, NamedTuple, NoReturn
 from kohort.spark.program.compiled import Route
 from kohort.spark.queries.queryable import StoreInfo
 
-__all__ = ["Key", "KeyTextError", "all_windows", "bound", "parse_key", "prefix_range", "time_text"]
+__all__ = [
+    "Key", "KeyTextError", "parse_bound", "parse_key", "parse_key_of_all_windows", "prefix_range", "utc_text",
+]  # fmt: skip
 
 WINDOW: Final = "window"
 """The first field of keys that have a window: its start."""
@@ -27,15 +29,15 @@ _NESTED: Final = ("array<", "map<", "struct<")
 
 
 class KeyTextError(ValueError):
-    """A text that can't be a key of the store, and what one looks like."""
+    """A text isn't a key of the store; says what one looks like."""
 
 
 class Key(NamedTuple):
     """A key of a store, or all windows of one.
 
     Attributes:
-        stored: its bytes in the store and in the changelog; of all windows of a key, how these end.
-        route: what its partition follows from; None if that can't be told.
+        stored: its bytes in the store and in the changelog; for all windows of a key, the end of these bytes.
+        route: what its partition follows from; None if unknown.
     """
 
     stored: bytes
@@ -43,17 +45,17 @@ class Key(NamedTuple):
 
 
 class _Number(str):
-    """A number as it was written: 1.0 and 1.00 are different keys."""
+    """A number as it is written: 1.0 and 1.00 are different keys."""
 
 
 def parse_key(info: StoreInfo, text: str) -> Key:
-    """The key that a text stands for.
+    """Parses a key.
 
     A text is either the key as it is stored, or short: the values of the columns with `,` between them, and after an
     `@` the start of the window: `JFK@2013-01-01T05:00:00Z`.
 
     Raises:
-        KeyTextError: it is none.
+        KeyTextError: it isn't a key of the store.
     """
     if not info.json_keys:
         stored = _bytes(info, text)
@@ -63,14 +65,14 @@ def parse_key(info: StoreInfo, text: str) -> Key:
         fields = _parsed(info, text)
         if info.windowed:
             start = fields.pop(WINDOW, None)
-            window = time_text(start) if isinstance(start, str) and not isinstance(start, _Number) else None
+            window = utc_text(start) if isinstance(start, str) and not isinstance(start, _Number) else None
             if window is None:
                 _refuse(info, "the window's start is missing, or is no time")
         values = _json_values(info, fields)
     else:
         if info.windowed:
             text, at, start = text.rpartition("@")
-            window = time_text(start)
+            window = utc_text(start)
             if not at or window is None:
                 _refuse(info, f"{start!r} is no time" if at else "the window's start is missing")
         values = _short_values(info, text)
@@ -78,25 +80,25 @@ def parse_key(info: StoreInfo, text: str) -> Key:
     return Key(_bytes(info, head + _object(values)[1:]), _route(info, values))
 
 
-def bound(info: StoreInfo, text: str) -> bytes:
-    """Where a range begins or ends, as the bytes of a key: a key, or a time where keys begin with one.
+def parse_bound(info: StoreInfo, text: str) -> bytes:
+    """Parses the start or the end of a range: a key, or a time where keys begin with one.
 
-    A text that begins like a stored key is taken as it is, so that it may be a part of one.
+    A text that begins like a stored key is taken as it is, so that it may be incomplete.
 
     Raises:
         KeyTextError: it is neither.
     """
     if not info.json_keys or text.startswith("{"):
         return _bytes(info, text)
-    if info.windowed and (window := time_text(text)) is not None:
+    if info.windowed and (window := utc_text(text)) is not None:
         return _window_head(window).encode()
     return parse_key(info, text).stored
 
 
 def prefix_range(info: StoreInfo, text: str) -> tuple[bytes, bytes | None]:
-    """The range of the keys that begin so: from, and to before which (None: to the end).
+    """The range of the keys with a prefix: its start, and its exclusive end (None: to the end).
 
-    Short prefixes are those of the window's time ("2013-01-01T"), else of the first column's value.
+    Short prefixes are of the window's time ("2013-01-01T"), or else of the first column's value.
     """
     start = _bytes(info, text)
     if info.json_keys and not text.startswith("{"):
@@ -106,16 +108,16 @@ def prefix_range(info: StoreInfo, text: str) -> tuple[bytes, bytes | None]:
             name, kind = info.columns[0]
             opening = "" if kind in _INTEGERS or kind in ("boolean", "float", "double") else '"'
             start = _bytes(info, f"{{{_quoted(name)}:{opening}{_escaped(text)}")
-    # All that begin so lie before the next text of equal length or less, if there is one.
+    # All keys with the prefix lie before the next text of at most its length, if there is one.
     head = start.rstrip(b"\xff")
     return start, head[:-1] + bytes([head[-1] + 1]) if head else None
 
 
-def all_windows(info: StoreInfo, text: str) -> Key:
-    """How the stored keys of all windows of a key end.
+def parse_key_of_all_windows(info: StoreInfo, text: str) -> Key:
+    """Parses a key without its window; returns the end of the stored keys of all its windows.
 
     Raises:
-        KeyTextError: it isn't a key without its window.
+        KeyTextError: it isn't such a key.
     """
     if not info.windowed:
         _refuse(info, "its keys have no windows")
@@ -123,8 +125,8 @@ def all_windows(info: StoreInfo, text: str) -> Key:
     return Key(_bytes(info, ("," if values else "") + _object(values)[1:]), _route(info, values))
 
 
-def time_text(text: str) -> str | None:
-    """A time in ISO 8601 as keys have a window's start: in UTC, with ms; without a zone it is UTC. None: no time."""
+def utc_text(text: str) -> str | None:
+    """A time in ISO 8601 (UTC if it has no zone) as keys have the start of a window: in UTC, with ms. None: no time."""
     time = _time(text)
     return None if time is None else f"{time:%Y}".zfill(4) + f"{time:-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"
 
@@ -138,7 +140,7 @@ def _time(text: str) -> datetime | None:
 
 
 def _timestamp(text: str, kind: str, *, micros: bool) -> str:
-    """A column's time as keys have it, with ms, or with µs: always, or where there are any. No time stays as it is."""
+    """A time as keys have it, with ms, or with µs always (`micros`) or if it has any. Other texts stay as they are."""
     time = _time(text) if kind in _TIMESTAMPS else None
     if time is None:
         return text
@@ -147,7 +149,7 @@ def _timestamp(text: str, kind: str, *, micros: bool) -> str:
 
 
 def _parsed(info: StoreInfo, text: str) -> dict[str, Any]:
-    """The fields of a JSON object, numbers as they are written."""
+    """The fields of a JSON object, with numbers as they are written."""
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(pairs)
@@ -170,7 +172,7 @@ def _parsed(info: StoreInfo, text: str) -> dict[str, Any]:
 
 
 def _json_values(info: StoreInfo, fields: dict[str, Any]) -> dict[str, str]:
-    """The columns' values as JSON texts."""
+    """The values of the columns as JSON texts."""
     if set(fields) != {name for name, _ in info.columns}:
         _refuse(info, "it has other fields")
     for name, kind in info.columns:
@@ -220,13 +222,13 @@ def _route(info: StoreInfo, values: Mapping[str, str]) -> bytes | None:
         return _bytes(info, _object({name: _in_route(kinds[name], values[name]) for name in info.routed_by}))
     (name,) = info.routed_by
     if dict(info.columns)[name] not in _PLAIN or values[name] == "null":
-        return None  # its text may differ from what JSON has
+        return None  # its text may differ from its JSON
     text = values[name]
     return _bytes(info, json.loads(text) if text.startswith('"') else text)
 
 
 def _in_route(kind: str, value: str) -> str:
-    """A column's value as partitions follow from it: times with µs."""
+    """A column's value as routes have it: times with µs."""
     if kind not in _TIMESTAMPS or not value.startswith('"'):
         return value
     return _quoted(_timestamp(json.loads(value), kind, micros=True))
@@ -273,6 +275,6 @@ def _refuse(info: StoreInfo, why: str) -> NoReturn:
     else:
         example = {WINDOW: "2013-01-01T05:00:00.000Z"} if info.windowed else {}
         example.update(dict.fromkeys(names, "…"))
-        whole = json.dumps(example, ensure_ascii=False, separators=(",", ":"))
-        form = ",".join(names) + ("@2013-01-01T05:00:00Z" if info.windowed else "") + f", or {whole}"
+        as_json = json.dumps(example, ensure_ascii=False, separators=(",", ":"))
+        form = ",".join(names) + ("@2013-01-01T05:00:00Z" if info.windowed else "") + f", or {as_json}"
     raise KeyTextError(f"no key of {info.name}: {why}; one looks like {form}")

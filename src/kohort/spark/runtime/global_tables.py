@@ -28,7 +28,7 @@ from kohort.spark.runtime.open_stores import OpenStores
 from kohort.spark.runtime.plain_errors import plain
 from kohort.spark.runtime.subtopology_runner import Jobs
 from kohort.spark.state import Store
-from kohort.spark.state.restore_progress import unfit
+from kohort.spark.state.restore_progress import why_rebuild
 
 log = logging.getLogger(__name__)
 
@@ -157,17 +157,17 @@ class GlobalTables:
         self, table: GlobalTable, store: Store, topic: TopicInfo, ends: Mapping[TopicPartition, int]
     ) -> None:
         """Clear the store if it can't be read on from where it is: its topic was created again, or lost records."""
-        origin = str(topic.topic_id) if topic.topic_id.int else store.origin
+        topic_id = str(topic.topic_id) if topic.topic_id.int else store.topic_id
         beginnings = self._beginnings[table.name]
         for each, end in ends.items():
             at = store.positions.get(each.partition)
-            if why := unfit(at, store.origin, origin, beginnings.get(each, 0), end, rebuild=None):
+            if why := why_rebuild(at, store.topic_id, topic_id, beginnings.get(each, 0), end):
                 log.warning("global table %s is cleared, and loaded again from %s: %s", table.name, each, why)
                 self._loaded.clear()  # nothing is joined with what is half there
-                await self._thread.run(store.clear, origin)
+                await self._thread.run(store.clear, topic_id)
                 return
-        if store.origin != origin:
-            await self._thread.run(store.begin, origin)
+        if store.topic_id != topic_id:
+            await self._thread.run(store.set_topic_id, topic_id)
 
     async def _epoch(
         self, table: GlobalTable, store: Store, epoch_input: EpochInput, ends: Mapping[TopicPartition, int]

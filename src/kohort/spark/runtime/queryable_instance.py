@@ -1,4 +1,4 @@
-"""An instance as those see it who ask for its stores: `kohort.spark.queries.queryable.Queryable`."""
+"""The instance as queries see it: implements `kohort.spark.queries.queryable.Queryable`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COPIES: Final = {Role.STANDBY: StoreRole.STANDBY, Role.WARMUP: StoreRole.WARMUP
 
 
 class QueryableInstance:
-    """What is open in an instance, and who has what else.
+    """Answers what is open in an instance, and which instance has which partitions.
 
     Args:
         instance: the instance.
@@ -32,11 +32,11 @@ class QueryableInstance:
         self._instance, self._infos = instance, infos
 
     def stores(self) -> Mapping[str, StoreInfo]:
-        """All stores of the program by name."""
+        """The stores of the program by name."""
         return self._infos
 
     def partitions(self, subtopology: str) -> int | None:
-        """How many tasks a subtopology has; None while that isn't known."""
+        """How many tasks a subtopology has; None while unknown."""
         known = self._instance.known_topics()
         counts = []
         for topic in self._instance.plan.topology.subtopologies[subtopology].inputs:
@@ -50,7 +50,7 @@ class QueryableInstance:
         return self._instance.plan.inputs(TaskId(subtopology, partition))
 
     def open_stores(self, name: str) -> Sequence[OpenStore]:
-        """The partitions of a store that are open here now."""
+        """The partitions of a store that are open here."""
         info = self._infos.get(name)
         if info is None:
             return ()
@@ -72,11 +72,11 @@ class QueryableInstance:
         return found
 
     def endpoints(self) -> Mapping[Endpoint, EndpointPartitions]:
-        """Which instance has which input partitions, as the group said last."""
+        """The input partitions of each instance, as the group said last."""
         return self._instance.endpoints
 
     def endpoint(self) -> Endpoint | None:
-        """Where others reach this instance; None if it answers no queries."""
+        """Where others reach this instance; None without an `application_server`."""
         return self._instance.endpoint
 
     def lags(self) -> Mapping[str, RecordsLag]:

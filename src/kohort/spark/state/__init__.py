@@ -1,4 +1,4 @@
-"""State of tasks: local stores (RocksDB), the directory they live in, and what fills them from changelogs."""
+"""State of tasks: local stores (RocksDB), the state directory, and the changelog reader that restores stores."""
 
 from kohort.spark.state.changelog_reader import ChangelogReader, RestoreProgress
 from kohort.spark.state.directory import StateDirectory

@@ -1,8 +1,8 @@
-"""The tailer: keeps stores abreast of their changelogs, and restores them.
+"""Restores stores from their changelogs, and keeps standbys up to date with them.
 
-One consumer reads all the changelogs of an instance, and only what is committed. A store is compared with its
-changelog before it is read on: one that is ahead of it, or behind its beginning, or a copy of another topic that had
-this name, is cleared and filled from the beginning.
+One consumer reads all the changelogs of an instance, and only what is committed. Before a changelog is read, it is
+compared with the store: a store that is ahead of it, or behind its beginning, or a copy of another topic that had this
+name, is cleared and filled from the beginning.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from kohort.client.time_limit import time_limit
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import KafkaError
 from kohort.spark.state.errors import StateError, StoreClosedError, StoreCorruptError
-from kohort.spark.state.restore_progress import Followed, Restore, RestoreProgress, Waiting, Waits, unfit
+from kohort.spark.state.restore_progress import Restore, RestoreProgress, StoreChangelog, why_rebuild
 from kohort.spark.state.store import Store
+from kohort.spark.state.wait_reasons import OnWait, WaitReasons
 
 __all__ = ["ChangelogReader", "RestoreProgress"]
 
@@ -37,27 +38,27 @@ log = logging.getLogger(__name__)
 
 OnProgress = Callable[[RestoreProgress], None]
 
-_LOOK_MS: Final = 10
-"""How long the tailer waits for records while somebody waits for it."""
+_RESTORE_POLL_MS: Final = 10
+"""How long a poll waits for records while a restore waits for them."""
 
-_IDLE_MS: Final = 50
-_ENDS_EVERY_S: Final = 1.0
+_POLL_MS: Final = 50
+_END_OFFSETS_EVERY_S: Final = 1.0
 _PROGRESS_EVERY_S: Final = 0.1
 _RETRY_S: Final = 0.5
 _API_TIMEOUT_MS: Final = 5_000
 _FETCH_MAX_WAIT_MS: Final = 100
-"""A changelog that comes in waits so long for the others that have no news."""
+"""A changelog that is added waits up to this long for a fetch of others that have no new records."""
 
 
 class ChangelogReader(Lifecycle):
-    """Follows any number of changelogs into stores, or restores them. Used within one event loop.
+    """Reads any number of changelogs into stores. Used within one event loop.
 
     Args:
         servers: addresses or a configuration.
-        waiting: called with the reason when it can't read on, and with None when it can again.
+        on_wait: called with the reason when it can't read on, and with None when it can again.
     """
 
-    def __init__(self, servers: Servers, waiting: Waiting | None = None) -> None:
+    def __init__(self, servers: Servers, on_wait: OnWait | None = None) -> None:
         self._consumer = Consumer(
             servers,
             auto_offset_reset="none",
@@ -68,18 +69,18 @@ class ChangelogReader(Lifecycle):
             default_api_timeout_ms=_API_TIMEOUT_MS,
         )
         self._admin = Admin(servers, default_api_timeout_ms=_API_TIMEOUT_MS)
-        self._waits = Waits(waiting)
-        self._followed: dict[TopicPartition, Followed] = {}
-        self._news = asyncio.Event()
-        self._writing: asyncio.Future[None] | None = None
-        self._written: Followed | None = None
-        self._thread = ThreadPoolExecutor(1, "kohort-tailer")
+        self._waits = WaitReasons(on_wait)
+        self._changelogs: dict[TopicPartition, StoreChangelog] = {}
+        self._changed = asyncio.Event()
+        self._pending_write: asyncio.Future[None] | None = None
+        self._pending_changelog: StoreChangelog | None = None
+        self._thread = ThreadPoolExecutor(1, "kohort-changelogs")
         self._tasks: list[asyncio.Task[None]] = []
-        self._beginning: set[asyncio.Task[None]] = set()
+        self._starting: set[asyncio.Task[None]] = set()
         self._closed = False
 
     async def start(self) -> None:
-        """Find the cluster. Raises as `Consumer.start`."""
+        """Finds the cluster. Raises as `Consumer.start`."""
         if self._tasks:
             return
         try:
@@ -90,41 +91,41 @@ class ChangelogReader(Lifecycle):
             raise
         load_columns()
         self._tasks = [
-            asyncio.create_task(self._tail(), name="kohort-tailer"),
-            asyncio.create_task(self._look_at_ends(), name="kohort-tailer-ends"),
+            asyncio.create_task(self._read(), name="kohort-changelogs"),
+            asyncio.create_task(self._poll_end_offsets(), name="kohort-changelog-ends"),
         ]
 
     async def close(self) -> None:
-        """Stop; stores stay open. Who waits for a restore gets a `ClosedError`. May be called twice."""
+        """Stops; stores stay open. Restores that go on raise `ClosedError`. May be called twice."""
         if self._closed:
             return
         self._closed = True
-        tasks = [*self._tasks, *self._beginning]
+        tasks = [*self._tasks, *self._starting]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         with contextlib.suppress(Exception):
-            await self._all_written()
-        for followed in self._followed.values():
-            followed.fail(ClosedError("the tailer is closed"))
-        self._followed.clear()
+            await self._finish_write()
+        for changelog in self._changelogs.values():
+            changelog.fail(ClosedError("the changelog reader is closed"))
+        self._changelogs.clear()
         await asyncio.gather(self._consumer.close(), self._admin.close(), return_exceptions=True)
         self._thread.shutdown(wait=False)
 
     def follow(self, store: Store, partition: TopicPartition) -> None:
-        """Keep a store abreast of its changelog, from now on: a standby or a warm-up. Returns at once.
+        """Keeps a store up to date with its changelog from now on: a standby or a warm-up. Returns at once.
 
         Raises:
-            ClosedError: the tailer is closed.
+            ClosedError: the changelog reader is closed.
             ValueError: another store follows this changelog.
         """
-        self._follow(store, partition)
+        self._add(store, partition)
 
     async def unfollow(self, partition: TopicPartition) -> None:
-        """Leave a store alone; when this returns, nothing is written to it any more. Unknown ones are left alone."""
-        followed = self._followed.get(partition)
-        if followed is not None:
-            await self._drop(followed, StoreClosedError(f"store {followed.store.name} isn't restored any more"))
+        """Stops to follow a changelog, if it is followed; when this returns, nothing is written to its store."""
+        changelog = self._changelogs.get(partition)
+        if changelog is not None:
+            await self._remove(changelog, StoreClosedError(f"store {changelog.store.name} isn't restored any more"))
 
     async def restore(
         self,
@@ -132,13 +133,13 @@ class ChangelogReader(Lifecycle):
         partition: TopicPartition,
         on_progress: OnProgress | None = None,
     ) -> int:
-        """Wait until all that is in the changelog now is in the store; then leave the store alone.
+        """Waits until the store has all that is in the changelog now; then stops to follow it.
 
-        What lies behind a transaction that is still open counts: it is waited for. A store that is followed already
-        goes on from where it is. If this is cancelled, the store is left alone.
+        This includes what lies behind an open transaction: it waits for the transaction's end. A store that is followed
+        already goes on from its position. When it is cancelled, the store isn't followed any more.
 
         Args:
-            store: closed by whoever opened it.
+            store: the store; it stays open.
             partition: of the changelog.
             on_progress: called now and then, and at the end.
 
@@ -147,282 +148,279 @@ class ChangelogReader(Lifecycle):
 
         Raises:
             StoreClosedError: the store was closed or unfollowed meanwhile.
-            ClosedError: the tailer was closed.
+            ClosedError: the changelog reader was closed.
             RecordError: the changelog is corrupt.
             ValueError: another store follows this changelog, or this one is being restored already.
         """
-        followed = self._follow(store, partition)
-        if followed.restore is not None:
+        changelog = self._add(store, partition)
+        if changelog.restore is not None:
             raise ValueError(f"store {store.name} is being restored already")
-        restore = followed.restore = Restore(asyncio.get_running_loop().create_future(), on_progress)
+        restore = changelog.restore = Restore(asyncio.get_running_loop().create_future(), on_progress)
         try:
-            if followed.begun:
-                await self._aim(followed, restore)
-            self._news.set()
+            if changelog.reading:
+                await self._find_target(changelog, restore)
+            self._changed.set()
             position = await restore.done
         except BaseException:
-            if self._followed.get(partition) is followed:
-                await self._drop(followed, None)
+            if self._changelogs.get(partition) is changelog:
+                await self._remove(changelog, None)
             raise
         finally:
-            followed.restore = None
-        await self._drop(followed, None)
+            changelog.restore = None
+        await self._remove(changelog, None)
         return position
 
     def positions(self) -> dict[TopicPartition, tuple[int, int]]:
-        """How far each store that is followed or restored is, and where its changelog ended when last looked.
+        """The position and the changelog's last known end offset of each store that is followed or restored.
 
-        Those for which that isn't known yet are left out.
+        Leaves out those that aren't known yet.
         """
-        self._read_positions()
+        self._update_positions()
         return {
-            at: (followed.position, max(followed.end, followed.position))
-            for at, followed in self._followed.items()
-            if followed.position >= 0 and followed.end >= 0
+            at: (changelog.position, max(changelog.end, changelog.position))
+            for at, changelog in self._changelogs.items()
+            if changelog.position >= 0 and changelog.end >= 0
         }
 
-    # What is followed.
+    # Adding, starting and removing changelogs.
 
-    def _follow(self, store: Store, partition: TopicPartition) -> Followed:
+    def _add(self, store: Store, partition: TopicPartition) -> StoreChangelog:
         if self._closed:
-            raise ClosedError("the tailer is closed")
-        followed = self._followed.get(partition)
-        if followed is None:
-            followed = self._followed[partition] = Followed(partition, store)
-            self._news.set()
-        elif followed.store is not store:
+            raise ClosedError("the changelog reader is closed")
+        changelog = self._changelogs.get(partition)
+        if changelog is None:
+            changelog = self._changelogs[partition] = StoreChangelog(partition, store)
+            self._changed.set()
+        elif changelog.store is not store:
             raise ValueError(f"another store follows {partition}: unfollow it first")
-        return followed
+        return changelog
 
-    async def _drop(self, followed: Followed, why: Exception | None) -> None:
-        """Follow it no more; nothing is being written to it when this returns."""
-        if self._followed.get(followed.partition) is followed:
-            del self._followed[followed.partition]
-            self._waits.say(None, followed.partition)
+    async def _remove(self, changelog: StoreChangelog, error: Exception | None) -> None:
+        """Removes a changelog; when this returns, nothing is written to its store. `error` ends its restore."""
+        if self._changelogs.get(changelog.partition) is changelog:
+            del self._changelogs[changelog.partition]
+            self._waits.set(None, changelog.partition)
             self._assign()
-        if why is not None:
-            followed.fail(why)
-        if self._written is followed and self._writing is not None:
-            await asyncio.wait([self._writing])
+        if error is not None:
+            changelog.fail(error)
+        if self._pending_changelog is changelog and self._pending_write is not None:
+            await asyncio.wait([self._pending_write])
 
     def _assign(self) -> None:
-        self._consumer.assign([at for at, followed in self._followed.items() if followed.begun])
+        self._consumer.assign([at for at, changelog in self._changelogs.items() if changelog.reading])
 
-    async def _begin(self, followed: Followed) -> None:
-        """Compare the store with its changelog, and have the consumer read on from where the store is."""
-        at, store = followed.partition, followed.store
+    async def _start_reading(self, changelog: StoreChangelog) -> None:
+        """Compares the store with its changelog, clears it if need be, and has the consumer read from its position."""
+        at, store = changelog.partition, changelog.store
         try:
             topic = (await self._admin.topics.describe(at.topic))[at.topic]
-            first = (await self._consumer.beginning_offsets(at))[at]
+            beginning = (await self._consumer.beginning_offsets(at))[at]
             end = (await self._consumer.end_offsets(at, isolation_level="read_uncommitted"))[at]
-            origin = str(topic.topic_id) if topic.topic_id.int else store.origin
+            topic_id = str(topic.topic_id) if topic.topic_id.int else store.topic_id
             position = store.positions.get(at.partition)
-            if why := unfit(position, store.origin, origin, first, end, rebuild=followed.rebuild):
+            if why := why_rebuild(position, store.topic_id, topic_id, beginning, end) or changelog.rebuild:
                 log.warning("store %s is cleared, and restored from %s: %s", store.name, at, why)
                 await self._in_thread(store.clear)
                 position = None
-            await self._in_thread(store.begin, origin)
+            await self._in_thread(store.set_topic_id, topic_id)
         except StoreClosedError as error:
-            await self._drop(followed, error)
+            await self._remove(changelog, error)
             return
         except (KafkaError, ClientError, StateError) as error:
-            if self._followed.get(at) is followed:
-                self._waits.say(f"{at}: {error}", at)
+            if self._changelogs.get(at) is changelog:
+                self._waits.set(f"{at}: {error}", at)
             return
-        if self._followed.get(at) is not followed:
+        if self._changelogs.get(at) is not changelog:
             return
-        followed.position = first if position is None else position
-        followed.end = end
-        followed.begun, followed.rebuild = True, None
+        changelog.position = beginning if position is None else position
+        changelog.end = end
+        changelog.reading, changelog.rebuild = True, None
         self._assign()
-        self._consumer.seek(at, followed.position)
-        if followed.restore is not None:
-            self._aim_at(followed, followed.restore, end)
-        self._waits.say(None, at)
+        self._consumer.seek(at, changelog.position)
+        if changelog.restore is not None:
+            self._set_target(changelog, changelog.restore, end)
+        self._waits.set(None, at)
 
-    def _begin_those_that_can(self) -> None:
-        """In tasks of their own: a changelog that isn't there keeps no other one waiting."""
+    def _start_those_due(self) -> None:
+        """Starts each in a task of its own, so that a changelog that isn't there delays no other."""
 
-        async def begin(followed: Followed) -> None:
+        async def start(changelog: StoreChangelog) -> None:
             try:
-                await self._begin(followed)
-            except Exception:  # whatever it is, it's tried again
-                log.exception("store %s can't follow %s yet", followed.store.name, followed.partition)
+                await self._start_reading(changelog)
+            except Exception:  # any error is retried
+                log.exception("store %s can't follow %s yet", changelog.store.name, changelog.partition)
             finally:
-                followed.retry_at = time.monotonic() + _RETRY_S
-                self._news.set()
+                changelog.retry_at = time.monotonic() + _RETRY_S
+                self._changed.set()
 
         now = time.monotonic()
-        for followed in self._followed.values():
-            if not followed.begun and followed.retry_at <= now:
-                followed.retry_at = math.inf
-                task = asyncio.create_task(begin(followed), name=f"kohort-tailer-{followed.partition}")
-                self._beginning.add(task)
-                task.add_done_callback(self._beginning.discard)
+        for changelog in self._changelogs.values():
+            if not changelog.reading and changelog.retry_at <= now:
+                changelog.retry_at = math.inf
+                task = asyncio.create_task(start(changelog), name=f"kohort-changelog-{changelog.partition}")
+                self._starting.add(task)
+                task.add_done_callback(self._starting.discard)
 
-    def _begin_again(self, followed: Followed, *, rebuild: str | None = None, after: float = 0) -> None:
-        followed.begun = False
-        followed.rebuild = rebuild or followed.rebuild
-        followed.retry_at = time.monotonic() + after
+    def _restart(self, changelog: StoreChangelog, *, rebuild: str | None = None, after: float = 0) -> None:
+        changelog.reading = False
+        changelog.rebuild = rebuild or changelog.rebuild
+        changelog.retry_at = time.monotonic() + after
         self._assign()
 
     # Reading and writing.
 
-    async def _tail(self) -> None:
+    async def _read(self) -> None:
         while True:
             try:
-                self._begin_those_that_can()
-                if not self._reads():
-                    await self._some_news()
+                self._start_those_due()
+                if not self._is_reading():
+                    await self._wait_for_change()
                     continue
-                hurry = any(not each.begun or each.restore is not None for each in self._followed.values())
-                batch = await self._consumer.poll_batch(_LOOK_MS if hurry else _IDLE_MS)
+                waited_for = any(not each.reading or each.restore is not None for each in self._changelogs.values())
+                batch = await self._consumer.poll_batch(_RESTORE_POLL_MS if waited_for else _POLL_MS)
                 if batch is not None:
-                    await self._take(batch)
+                    await self._write_batch(batch)
                 else:
-                    await self._all_written()
-                if hurry:
-                    await self._tell_restores()
+                    await self._finish_write()
+                if waited_for:
+                    self._update_restores()
             except NoOffsetError as error:
                 for at in error.partitions:
-                    if followed := self._followed.get(at):
-                        self._begin_again(followed, rebuild="the changelog no longer has what comes next")
+                    if changelog := self._changelogs.get(at):
+                        self._restart(changelog, rebuild="the changelog no longer has what comes next")
             except RecordError as error:
                 log.error("changelog %s can't be read: %s", error.partition, error)
-                if followed := self._followed.get(error.partition):
-                    await self._drop(followed, error)
+                if changelog := self._changelogs.get(error.partition):
+                    await self._remove(changelog, error)
             except (KafkaError, ClientError) as error:
-                if self._reads():  # the last one may have been dropped while it waited
-                    self._waits.say(str(error), None)
+                if self._is_reading():  # the last changelog may have been removed during the poll
+                    self._waits.set(str(error), None)
                     await asyncio.sleep(_RETRY_S)
-            except Exception:  # whatever it is, the other stores go on
-                log.exception("the tailer failed, and goes on")
+            except Exception:  # one store's error doesn't stop the others
+                log.exception("the changelog reader failed, and goes on")
                 await asyncio.sleep(_RETRY_S)
 
-    def _reads(self) -> bool:
-        return any(followed.begun for followed in self._followed.values())
+    def _is_reading(self) -> bool:
+        return any(changelog.reading for changelog in self._changelogs.values())
 
-    async def _some_news(self) -> None:
-        self._news.clear()
-        waits = [each.retry_at for each in self._followed.values() if each.retry_at < math.inf]
-        pause = max(0.0, min(waits) - time.monotonic()) if waits else None
+    async def _wait_for_change(self) -> None:
+        self._changed.clear()
+        retries = [each.retry_at for each in self._changelogs.values() if each.retry_at < math.inf]
+        pause = max(0.0, min(retries) - time.monotonic()) if retries else None
         with contextlib.suppress(TimeoutError):
             async with time_limit(pause):
-                await self._news.wait()
+                await self._changed.wait()
 
-    async def _take(self, batch: pa.RecordBatch) -> None:
-        """Have a batch written, while the next one comes."""
+    async def _write_batch(self, batch: pa.RecordBatch) -> None:
+        """Starts to write a batch; the next one is fetched meanwhile."""
         at = TopicPartition(batch["topic"][0].as_py(), batch["partition"][0].as_py())
-        followed = self._followed.get(at)
-        if followed is None or not followed.begun:
+        changelog = self._changelogs.get(at)
+        if changelog is None or not changelog.reading:
             return
         position = self._consumer.position(at)
         assert position is not None
-        await self._all_written()
-        self._read_positions()
-        if self._followed.get(at) is not followed or not followed.begun:
-            return  # it was dropped meanwhile
-        if followed.restore is not None:
-            followed.restore.records += batch.num_rows
-        followed.position = min(followed.position, batch["offset"][0].as_py())
-        self._written = followed
-        self._writing = asyncio.get_running_loop().run_in_executor(
-            self._thread, followed.store.write, batch["key"], batch["value"], position, at.partition
+        await self._finish_write()
+        self._update_positions()
+        if self._changelogs.get(at) is not changelog or not changelog.reading:
+            return  # it was removed meanwhile
+        if changelog.restore is not None:
+            changelog.restore.records += batch.num_rows
+        changelog.position = min(changelog.position, batch["offset"][0].as_py())
+        self._pending_changelog = changelog
+        self._pending_write = asyncio.get_running_loop().run_in_executor(
+            self._thread, changelog.store.write, batch["key"], batch["value"], position, at.partition
         )
-        self._waits.say(None, None)
+        self._waits.set(None, None)
 
-    async def _all_written(self) -> None:
-        """Wait for the write that is under way, and see how it went."""
-        writing, followed = self._writing, self._written
-        if writing is None or followed is None:
+    async def _finish_write(self) -> None:
+        """Waits for the write that goes on, if any, and handles its error."""
+        write, changelog = self._pending_write, self._pending_changelog
+        if write is None or changelog is None:
             return
-        await asyncio.wait([writing])
-        if self._writing is not writing:
+        await asyncio.wait([write])
+        if self._pending_write is not write:
             return
-        self._writing = self._written = None
-        error = writing.exception()
-        if error is None:
-            return
-        if self._followed.get(followed.partition) is not followed:
+        self._pending_write = self._pending_changelog = None
+        error = write.exception()
+        if error is None or self._changelogs.get(changelog.partition) is not changelog:
             return
         if isinstance(error, StoreClosedError):
-            await self._drop(followed, error)
+            await self._remove(changelog, error)
         elif isinstance(error, StoreCorruptError):
-            self._begin_again(followed, rebuild=str(error))
+            self._restart(changelog, rebuild=str(error))
         else:
             log.warning("%s", error, exc_info=None if isinstance(error, StateError) else error)
-            self._waits.say(str(error), followed.partition)
-            self._begin_again(followed, after=_RETRY_S)
+            self._waits.set(str(error), changelog.partition)
+            self._restart(changelog, after=_RETRY_S)
 
-    async def _tell_restores(self) -> None:
-        """Those that are done are told, and the others' progress now and then."""
-        self._read_positions()
+    def _update_restores(self) -> None:
+        """Ends the restores that are done, and reports the progress of the others now and then."""
+        self._update_positions()
         now = time.monotonic()
-        for followed in self._all():
-            restore = followed.restore
-            if restore is None or restore.done.done() or not followed.begun or restore.target < 0:
+        for changelog in list(self._changelogs.values()):
+            restore = changelog.restore
+            if restore is None or restore.done.done() or not changelog.reading or restore.target < 0:
                 continue
-            if followed.position >= restore.target:
-                if self._written is followed:
-                    continue  # what it waits for is being written
-                restore.done.set_result(followed.position)
-                restore.tell(followed, finished=True)
-            elif now - restore.told >= _PROGRESS_EVERY_S:
-                restore.told = now
-                restore.tell(followed)
+            if changelog.position >= restore.target:
+                if self._pending_changelog is changelog:
+                    continue  # the last batch is being written
+                restore.done.set_result(changelog.position)
+                restore.report(changelog, finished=True)
+            elif now - restore.reported_at >= _PROGRESS_EVERY_S:
+                restore.reported_at = now
+                restore.report(changelog)
 
-    def _all(self) -> list[Followed]:
-        return list(self._followed.values())
-
-    def _read_positions(self) -> None:
-        """What is being written doesn't count yet."""
-        for at, followed in self._followed.items():
-            if followed.begun and followed is not self._written:
+    def _update_positions(self) -> None:
+        for at, changelog in self._changelogs.items():
+            if (
+                changelog.reading and changelog is not self._pending_changelog
+            ):  # what is being written doesn't count yet
                 position = self._consumer.position(at)
                 if position is not None:
-                    followed.position = position
+                    changelog.position = position
 
-    # Where changelogs end.
+    # End offsets.
 
-    async def _aim(self, followed: Followed, restore: Restore) -> None:
-        """Find out where a restore of a store that is followed ends."""
-        at = followed.partition
-        while followed.begun and restore.target < 0 and not restore.done.done():
+    async def _find_target(self, changelog: StoreChangelog, restore: Restore) -> None:
+        """Looks up where the restore of a store that is followed ends."""
+        at = changelog.partition
+        while changelog.reading and restore.target < 0 and not restore.done.done():
             try:
                 end = (await self._consumer.end_offsets(at, isolation_level="read_uncommitted"))[at]
             except (KafkaError, ClientError) as error:
                 if self._closed:
                     raise
-                self._waits.say(f"{at}: {error}", at)
+                self._waits.set(f"{at}: {error}", at)
                 await asyncio.sleep(_RETRY_S)
             else:
-                self._waits.say(None, at)
-                if followed.begun:  # otherwise `_begin` aims
-                    self._aim_at(followed, restore, end)
+                self._waits.set(None, at)
+                if changelog.reading:  # otherwise `_start_reading` sets it
+                    self._set_target(changelog, restore, end)
 
-    def _aim_at(self, followed: Followed, restore: Restore, end: int) -> None:
-        followed.end = max(followed.end, end)
-        restore.first, restore.target = followed.position, end
+    def _set_target(self, changelog: StoreChangelog, restore: Restore, end: int) -> None:
+        changelog.end = max(changelog.end, end)
+        restore.start, restore.target = changelog.position, end
 
-    async def _look_at_ends(self) -> None:
+    async def _poll_end_offsets(self) -> None:
         while True:
-            await asyncio.sleep(_ENDS_EVERY_S)
-            begun = [each for each in self._followed.values() if each.begun]
-            if not begun:
+            await asyncio.sleep(_END_OFFSETS_EVERY_S)
+            changelogs = [each for each in self._changelogs.values() if each.reading]
+            if not changelogs:
                 continue
             try:
-                await self._ends_of(begun)
+                await self._update_end_offsets(changelogs)
             except (KafkaError, ClientError) as error:
-                log.debug("ends of changelogs: %s", error)
-                by_topic: dict[str, list[Followed]] = {}
-                for each in begun:
+                log.debug("end offsets of changelogs: %s", error)
+                by_topic: dict[str, list[StoreChangelog]] = {}
+                for each in changelogs:
                     by_topic.setdefault(each.partition.topic, []).append(each)
-                await asyncio.gather(*map(self._ends_of, by_topic.values()), return_exceptions=True)
+                await asyncio.gather(*map(self._update_end_offsets, by_topic.values()), return_exceptions=True)
 
-    async def _ends_of(self, some: Iterable[Followed]) -> None:
-        by_name = {each.partition: each for each in some}
-        for at, end in (await self._consumer.end_offsets(*by_name, isolation_level="read_uncommitted")).items():
-            by_name[at].end = end
+    async def _update_end_offsets(self, changelogs: Iterable[StoreChangelog]) -> None:
+        by_partition = {each.partition: each for each in changelogs}
+        ends = await self._consumer.end_offsets(*by_partition, isolation_level="read_uncommitted")
+        for at, end in ends.items():
+            by_partition[at].end = end
 
     async def _in_thread(self, work: Callable[..., None], *args: object) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, work, *args)

@@ -1,4 +1,4 @@
-"""The directory with an application's state: whose it is, which stores are in it, and that one process uses it.
+"""The state directory of an application: its process id, its stores, and the lock that lets one process use it.
 
     {path}/{application id}/
         state.json           format version, process id
@@ -6,7 +6,7 @@
         0_3/delays/          a task's store: a RocksDB database
         global/airlines/     a global table's store
 
-The process id goes with the files: a process that comes back is the one that has these stores.
+The process id stays with the files: a restarted process is known to have these stores.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ __all__ = ["StateDirectory"]
 log = logging.getLogger(__name__)
 
 _FORMAT: Final = 1
-"""Of the directory and the stores in it. Stores of another format are removed, and restored from their changelogs."""
+"""The format of the directory and its stores. Stores of another format are removed, and restored from changelogs."""
 
-_ABOUT: Final = "state.json"
+_METADATA_FILE: Final = "state.json"
 _LOCK: Final = "lock"
 _GLOBAL: Final = "global"
 
 
-class _About(msgspec.Struct):
+class _Metadata(msgspec.Struct):
     format: int
     process_id: str
 
@@ -53,9 +53,9 @@ class StateDirectory:
     Any thread may call it.
 
     Args:
-        path: where directories of applications lie; made if need be.
-        application_id: whose this is.
-        memory: what its stores share; by default all stores of the process share one.
+        path: the directory of the applications' state directories; made if need be.
+        application_id: of the application.
+        memory: the memory that its stores share; by default that of all stores of the process.
 
     Attributes:
         path: the application's own directory.
@@ -94,7 +94,7 @@ class StateDirectory:
         self.close()
 
     def open_store(self, task: TaskId, name: str) -> Store:
-        """Open a task's store; what can't be read is wiped, with a line in the log.
+        """Opens a task's store; wipes it, and logs that, if it can't be read.
 
         Raises:
             StateError: it is open already, or the directory is closed.
@@ -103,13 +103,13 @@ class StateDirectory:
         return self._open_store(str(task), name, task.partition)
 
     def open_global(self, name: str) -> Store:
-        """Open a global table's store. Raises as `open_store`."""
+        """Opens a global table's store. Raises as `open_store`."""
         return self._open_store(_GLOBAL, name, None)
 
     def tasks_on_disk(self) -> dict[TaskId, dict[str, int | None]]:
-        """The tasks with stores here, and how far in its changelog each store is (None: nothing is in it).
+        """The tasks with stores here, and the position of each store in its changelog (None: it is empty).
 
-        Stores that aren't open are opened for a moment: meant for the start, before the member joins.
+        Stores that aren't open are opened for a moment: call it at the start, before the member joins.
         """
         with self._mutex:
             self._check_open()
@@ -121,7 +121,7 @@ class StateDirectory:
             return found
 
     def remove(self, task: TaskId) -> bool:
-        """Delete a task's stores, unless one of them is open; whether they are gone.
+        """Deletes a task's stores unless one of them is open; returns whether they are deleted.
 
         Raises:
             StateError: the directory is closed.
@@ -134,7 +134,7 @@ class StateDirectory:
             return True
 
     def close(self) -> None:
-        """Close all stores, and let other processes have the directory. May be called twice."""
+        """Closes all stores, and releases the lock. May be called twice."""
         with self._mutex:
             if self._closed:
                 return
@@ -172,32 +172,32 @@ class StateDirectory:
             raise StateError(f"the state directory {self.path} is closed")
 
     def _take_over(self) -> str:
-        """The process id of what is here; what another version left is removed."""
-        about = self._about()
-        if about is not None and about.format == _FORMAT:
-            return about.process_id
-        left = [home for home in self.path.iterdir() if home.is_dir()]
-        if left:
-            why = "has no readable state.json" if about is None else f"is of format {about.format}, not {_FORMAT}"
-            log.warning("state directory %s %s: its stores are removed and restored anew", self.path, why)
-        for home in left:
+        """Returns the process id; removes stores of another format."""
+        metadata = self._metadata()
+        if metadata is not None and metadata.format == _FORMAT:
+            return metadata.process_id
+        homes = [home for home in self.path.iterdir() if home.is_dir()]
+        if homes:
+            why = "has no readable state.json" if metadata is None else f"is of format {metadata.format}, not {_FORMAT}"
+            log.warning("state directory %s %s: its stores are removed, to be restored", self.path, why)
+        for home in homes:
             shutil.rmtree(home)
-        process_id = str(uuid.uuid4()) if about is None else about.process_id
-        fresh = self.path / f"{_ABOUT}.new"
+        process_id = str(uuid.uuid4()) if metadata is None else metadata.process_id
+        fresh = self.path / f"{_METADATA_FILE}.new"
         with fresh.open("wb") as file:
-            file.write(msgspec.json.encode(_About(_FORMAT, process_id)))
+            file.write(msgspec.json.encode(_Metadata(_FORMAT, process_id)))
             file.flush()
             os.fsync(file.fileno())
-        fresh.replace(self.path / _ABOUT)
+        fresh.replace(self.path / _METADATA_FILE)
         return process_id
 
-    def _about(self) -> _About | None:
+    def _metadata(self) -> _Metadata | None:
         try:
-            about = msgspec.json.decode((self.path / _ABOUT).read_bytes(), type=_About)
-            uuid.UUID(about.process_id)
+            metadata = msgspec.json.decode((self.path / _METADATA_FILE).read_bytes(), type=_Metadata)
+            uuid.UUID(metadata.process_id)
         except (FileNotFoundError, ValueError):  # msgspec's errors are ValueErrors
             return None
-        return about
+        return metadata
 
 
 def _locked(path: Path) -> int:
@@ -220,7 +220,7 @@ def _locked(path: Path) -> int:
 
 
 def _file_name(name: str) -> str:
-    """A name that any file system takes."""
+    """Quotes a name for any file system."""
     quoted = quote(name, safe="")
     return quoted.replace(".", "%2E") if quoted.strip(".") == "" else quoted
 

@@ -1,4 +1,4 @@
-"""What goes wrong with local state."""
+"""Errors of local state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["StateDirectoryError", "StateError", "StoreClosedError", "StoreCorrup
 
 
 class StateError(Exception):
-    """Something is wrong with the local state. The changelogs have all of it: it can be rebuilt."""
+    """The local state has an error. The changelogs have all of it, so it can be rebuilt."""
 
 
 class StateDirectoryError(StateError):
@@ -14,8 +14,8 @@ class StateDirectoryError(StateError):
 
 
 class StoreClosedError(StateError):
-    """The store is closed: its task has gone, or the application ends."""
+    """The store is closed: its task isn't here any more, or the application ends."""
 
 
 class StoreCorruptError(StateError):
-    """The store's files can't be read. When it is cleared, or opened again, it is empty, and restored anew."""
+    """The store's files can't be read. Once it is cleared or opened again, it is empty, and is restored."""

@@ -1,4 +1,4 @@
-"""A changelog that is followed into a store: what the tailer knows of it."""
+"""How far a store is in its changelog, how far its restore is, and whether the store has to be rebuilt first."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from kohort.client.types import TopicPartition
 from kohort.spark.state.store import Store
 
-__all__ = ["Followed", "Restore", "RestoreProgress", "Waiting", "Waits", "unfit"]
+__all__ = ["Restore", "RestoreProgress", "StoreChangelog", "why_rebuild"]
 
 log = logging.getLogger("kohort.spark.state.changelog_reader")
-
-Waiting = Callable[[str | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +23,10 @@ class RestoreProgress:
     Attributes:
         store: its name.
         partition: of the changelog.
-        done, total: offsets that were passed, and that were there to pass when it began.
-        records: how many records lay there so far; a compacted changelog has fewer than offsets.
+        done, total: offsets that were read, and that there were to read when it began.
+        records: how many records were read; a compacted changelog has fewer than offsets.
         per_second: records a second since it began.
-        finished: whether this is the last word.
+        finished: whether this is the last progress of the restore.
     """
 
     store: str
@@ -41,23 +39,23 @@ class RestoreProgress:
 
 
 @dataclass(slots=True, eq=False)
-class Followed:
-    """One of a tailer's changelogs.
+class StoreChangelog:
+    """A store, and where it is in its changelog.
 
     Attributes:
-        partition: of the changelog's topic.
-        store: what it goes into.
-        begun: whether it is read: it was compared with the store, and the consumer is there.
-        rebuild: why the store has to be cleared before.
-        retry_at: when to try again to begin (the loop's clock, in seconds).
-        position: offset after what was read; -1 while not known.
-        end: high watermark when last looked; -1 while not known.
-        restore: who waits for it.
+        partition: of the changelog.
+        store: what the changelog is written to.
+        reading: whether the changelog is read: the store fits it, and the consumer has the store's position.
+        rebuild: why the store has to be cleared before it is read.
+        retry_at: when to try again to start reading, in `time.monotonic()`.
+        position: offset after what was read; -1 while unknown.
+        end: last known high watermark; -1 while unknown.
+        restore: the restore that goes on, if any.
     """
 
     partition: TopicPartition
     store: Store
-    begun: bool = False
+    reading: bool = False
     rebuild: str | None = None
     retry_at: float = 0
     position: int = -1
@@ -65,89 +63,62 @@ class Followed:
     restore: Restore | None = None
 
     def fail(self, error: Exception) -> None:
-        """Whoever waits for it is told why it won't come."""
+        """Ends the restore, if any, with an error."""
         if self.restore is not None and not self.restore.done.done():
             self.restore.done.set_exception(error)
 
 
 @dataclass(slots=True, eq=False)
 class Restore:
-    """Somebody waits until what was in a changelog is in the store.
+    """A restore: it ends when the store has all that was in the changelog when it began.
 
     Attributes:
         done: gets the position.
-        on_progress: told now and then.
-        first, target: offsets where it began, and where it ends; -1 while not known.
-        records: how many came.
-        since: when it began.
-        told: when progress was told last.
+        on_progress: called with the progress now and then.
+        start, target: offsets where it began, and where it ends; -1 while unknown.
+        records: how many were read.
+        started_at: when it began, in `time.monotonic()`.
+        reported_at: when progress was reported last.
     """
 
     done: asyncio.Future[int]
     on_progress: Callable[[RestoreProgress], None] | None
-    first: int = -1
+    start: int = -1
     target: int = -1
     records: int = 0
-    since: float = field(default_factory=time.monotonic)
-    told: float = 0
+    started_at: float = field(default_factory=time.monotonic)
+    reported_at: float = 0
 
-    def progress(self, followed: Followed, *, finished: bool = False) -> RestoreProgress:
-        """How far it is."""
-        total = max(0, self.target - self.first)
-        done = total if finished else min(total, max(0, followed.position - self.first))
-        took = max(time.monotonic() - self.since, 1e-3)
-        name = followed.store.name
-        return RestoreProgress(name, followed.partition, done, total, self.records, self.records / took, finished)
-
-    def tell(self, followed: Followed, *, finished: bool = False) -> None:
-        """Tell whoever wants to know."""
+    def report(self, changelog: StoreChangelog, *, finished: bool = False) -> None:
+        """Calls `on_progress`."""
         if self.on_progress is not None:
             try:
-                self.on_progress(self.progress(followed, finished=finished))
+                self.on_progress(self._progress(changelog, finished))
             except Exception:
                 log.exception("a progress callback failed")
 
-
-class Waits:
-    """Why the tailer can't read on: the first reason is told, and None when there is none any more."""
-
-    def __init__(self, waiting: Waiting | None) -> None:
-        self._waiting = waiting
-        self._reasons: dict[TopicPartition | None, str] = {}
-        self._said: str | None = None
-
-    def say(self, reason: str | None, at: TopicPartition | None) -> None:
-        """There is a reason, or none any more: with one changelog, or (None) with all of them."""
-        if reason is None:
-            self._reasons.pop(at, None)
-        else:
-            self._reasons[at] = reason
-        first = next(iter(self._reasons.values()), None)
-        if first != self._said:
-            self._said = first
-            if first is not None:
-                log.info("the tailer waits: %s", first)
-            if self._waiting is not None:
-                self._waiting(first)
+    def _progress(self, changelog: StoreChangelog, finished: bool) -> RestoreProgress:
+        total = max(0, self.target - self.start)
+        done = total if finished else min(total, max(0, changelog.position - self.start))
+        took = max(time.monotonic() - self.started_at, 1e-3)
+        name = changelog.store.name
+        return RestoreProgress(name, changelog.partition, done, total, self.records, self.records / took, finished)
 
 
-def unfit(position: int | None, copied: str, origin: str, first: int, end: int, *, rebuild: str | None) -> str | None:
-    """Why a store can't be read on from where it is; None if it can.
+def why_rebuild(position: int | None, store_topic_id: str, topic_id: str, beginning: int, end: int) -> str | None:
+    """Why a store has to be cleared and filled from the beginning of its changelog; None if it can be read on.
 
     Args:
-        position: where the store is.
-        copied, origin: ids of the topic that it is a copy of, and of the one there is now.
-        first, end: where the changelog begins and ends.
-        rebuild: a reason that is known already.
+        position: the store's; None if it is empty.
+        store_topic_id, topic_id: the topic that the store is a copy of ("": unknown), and the topic that there is.
+        beginning, end: the first offset of the changelog, and its high watermark.
     """
-    if copied and copied != origin:
-        return "the topic was deleted and made anew"
-    if rebuild:
-        return rebuild
+    if store_topic_id and store_topic_id != topic_id:
+        return "the topic was deleted and created again"
     if position is None:
         return None
     if position > end:
         return f"the store is at offset {position}, and the changelog ends at {end}"
-    if position < first:
-        return f"the store is at offset {position}, and the changelog begins at {first}"
+    if position < beginning:
+        return f"the store is at offset {position}, and the changelog begins at {beginning}"
     return None

@@ -1,4 +1,4 @@
-"""How RocksDB is set up: many small stores in one process, which share their memory."""
+"""Opens RocksDB, configured for many small stores in one process that share memory."""
 
 from __future__ import annotations
 
@@ -22,20 +22,16 @@ _MIB: Final = 1024 * 1024
 
 
 class StoreMemory:
-    """Memory that all stores opened with it share.
+    """Memory that stores share.
 
     Args:
-        cache: bytes for blocks that were read, their indexes and filters, and for what was written lately.
-        write_buffers: how many of them may hold what was written lately; then the store that writes flushes it.
+        cache: bytes for the block cache, which includes indexes, filters and write buffers.
+        write_buffers: how many of these bytes write buffers may have; beyond that, the store that writes flushes.
     """
 
     def __init__(self, cache: int = 128 * _MIB, write_buffers: int = 64 * _MIB) -> None:
         self.cache = Cache(cache)
         self.write_buffers = WriteBufferManager.new_write_buffer_manager_with_cache(write_buffers, False, self.cache)
-
-    def used(self) -> int:
-        """Bytes in use."""
-        return self.cache.get_usage()
 
 
 _lock: Final = threading.Lock()
@@ -43,7 +39,7 @@ _default: StoreMemory | None = None
 
 
 def default_memory() -> StoreMemory:
-    """The memory that stores of this process share if they are given no other."""
+    """The memory that stores of this process share by default."""
     global _default
     with _lock:
         if _default is None:
@@ -52,10 +48,10 @@ def default_memory() -> StoreMemory:
 
 
 def open_rocksdb(path: Path, memory: StoreMemory) -> Rdict:
-    """Open the database in a directory, which is made if need be.
+    """Opens the database in a directory, which is made if need be.
 
     Raises:
-        Exception: whatever rocksdict finds wrong with the files.
+        Exception: rocksdict's error, if the files are corrupt or can't be opened.
     """
     return Rdict(str(path), _options(memory))
 
@@ -63,7 +59,7 @@ def open_rocksdb(path: Path, memory: StoreMemory) -> Rdict:
 def _options(memory: StoreMemory) -> Options:
     tables = BlockBasedOptions()
     tables.set_block_cache(memory.cache)
-    tables.set_cache_index_and_filter_blocks(True)  # so that they count
+    tables.set_cache_index_and_filter_blocks(True)  # so that they count as cache
     tables.set_block_size(8 * 1024)
     tables.set_bloom_filter(10, False)
     tables.set_format_version(5)
@@ -73,12 +69,12 @@ def _options(memory: StoreMemory) -> Options:
     options.set_compression_type(DBCompressionType.lz4())
     options.set_write_buffer_manager(memory.write_buffers)
     options.set_write_buffer_size(16 * _MIB)
-    options.set_arena_block_size(64 * 1024)  # what an empty store takes
+    options.set_arena_block_size(64 * 1024)  # the memory of an empty store
     options.set_max_open_files(256)
     options.set_max_background_jobs(2)
-    # After the machine's crash: what was written up to some moment, and nothing of what came after it.
+    # After a crash of the machine the store has all writes up to some point, and none after it.
     options.set_wal_recovery_mode(DBRecoveryMode.point_in_time())
-    # Small files beside the data: opening and closing is quick.
+    # Small files beside the data, so that opening and closing is quick.
     options.set_max_total_wal_size(64 * _MIB)
     options.set_manifest_preallocation_size(64 * 1024)
     options.set_keep_log_file_num(1)

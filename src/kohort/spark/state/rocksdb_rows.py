@@ -1,4 +1,4 @@
-"""Between Arrow and RocksDB: rows in the order of their keys."""
+"""Rows of RocksDB as Arrow and back, in the order of their keys."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rocksdict import Rdict, ReadOptions
 
-__all__ = ["PAGE_SCHEMA", "as_binary", "check_that_it_ended", "in_key_order", "page_of", "rows_between"]
+__all__ = ["ROW_SCHEMA", "as_binary", "check_iteration_ended", "iterate", "rows_to_batch", "sorted_by_key"]
 
-PAGE_SCHEMA: Final = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
-"""What `Store.scan` gives."""
+ROW_SCHEMA: Final = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
+"""The schema of `Store.scan`."""
 
 
-def rows_between(db: Rdict, start: bytes | None, end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+def iterate(db: Rdict, start: bytes | None, end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values from `start` (included) to `end` (not included), in key order."""
     rows: Any = db.items(from_key=start, read_opt=_until(end))
     return cast(Iterator[tuple[bytes, bytes]], rows)
 
 
-def check_that_it_ended(db: Rdict, last: bytes | None, end: bytes | None) -> None:
-    """`items` ends in silence where the next block can't be read; this raises."""
+def check_iteration_ended(db: Rdict, last: bytes | None, end: bytes | None) -> None:
+    """Raises if the next block can't be read; `items` ends without an error then."""
     iterator = db.iter(_until(end))
     try:
         if last is None:
@@ -43,21 +43,21 @@ def _until(end: bytes | None) -> ReadOptions:
     return options
 
 
-def page_of(rows: list[tuple[bytes, bytes]]) -> pa.RecordBatch:
-    """Keys and values as a batch with `PAGE_SCHEMA`."""
+def rows_to_batch(rows: list[tuple[bytes, bytes]]) -> pa.RecordBatch:
+    """Keys and values as a batch with `ROW_SCHEMA`."""
     keys, values = zip(*rows, strict=True) if rows else ((), ())
-    return pa.RecordBatch.from_arrays([pa.array(keys, pa.binary()), pa.array(values, pa.binary())], schema=PAGE_SCHEMA)
+    return pa.RecordBatch.from_arrays([pa.array(keys, pa.binary()), pa.array(values, pa.binary())], schema=ROW_SCHEMA)
 
 
 def as_binary(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Text or binary values, as one binary array."""
+    """Text or binary values as one binary array."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     return column if column.type == pa.binary() else column.cast(pa.binary())
 
 
-def in_key_order(keys: pa.Array, values: pa.Array) -> tuple[list[bytes], list[bytes | None], bool]:
-    """The last value of each key, and whether some are null. RocksDB takes them several times faster in order."""
+def sorted_by_key(keys: pa.Array, values: pa.Array) -> tuple[list[bytes], list[bytes | None], bool]:
+    """The last value of each key, and whether some are null. RocksDB writes sorted keys several times faster."""
     if len(keys) != len(values):
         raise ValueError(f"{len(keys)} keys and {len(values)} values")
     order = pc.sort_indices(keys)  # stable, nulls at the end

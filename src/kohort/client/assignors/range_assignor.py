@@ -1,4 +1,4 @@
-"""The range assignor: each topic by itself is cut into ranges, one for each of its subscribers."""
+"""The range assignor: divides each topic into ranges, one for each of its subscribers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["RangeAssignor"]
 class RangeAssignor:
     """`range`: partitions of the same number in different topics go to the same member, so that they can be joined.
 
-    The first subscribers get one more, where a topic's partitions can't be shared evenly. Racks are not considered.
+    The first subscribers get one more if a topic's partitions can't be shared evenly. Racks are ignored.
     """
 
     name: ClassVar = "range"
     cooperative: ClassVar = False
 
     def user_data(self, previous: frozenset[TopicPartition] | None, generation: int) -> None:
-        """It needs to know nothing."""
+        """Returns nothing: it needs none."""
 
     def assign(self, members: Mapping[str, Member], partitions: Mapping[str, int]) -> Assignment:
-        """Who gets what."""
+        """Returns the assignment."""
         assignment: Assignment = {member_id: [] for member_id in members}
         order = in_order(members)
         for topic in sorted(frozenset[str]().union(*(member.topics for member in members.values()))):

@@ -1,7 +1,7 @@
-"""That state is used where it is: no task starts from nothing while somebody has caught up with it.
+"""State is reused: no task starts from nothing while a copy of it has caught up.
 
-What is known of a copy is what its member has reported; what is true of it is in the simulated disks. A breach needs
-both: a copy that is caught up and known to be so is passed over or given up, for another of which neither is true.
+What is known of a copy is what its member has reported; what is true of it is in the simulated disks. A violation needs
+both: a copy that has caught up, and is known to, isn't used, for another that hasn't, and isn't known to.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Decision(NamedTuple):
     silent: set[str]
 
 
-class Coverage:
+class StateReuse:
     """Watches the copies of stateful tasks in groups with warm-ups whose members all report offsets."""
 
     def __init__(self, world: World) -> None:

@@ -1,4 +1,4 @@
-"""That what is placed is the right thing, and is placed well: complete, balanced, and with the least movement."""
+"""Checks of placements: of the right group, complete, balanced, and with the least movement."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TRIED = 256  # placements that are tried one by one, at most, to see whether one
 
 
 @dataclass
-class Asked:
+class Request:
     """A job that was asked for in the step under way, with what the log said before it."""
 
     job: PlacementJob
@@ -33,12 +33,12 @@ class Asked:
     lags: set[tuple[str, TaskId]]
 
 
-class Judge:
+class PlacementChecks:
     """Watches the placement jobs of a world, and what becomes of them."""
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._asked: list[Asked] = []
+        self._asked: list[Request] = []
         self._solved: list[tuple[PlacementJob, Placement]] = []
         self._placements: dict[str, tuple[PlacementJob, Placement]] = {}
 
@@ -59,7 +59,9 @@ class Judge:
         group = self.world.checker.ledger.group(job.group_id)
         held = {name: current.assigned for name, current in group.current.items()}
         instances = {(one.instance_id, one.topology_epoch): name for name, one in group.members.items()}
-        self._asked.append(Asked(job, self.world.settings_of(job.group_id), held, instances, self._lags(job.group_id)))
+        self._asked.append(
+            Request(job, self.world.settings_of(job.group_id), held, instances, self._lags(job.group_id))
+        )
 
     def stepped(self) -> None:
         """The step that asked for jobs is in the log: were they asked for with what the log says?"""
@@ -73,7 +75,7 @@ class Judge:
         for job, placement in solved:
             self._check_placement(job, placement)
 
-    def _check_subtopologies(self, asked: Asked) -> None:
+    def _check_subtopologies(self, asked: Request) -> None:
         job, settings, placed = asked.job, asked.settings, asked.job.group
         topology = self.world.checker.ledger.group(job.group_id).topology
         assert topology is not None
@@ -94,7 +96,7 @@ class Judge:
         ):
             self.fail(job, f"with {told}, the settings are {settings}")
 
-    def _check_members(self, asked: Asked) -> None:
+    def _check_members(self, asked: Request) -> None:
         """The members of the topology, each with what it has; or a static one's former self had."""
         job = asked.job
         group = self.world.checker.ledger.group(job.group_id)
@@ -115,7 +117,7 @@ class Judge:
             if (member.active, member.standby) != (held.active, (held.standby | held.warmup) - held.active):
                 self.fail(job, f"{member}, the log says that it has {held}")
 
-    def _check_lags(self, asked: Asked) -> None:
+    def _check_lags(self, asked: Request) -> None:
         """All lags that were reported, and no others; a member that just left may have been the one who reported."""
         lags, known = asked.job.group.lags.keys(), self._lags(asked.job.group_id)
         if self.world.thorough == 1 and not known <= lags <= known | asked.lags:
@@ -125,7 +127,7 @@ class Judge:
         """The processes that tell how far a copy of theirs lags behind an end that somebody knows."""
         if self.world.thorough > 1:
             return set()
-        coverage = self.world.checker.coverage
+        coverage = self.world.checker.state_reuse
         reports = ((process, task) for process, task, _ in coverage.reports(group_id))
         return {(process, task) for process, task in reports if coverage.end(group_id, task) is not None}
 

@@ -1,4 +1,4 @@
-"""What a group comes to that is left alone: everybody has what the target says, and all of it runs."""
+"""Convergence of a group that is left alone: every member has its target assignment, and all of it runs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tests.simulation.streams.world import World
 
 
-def unrest(world: World, processes: Mapping[str, list[Process]]) -> str:
-    """Why some group isn't at rest; empty if all are."""
+def why_not_converged(world: World, processes: Mapping[str, list[Process]]) -> str:
+    """Why some group hasn't converged; empty if all have."""
     for group_id, of_group in processes.items():
         for reason in _reasons(world, group_id, of_group):
             return f"{group_id}: {reason}"
@@ -56,13 +56,13 @@ def _of_member(world: World, member: Member) -> Iterator[str]:
                 yield f"{member} restores {task}"
 
 
-def check_peace(world: World, processes: Mapping[str, list[Process]]) -> None:
+def check_convergence(world: World, processes: Mapping[str, list[Process]]) -> None:
     """Groups that are at rest look so from outside, and nothing is left behind."""
     members = 0
     for group_id in processes:
         current = world.checker.ledger.group(group_id).current
         members += len(current)
-        _check_told(world, processes[group_id])
+        _check_answers(world, processes[group_id])
         state = world.shard.streams.describe(group_id).group_state if current else "Empty"
         if state != ("Stable" if current else "Empty"):
             raise InvariantError(f"{group_id} is at rest, and {state}")
@@ -72,7 +72,7 @@ def check_peace(world: World, processes: Mapping[str, list[Process]]) -> None:
         raise InvariantError(f"{members} members have {len(world.wheel)} timers")
 
 
-def _check_told(world: World, processes: list[Process]) -> None:
+def _check_answers(world: World, processes: list[Process]) -> None:
     """Nobody is told of any trouble, and everybody knows which instance has which partitions."""
     members = [member for process in processes for member in process.members if member.epoch]
     expected: dict[tuple[str, int], tuple[set[tuple[str, int]], set[tuple[str, int]]]] = {}

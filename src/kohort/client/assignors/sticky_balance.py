@@ -1,4 +1,4 @@
-"""The sticky assignors' common part: as even as can be, and as much as possible stays where it was."""
+"""The sticky assignors' balancing: as even as possible, and as many partitions as possible stay."""
 
 from __future__ import annotations
 
@@ -8,52 +8,52 @@ from collections.abc import Mapping
 from kohort.client.assignors.assignor import Assignment, Member, all_partitions, in_order
 from kohort.client.types import TopicPartition
 
-__all__ = ["Claims", "Kept", "balanced", "kept_by"]
+__all__ = ["Claims", "Retained", "balanced", "retained_by"]
 
 Claims = Mapping[str, tuple[frozenset[TopicPartition], int]]
-"""What each member had, and in which generation (-1: it doesn't say)."""
+"""The partitions that each member had, and their generation (-1: unknown)."""
 
 
-Kept = dict[str, list[TopicPartition]]
-"""What each member had, as far as it may keep it."""
+Retained = dict[str, list[TopicPartition]]
+"""The partitions that each member may keep."""
 
 
-def balanced(members: Mapping[str, Member], partitions: Mapping[str, int], kept: Kept) -> Assignment:
-    """Give each partition to one of its subscribers.
+def balanced(members: Mapping[str, Member], partitions: Mapping[str, int], retained: Retained) -> Assignment:
+    """Assigns each partition to one of its subscribers.
 
-    Nobody ends with two more than somebody who could take one of them; where all subscribe to the same, shares differ
-    by one at most and as many partitions stay as then can.
+    No member has two more than another that could take one of them. If all subscribe to the same topics, shares differ
+    by one at most, and as many partitions stay as possible then.
     """
     order = in_order(members)
     every = all_partitions(members, partitions)
     if len({member.topics for member in members.values()}) == 1:
-        return _even(order, every, kept)
-    return _fair(order, members, every, kept)
+        return _even(order, every, retained)
+    return _fair(order, members, every, retained)
 
 
-def kept_by(members: Mapping[str, Member], partitions: Mapping[str, int], claims: Claims) -> Kept:
-    """What members may keep: claims of the newest generation count; where two claim the same in one, neither's does."""
+def retained_by(members: Mapping[str, Member], partitions: Mapping[str, int], claims: Claims) -> Retained:
+    """Returns what members may keep: the newest generation's claim counts; of two claims in it, neither does."""
     every = set(all_partitions(members, partitions))
     claimants: dict[TopicPartition, list[tuple[int, str]]] = defaultdict(list)
     for member_id, (owned, generation) in claims.items():
         for partition in owned:
             if partition in every and partition.topic in members[member_id].topics:
                 claimants[partition].append((generation, member_id))
-    kept: Kept = {member_id: [] for member_id in members}
+    retained: Retained = {member_id: [] for member_id in members}
     for partition in sorted(claimants):
         newest = max(generation for generation, _ in claimants[partition])
         holders = [member_id for generation, member_id in claimants[partition] if generation == newest]
         if len(holders) == 1:
-            kept[holders[0]].append(partition)
-    return kept
+            retained[holders[0]].append(partition)
+    return retained
 
 
-def _even(order: list[str], every: list[TopicPartition], kept: Kept) -> Assignment:
-    """Where all subscribe to the same: shares of the floor or the ceiling; those who have more get the ceilings."""
+def _even(order: list[str], every: list[TopicPartition], retained: Retained) -> Assignment:
+    """For equal subscriptions: shares are the floor or the ceiling; members that had more get the ceilings."""
     share, more = divmod(len(every), len(order))
-    ceilings = sorted(order, key=lambda member_id: -len(kept[member_id]))[:more]
+    ceilings = sorted(order, key=lambda member_id: -len(retained[member_id]))[:more]
     shares = {member_id: share + (member_id in ceilings) for member_id in order}
-    assignment = {member_id: kept[member_id][: shares[member_id]] for member_id in order}
+    assignment = {member_id: retained[member_id][: shares[member_id]] for member_id in order}
     staying = {partition for theirs in assignment.values() for partition in theirs}
     free = [partition for partition in every if partition not in staying]
     # Dealt in turn, so that a topic's partitions spread over the members.
@@ -70,14 +70,14 @@ def _fair(
     order: list[str],
     members: Mapping[str, Member],
     every: list[TopicPartition],
-    kept: Kept,
+    retained: Retained,
 ) -> Assignment:
-    """Where subscriptions differ: the free ones go to whoever has least, then partitions move while it evens out."""
+    """For different subscriptions: free partitions go to the members with the fewest, then some move to even out."""
     takers = {
         topic: [member_id for member_id in order if topic in members[member_id].topics]
         for topic in {partition.topic for partition in every}
     }
-    assignment = {member_id: list(kept[member_id]) for member_id in order}
+    assignment = {member_id: list(retained[member_id]) for member_id in order}
     staying = {partition for theirs in assignment.values() for partition in theirs}
     load = {member_id: len(theirs) for member_id, theirs in assignment.items()}
     # Those that few can take come first.
