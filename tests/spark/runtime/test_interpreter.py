@@ -25,6 +25,7 @@ from kohort.spark.monitoring.events import EpochDone, Listener
 from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.runtime import subtopology_epochs
 from kohort.spark.runtime.activation import Activated
+from kohort.spark.runtime.epoch_interpreter import EpochInterpreter
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.epoch_writes import EpochWrites
 from kohort.spark.runtime.interpreter import Interpreter
@@ -32,6 +33,7 @@ from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, 
 from kohort.spark.runtime.subtopology_runner import SubtopologyRunner
 from kohort.spark.runtime.task_manager import TaskManager
 from kohort.spark.runtime.task_states import TaskState
+from kohort.spark.runtime.under_way import UnderWay
 from kohort.spark.state import StateError
 from kohort.streams.tasks import Role, TaskId
 
@@ -189,10 +191,14 @@ class _World(Listener):
             **({} if probe is None else {"probe": probe}),  # type: ignore[arg-type]
         )  # fmt: skip
         application: Any = SimpleNamespace(changelogs=lambda task: {"counts": TopicPartition("c", task.partition)})
+        under_way = UnderWay(self.stopped.append)
+        self.epoch_interpreter = EpochInterpreter(
+            self.manager, self.ends, lambda subtopology: self.runner, under_way, listener=self,
+            fail=self.stopped.append,
+        )  # fmt: skip
         self.interpreter = Interpreter(
-            application, self.manager, self, self.stores, self, self.ends, self,  # type: ignore[arg-type]
-            lambda subtopology: self.runner, listener=self, fail=self.stopped.append,
-            changed=lambda: self.reasons.append(self.manager.reason),
+            application, self.manager, self, self.stores, self, self, self.epoch_interpreter, under_way,  # type: ignore[arg-type]
+            fail=self.stopped.append, changed=lambda: self.reasons.append(self.manager.reason),
         )  # fmt: skip
 
     # What it listens to, and what it is to the interpreter.
@@ -525,7 +531,7 @@ def test_stopped_between_any_two_steps(step: str, how: str, monkeypatch: pytest.
 
 
 def test_how_far_it_is_behind_is_seen_while_an_epoch_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kohort.spark.runtime.interpreter._LOOK_S", 0.0)
+    monkeypatch.setattr("kohort.spark.runtime.epoch_interpreter._LOOK_S", 0.0)
 
     async def scenario(world: _World) -> None:
         epochs = world.manager.epochs["0"]
@@ -534,10 +540,10 @@ def test_how_far_it_is_behind_is_seen_while_an_epoch_hangs(monkeypatch: pytest.M
         world.assigned(T0)
         await world.until(world.jobs.started.is_set)
         world.ends.now[S0] = 25
-        await world.interpreter.look()
+        await world.epoch_interpreter.look()
         assert epochs.lag == 25
         world.ends.failures = [RequestTimeoutError("no answer")]
-        await world.interpreter.look()
+        await world.epoch_interpreter.look()
         assert epochs.lag == 25  # as of then
         world.jobs.gate.set()
         await world.until(lambda: epochs.lag == 0)

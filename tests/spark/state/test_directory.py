@@ -26,12 +26,12 @@ def test_tasks_on_disk_and_the_process_id(tmp_path: Path) -> None:
         directory.open_global("airlines").write(pa.array([b"k"]), pa.array([b"v"]), 1, 0)
         assert directory.tasks_on_disk() == {A: {"delays": 17}, B: {"odd/.. name": None}}
     with pytest.raises(StoreClosedError):
-        delays.get(b"k")
+        delays.scan()
     with StateDirectory(tmp_path, "app") as directory:
         assert uuid.UUID(directory.process_id) == first
         assert directory.tasks_on_disk() == {A: {"delays": 17}, B: {"odd/.. name": None}}
         delays = directory.open_store(A, "delays")
-        assert delays.get(b"k") == b"v"
+        assert delays.get_many(pa.array([b"k"])).to_pylist() == [b"v"]
         assert not directory.remove(A)
         delays.close()
         assert directory.remove(A)

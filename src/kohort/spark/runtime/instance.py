@@ -36,6 +36,7 @@ from kohort.spark.runtime.application_plan import ApplicationPlan
 from kohort.spark.runtime.dangling_transactions import DanglingTransactions, end_own, transactional_id
 from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_committer import EpochCommitter, Probe, unprobed
+from kohort.spark.runtime.epoch_interpreter import EpochInterpreter
 from kohort.spark.runtime.epoch_limit import LimitSettings
 from kohort.spark.runtime.global_tables import GLOBALS, GlobalTables
 from kohort.spark.runtime.interpreter import Interpreter
@@ -46,6 +47,7 @@ from kohort.spark.runtime.repartition_purging import purge_repartition_topics
 from kohort.spark.runtime.subtopology_runner import Jobs, SubtopologyRunner
 from kohort.spark.runtime.task_manager import TaskManager
 from kohort.spark.runtime.task_offset_reporting import TaskOffsetReporting
+from kohort.spark.runtime.under_way import UnderWay
 from kohort.spark.state import ChangelogReader, StateDirectory
 from kohort.streams.endpoint import Endpoint
 
@@ -186,7 +188,6 @@ class Instance:
                 self._beside(
                     purge_repartition_topics(self.admin, topics, self.manager.positions, interval_ms), "purging"
                 )
-            self._beside(_every(_LOOK_S, interpreter.look), "looking")
             await self._follow_group(member, interpreter)
         if self._failure is not None:
             raise self._failure
@@ -295,10 +296,15 @@ class Instance:
                 self._probe,
             )
 
-        return Interpreter(
-            plan, self.manager, member, self.stores, self.changelogs, self.ends, activation, make_runner,
-            listener=self._listener, changed=self._changed, fail=self.fail,
+        under_way = UnderWay(self.fail)
+        epochs = EpochInterpreter(
+            self.manager, self.ends, make_runner, under_way, listener=self._listener, fail=self.fail,
             prepared=None if self.globals is None else self.globals.loaded,
+        )  # fmt: skip
+        self._beside(_every(_LOOK_S, epochs.look), "looking")
+        return Interpreter(
+            plan, self.manager, member, self.stores, self.changelogs, activation, epochs, under_way,
+            changed=self._changed, fail=self.fail,
         )  # fmt: skip
 
     def _global_tables(self) -> GlobalTables:

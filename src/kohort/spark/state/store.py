@@ -110,14 +110,8 @@ class Store:
 
     # Reading.
 
-    def get(self, key: bytes) -> bytes | None:
-        """The value of a key; None if there is none. Raises as `get_many`."""
-        with self._shared_access():
-            value: bytes | None = None if key == _CHECKPOINT_KEY else self._db.get(key)
-            return value
-
     def get_many(self, keys: pa.Array) -> pa.Array:
-        """The values of many keys, in their order; null where there is none.
+        """The values of keys, in their order; null where there is none.
 
         Args:
             keys: binary or text; a null has no value.

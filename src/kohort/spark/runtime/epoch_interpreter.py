@@ -1,0 +1,250 @@
+"""Does what the task manager wants done for epochs, and tells it what came of that."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
+from typing import Any, Final, Protocol, TypeAlias
+
+from kohort.client.errors import ClientError
+from kohort.client.types import TopicPartition
+from kohort.protocol.errors import KafkaError
+from kohort.spark.errors import ApplicationError
+from kohort.spark.monitoring.events import EpochDone, Listener
+from kohort.spark.runtime.commit_errors import while_committing, while_sending
+from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs
+from kohort.spark.runtime.epoch_planning import lag
+from kohort.spark.runtime.epoch_states import EpochEffect, EpochEvent
+from kohort.spark.runtime.plain_errors import plain
+from kohort.spark.runtime.subtopology_runner import SubtopologyRunner
+from kohort.spark.runtime.task_manager import TaskManager
+from kohort.spark.runtime.under_way import Outcome, UnderWay
+
+log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 2.0
+
+_Do: TypeAlias = Callable[[Iterable[Effect]], None]
+
+
+class EndOffsetsReader(Protocol):
+    """`end_offsets.EndOffsets`."""
+
+    async def of(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where partitions end."""
+
+    async def partitions(self, topics: Collection[str]) -> dict[str, int]:
+        """How many partitions topics have."""
+
+    async def pause(self) -> None:
+        """Wait until idle subtopologies look again."""
+
+
+class EpochInterpreter:
+    """Does the effects of epochs, with a runner for each subtopology.
+
+    Args:
+        manager: decides.
+        ends: where inputs end.
+        make_runner: makes the runner of a subtopology, when it is needed first.
+        under_way: what is begun goes there.
+        listener: told of epochs and failures.
+        fail: called with what stops the application.
+        prepared: waited for before each look: global tables that have to be loaded.
+    """
+
+    def __init__(
+        self,
+        manager: TaskManager,
+        ends: EndOffsetsReader,
+        make_runner: Callable[[str], SubtopologyRunner],
+        under_way: UnderWay,
+        *,
+        listener: Listener,
+        fail: Callable[[BaseException], None],
+        prepared: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._manager, self._ends, self._make_runner, self._under_way = manager, ends, make_runner, under_way
+        self._listener, self._fail, self._prepared = listener, fail, prepared
+        self._runners: dict[str, SubtopologyRunner] = {}
+        self._times: dict[str, dict[EpochEffect, float]] = {}
+        self._errors: dict[str, BaseException] = {}
+
+    def runner(self, subtopology: str) -> SubtopologyRunner:
+        """The runner of a subtopology."""
+        if subtopology not in self._runners:
+            self._runners[subtopology] = self._make_runner(subtopology)
+        return self._runners[subtopology]
+
+    async def close(self) -> None:
+        """Close all runners; nothing may be under way."""
+        await asyncio.gather(*(runner.close() for runner in self._runners.values()))
+
+    async def look(self) -> None:
+        """Read how far the inputs go, unless that is known: an epoch may take long, or hang, while they grow."""
+        for name, epochs in self._manager.epochs.items():
+            if epochs.positions() and time.time() - epochs.ends_at >= _LOOK_S:
+                try:
+                    await self._read_ends(name, epochs.positions())
+                except (KafkaError, ClientError) as error:
+                    log.debug("subtopology %s can't see how far its topics go: %s", name, error)
+
+    def do(self, effect: ForEpochs, do: _Do) -> None:
+        """Begin to do this; `do` gets the effects of what it comes to."""
+        name, times = effect.subtopology, self._times.setdefault(effect.subtopology, {})
+
+        def begin(
+            work: Coroutine[Any, Any, Any], then: EpochEvent | Callable[[ForEpochs, Any], Iterable[Effect]]
+        ) -> None:
+            self._under_way.begin(
+                name, work, lambda outcome: do(self._outcome(effect, outcome, then)), effect.effect.name.lower()
+            )
+
+        times.setdefault(effect.effect, time.monotonic())
+        match effect.effect:
+            case EpochEffect.GATHER:
+                begin(asyncio.sleep(effect.seconds), EpochEvent.GATHERED)
+            case EpochEffect.LOOK:
+                begin(self._look(name), self._looked)
+            case EpochEffect.PAUSE if not effect.seconds:
+                begin(self._ends.pause(), EpochEvent.DUE)
+            case EpochEffect.PAUSE | EpochEffect.BACK_OFF:
+                begin(asyncio.sleep(effect.seconds), EpochEvent.DUE)
+            case EpochEffect.JOB:
+                assert effect.epoch is not None
+                times.clear()
+                times[EpochEffect.JOB] = time.monotonic()
+                begin(self.runner(name).run_job(effect.epoch), self._job_done)
+            case EpochEffect.SEND:
+                assert effect.epoch is not None
+                begin(self.runner(name).send(effect.epoch), EpochEvent.SENT)
+            case EpochEffect.COMMIT:
+                begin(self.runner(name).commit(), EpochEvent.COMMITTED)
+            case EpochEffect.STORE:
+                begin(self.runner(name).store(), self._stored)
+            case EpochEffect.REPORT:
+                assert effect.epoch is not None
+                self._report(name, effect.epoch)
+            case EpochEffect.SEND_LATER:
+                begin(self._send_later(name, effect.seconds), EpochEvent.DUE)
+            case EpochEffect.ABORT:
+                begin(self._abort(name, self._under_way.get(name)), EpochEvent.ABORTED)
+            case EpochEffect.CLOSE_PRODUCER:
+                begin(self.runner(name).close_producer(), EpochEvent.CLOSED)
+            case EpochEffect.STOP:
+                error = ApplicationError(effect.why)
+                error.__cause__ = self._errors.get(name)
+                self._fail(error)
+
+    # What came of it ---------------------------------------------------------------------------------------------
+
+    def _outcome(
+        self, effect: ForEpochs, outcome: Outcome, then: EpochEvent | Callable[[ForEpochs, Any], Iterable[Effect]]
+    ) -> Iterable[Effect]:
+        if outcome.cancelled():
+            return ()
+        if (error := outcome.exception()) is not None:
+            return self._failed(effect, error)
+        if isinstance(then, EpochEvent):
+            return self._manager.epoch_happened(effect.subtopology, effect.operation, then)
+        return then(effect, outcome.result())
+
+    def _failed(self, effect: ForEpochs, error: BaseException) -> Iterable[Effect]:
+        """What an error means for an epoch, and what listeners and the log say of it."""
+        name, event = effect.subtopology, _event_of(effect.effect, error)
+        self._errors[name] = error
+        match event:
+            case EpochEvent.UNSEEN:
+                why = f"subtopology {name} can't see how far its topics go: {error}"
+            case EpochEvent.FAILED:
+                why = plain(error)
+                log.warning("an epoch of subtopology %s failed", name, exc_info=error)
+                self._listener.failed(f"subtopology {name}: {why}")
+            case EpochEvent.STOP if isinstance(error, ApplicationError):
+                why = str(error)
+            case EpochEvent.STOP:
+                why = f"what an epoch has made can't be written: {error}"
+            case EpochEvent.RESTART:
+                why = f"an epoch begins again from what is committed: {error}"
+                log.info("subtopology %s: %s", name, why)
+            case EpochEvent.SEND_AGAIN:
+                why = f"an epoch can't be committed, and is tried again: {error}"
+                log.info("subtopology %s: %s", name, why)
+            case EpochEvent.UNANSWERED:
+                why = f"the brokers don't say whether a transaction is committed; asking again ({error})"
+            case _:
+                raise error
+        return self._manager.epoch_happened(name, effect.operation, event, why)
+
+    def _looked(self, effect: ForEpochs, found: tuple[Any, Any]) -> Iterable[Effect]:
+        now = asyncio.get_running_loop().time()
+        return self._manager.looked(effect.subtopology, effect.operation, *found, now)
+
+    def _job_done(self, effect: ForEpochs, output: Any) -> Iterable[Effect]:
+        return self._manager.job_done(effect.subtopology, effect.operation, output.read)
+
+    def _stored(self, effect: ForEpochs, _: None) -> Iterable[Effect]:
+        took_ms = (time.monotonic() - self._times[effect.subtopology][EpochEffect.JOB]) * 1000
+        return self._manager.stored(effect.subtopology, effect.operation, took_ms)
+
+    def _report(self, name: str, epoch: Epoch) -> None:
+        statistics, offsets, times = epoch.statistics, epoch.offsets, self._times[name]
+        assert statistics is not None and offsets is not None
+        began, sending, storing = times[EpochEffect.JOB], times[EpochEffect.SEND], times[EpochEffect.STORE]
+        self._listener.epoch(
+            EpochDone(
+                at=time.time(), subtopology=name, number=epoch.epoch_input.epoch, input=epoch.plan.input,
+                records=statistics.records, bytes=statistics.bytes, out_records=self.runner(name).out_records,
+                dropped=statistics.dropped, reasons=statistics.reasons, late=statistics.late,
+                lag=self._manager.epochs[name].lag, tasks=tuple(map(str, epoch.plan.tasks)),
+                took_ms=(time.monotonic() - began) * 1000, job_ms=(sending - began) * 1000,
+                commit_ms=(storing - sending) * 1000,
+                positions={str(partition): each.offset for partition, each in offsets.items()},
+            )
+        )  # fmt: skip
+
+    # What is done ------------------------------------------------------------------------------------------------
+
+    async def _look(self, name: str) -> tuple[Mapping[TopicPartition, int], Mapping[str, int]]:
+        if self._prepared is not None:
+            await self._prepared()
+        epochs = self._manager.epochs[name]
+        ends = await self._read_ends(name, epochs.plan.inputs.partitions(epochs.running))
+        # Asked for after the ends: what wrote these records knew of no more partitions.
+        if epochs.plan.placed and lag(epochs.positions(), ends):
+            return ends, await self._ends.partitions(epochs.plan.placed)
+        return ends, {}
+
+    async def _read_ends(self, name: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        ends = await self._ends.of(frozenset(partitions))
+        epochs = self._manager.epochs[name]
+        epochs.ends, epochs.ends_at = ends, time.time()
+        return ends
+
+    async def _send_later(self, name: str, seconds: float) -> None:
+        await self.runner(name).committer.abort()
+        await asyncio.sleep(seconds)
+
+    async def _abort(self, name: str, before: asyncio.Task[Any] | None) -> None:
+        if before is not None:
+            before.cancel()
+            await asyncio.wait([before])
+        await self.runner(name).abort()
+
+
+def _event_of(effect: EpochEffect, error: BaseException) -> EpochEvent | None:
+    """What an error of an effect means; None: a bug."""
+    if isinstance(error, ApplicationError):
+        return EpochEvent.STOP
+    match effect:
+        case EpochEffect.LOOK:
+            return EpochEvent.UNSEEN if isinstance(error, KafkaError | ClientError) else None
+        case EpochEffect.SEND if isinstance(error, Exception):
+            return while_sending(error)
+        case EpochEffect.COMMIT if isinstance(error, Exception):
+            return while_committing(error)
+        case EpochEffect.JOB | EpochEffect.STORE:
+            return EpochEvent.FAILED
+    return None
