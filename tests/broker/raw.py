@@ -1,4 +1,4 @@
-"""A client with no manners: sends what it is told to, byte for byte, and reads what comes."""
+"""A client that sends requests as raw bytes, and reads the responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Client metrics subscriptions: what is kept of clients."""
+"""Client metrics subscriptions: the cache of clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What drives the coordinators: answers to many, of which some can't be given, and state that can't be written."""
+"""The coordinators' runtime: responses that can't be sent, and records that can't be written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests of all kinds that nobody sensible would send, over sockets: the server stays up, and so do others."""
+"""Random requests over sockets: the server and other connections go on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When appends count as safe."""
+"""Appends are safe at once, or after a sync."""
 
 from __future__ import annotations
 

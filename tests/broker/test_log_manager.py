@@ -1,4 +1,4 @@
-"""A data directory that isn't as it should be: the server says what to do, or goes on without the one partition."""
+"""Damaged data directories: the server says what to do, or starts without the partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the broker counts, what Prometheus reads of it, and the endpoint it is read from."""
+"""The broker's counters, their exposition to Prometheus, and the endpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the broker does by itself with its logs, when something comes in between."""
+"""Periodic tasks on logs: compaction and checkpoints, interrupted by deletions, errors and shutdown."""
 
 from __future__ import annotations
 

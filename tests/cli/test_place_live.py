@@ -12,7 +12,7 @@ import pytest
 
 from kohort.cli.placing.live_group import read_live_group
 from kohort.client.administration.configs import ConfigEntry, ConfigResource, ConfigSource
-from kohort.client.administration.describing import streams_group
+from kohort.client.administration.group_descriptions import streams_group
 from kohort.client.administration.group_types import GroupType
 from kohort.client.errors import ClientError
 from kohort.client.types import Broker, PartitionInfo, TopicInfo

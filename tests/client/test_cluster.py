@@ -358,15 +358,15 @@ def test_changes_are_told_and_hints_count() -> None:
         async with ScriptedBroker() as broker, quick(broker) as cluster:
             broker.topics["t"] = topic("t")
             await cluster.topic("t")
-            told: list[Changes] = []
-            end = cluster.on_change(told.append)
+            seen: list[Changes] = []
+            end = cluster.on_change(seen.append)
             at = TopicPartition("t", 0)
             waiting = asyncio.create_task(cluster.wait_for_change(10_000))
             await asyncio.sleep(0)
             assert cluster.learn_leader(at, 2, 5, Broker(2, "b2", 1))
             assert await waiting
             assert not cluster.learn_leader(at, 3, 5, Broker(3, "b3", 1))
-            assert told == [Changes(leaders=frozenset({at}))]
+            assert seen == [Changes(leaders=frozenset({at}))]
             await cluster.refresh()
             assert cluster.info.leader_epoch(at) == 5, "the answer was of an older leader"
             end()

@@ -58,7 +58,7 @@ def test_an_older_leader_does_not_come_back() -> None:
     assert info.leader(AT) == Broker(2, "b2", 9092)
 
 
-def test_a_topic_made_anew_begins_anew() -> None:
+def test_a_topic_created_again_replaces_the_deleted_one() -> None:
     info = ServerClusterInfo()
     info.update(answer(topic((1, 4), (1, 4))), {"t"})
     changes = info.update(answer(topic((2, 0), topic_id=2)), {"t"})
@@ -74,7 +74,7 @@ def test_a_partition_without_a_leader_is_unsettled_and_keeps_its_epoch() -> None
     assert info.update(answer(topic((-1, -1))), {"t"}).leaders == {AT}
     assert (info.leader(AT), info.leader_epoch(AT), info.incomplete) == (None, 4, True)
     info.update(answer(topic((1, 3))), {"t"})
-    assert info.leader(AT) is None, "from a broker that hasn't heard yet"
+    assert info.leader(AT) is None, "from a broker that lags behind"
     info.update(answer(topic((2, 5))), {"t"})
     assert (info.leader(AT), info.incomplete) == (Broker(2, "b2", 9092), False)
 
@@ -130,7 +130,9 @@ def test_brokers_forgotten_take_their_offices_with_them() -> None:
     assert info.brokers == {}
 
 
-events = st.tuples(st.sampled_from(["metadata", "metadata", "hint", "anew"]), st.integers(-1, 3), st.integers(-1, 8))
+events = st.tuples(
+    st.sampled_from(["metadata", "metadata", "hint", "created again"]), st.integers(-1, 3), st.integers(-1, 8)
+)
 
 
 @given(st.lists(events, max_size=30))
@@ -140,17 +142,17 @@ def test_epochs_never_go_back_and_the_newest_word_counts(history: list[tuple[str
     for kind, node, said in history:
         before = info.leader_epoch(AT)
         if kind == "hint":
-            news = info.learn_leader(AT, node, said)
-            assert news == (AT.topic in info.topics and node in info.brokers and said > epoch)
-            if news:
+            newer = info.learn_leader(AT, node, said)
+            assert newer == (AT.topic in info.topics and node in info.brokers and said > epoch)
+            if newer:
                 epoch, leader = said, node
         else:
-            if kind == "anew":
+            if kind == "created again":
                 topic_id, epoch = topic_id + 1, -1
             info.update(answer(topic((node, said), topic_id=topic_id)), {"t"})
             if said < 0 or said >= epoch:
                 epoch, leader = max(said, epoch), node
-        if kind != "anew":
+        if kind != "created again":
             assert info.leader_epoch(AT) >= before
         assert info.leader_epoch(AT) == epoch
         assert info.leader(AT) == info.brokers.get(-1 if leader is None else leader)

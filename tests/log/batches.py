@@ -1,4 +1,4 @@
-"""Batches as clients send them, and what a log gives back."""
+"""Batches as clients send them, and helpers to read a log."""
 
 from __future__ import annotations
 

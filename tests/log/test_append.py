@@ -1,4 +1,4 @@
-"""What a log takes, what it refuses, and what it makes of it."""
+"""Appends: validation, offsets, timestamps, compression, rolling."""
 
 from __future__ import annotations
 

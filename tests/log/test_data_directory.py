@@ -1,4 +1,4 @@
-"""The data directory: Kafka's checkpoints, the lock, and who was shut down cleanly."""
+"""The data directory: checkpoints, the lock, and clean shutdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disks that are full, files that can't be read: the partition goes offline and says what to do; the process lives."""
+"""I/O errors, such as a full disk: the partition goes offline, says what to do, and the process goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log against a list: any order of operations, crashes among them, and the list knows what is in it."""
+"""A log against a model, a list: random operations, with crashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After a crash at any byte: every whole batch is kept, what was flushed surely, and the log goes on."""
+"""Recovery after a crash at any byte: complete batches are kept, flushed ones always, and appends go on."""
 
 from __future__ import annotations
 

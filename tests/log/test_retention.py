@@ -1,4 +1,4 @@
-"""Rolling, and deleting from the front."""
+"""Rolling and retention."""
 
 from __future__ import annotations
 

@@ -14,6 +14,8 @@ from tests.tools import JAVA
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from .jobs_harness import JobsHarness
+
 QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """What is run for seconds isn't worth the second compiler's time."""
 
@@ -41,3 +43,16 @@ def spark() -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def harness(spark: SparkSession) -> Iterator[JobsHarness]:
+    from kohort.spark.jobs.session_settings import session_settings
+    from kohort.testing.broker import Broker
+
+    from .jobs_harness import JobsHarness
+
+    with Broker() as broker, session_settings(spark, 2):
+        harness = JobsHarness(spark, broker)
+        with harness.rpc:
+            yield harness

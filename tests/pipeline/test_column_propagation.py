@@ -35,7 +35,7 @@ def names(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([("a", "Anna"), ("b", "Ben")], "k STRING, name STRING")
 
 
-def carried(stream: DataFrame, function: Callable[[DataFrame], DataFrame]) -> tuple[list[str], Rows]:
+def propagated(stream: DataFrame, function: Callable[[DataFrame], DataFrame]) -> tuple[list[str], Rows]:
     made = transformed(stream, function, ["_offset"])
     return made.columns, sorted((tuple(row) for row in made.collect()), key=repr)
 
@@ -81,7 +81,7 @@ def carried(stream: DataFrame, function: Callable[[DataFrame], DataFrame]) -> tu
 def test_columns_go_with_rows(
     stream: DataFrame, function: Callable[[DataFrame], DataFrame], columns: str, expected: Rows
 ) -> None:
-    assert carried(stream, function) == (columns.split(), expected)
+    assert propagated(stream, function) == (columns.split(), expected)
 
 
 def test_columns_go_through_joins_and_functions(stream: DataFrame, names: DataFrame) -> None:
@@ -90,11 +90,11 @@ def test_columns_go_through_joins_and_functions(stream: DataFrame, names: DataFr
     def joined(df: DataFrame) -> DataFrame:
         return df.select("k", plus("v").alias("w")).join(F.broadcast(names), "k", "left").select("name", "w")
 
-    assert carried(stream, joined) == (
+    assert propagated(stream, joined) == (
         ["name", "w", "_partition", "_offset"],
         [("Anna", 2, 0, 10), ("Anna", 4, 1, 20), ("Ben", 3, 0, 11), (None, 5, 1, 21)],
     )
-    assert carried(stream, lambda df: names.join(df.select("k"), "k", "leftsemi")) == (
+    assert propagated(stream, lambda df: names.join(df.select("k"), "k", "leftsemi")) == (
         ["k", "name"],
         [("a", "Anna"), ("b", "Ben")],
     )
@@ -106,6 +106,6 @@ def test_what_cannot_be_looked_into_is_left_as_it_is(stream: DataFrame, names: D
             yield pa.RecordBatch.from_pydict({"columns": [",".join(batch.schema.names)] * batch.num_rows})
 
     expected: Rows = [("k",)] * 4
-    assert carried(stream, lambda df: df.select("k").mapInArrow(seen, "columns STRING")) == (["columns"], expected)
-    columns, rows = carried(stream, lambda df: df.select("k").union(names.select("k")))
+    assert propagated(stream, lambda df: df.select("k").mapInArrow(seen, "columns STRING")) == (["columns"], expected)
+    columns, rows = propagated(stream, lambda df: df.select("k").union(names.select("k")))
     assert (columns, len(rows)) == (["k"], 6)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
 import threading
@@ -15,21 +14,23 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
-from kohort.client import Admin, Producer
-from kohort.client.config import ClientConfig
 from kohort.spark import StreamsApp
 from kohort.spark.executor_rpc.client import RpcAddress
-from kohort.spark.executor_rpc.server import RpcServer
-from kohort.spark.jobs.column_encoding import JSON_OPTIONS, column, from_wire, shown, to_wire, wire_schema
+from kohort.spark.jobs.column_encoding import (
+    JSON_OPTIONS,
+    column,
+    decoded_column,
+    encoded_column,
+    encoded_schema,
+    shown,
+)
 from kohort.spark.jobs.epoch import ROWS_SCHEMA, EpochInput, EpochOutput, OffsetRange
 from kohort.spark.jobs.errors import BadRecordError
-from kohort.spark.jobs.output_values import output_values
-from kohort.spark.jobs.plan_reuse import is_reusable, session_settings
-from kohort.spark.jobs.stages.common import Place
+from kohort.spark.jobs.plan_reuse import is_reusable
+from kohort.spark.jobs.stages.context import StageContext
 from kohort.spark.jobs.stages.state_lookup import state_column
-from kohort.spark.jobs.subtopology_jobs import SubtopologyJobs
 from kohort.spark.jobs.terminals import merged, partials
-from kohort.spark.program.aggregates import approx_percentile, avg, collect, count, last, max_, sum_
+from kohort.spark.program.aggregates import avg, collect, last, sum_
 from kohort.spark.program.compiled import (
     Aggregate,
     AggregateSpec,
@@ -52,134 +53,11 @@ from kohort.spark.program.compiled import (
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy, Fail
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.windows import window
-from kohort.testing.broker import Broker
+
+from .jobs_harness import JobsHarness
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
-FLIGHT = "carrier string, origin string, delay int, at timestamp, unused string"
-PARTITIONS = 2
-FAIL = Fail()
-
-
-class Stage:
-    """A broker with topics, stores in a dictionary, and the line."""
-
-    def __init__(self, spark: SparkSession, broker: Broker) -> None:
-        self.spark = spark
-        self.servers = ClientConfig(bootstrap_servers=broker.bootstrap_servers)
-        self.stores: dict[tuple[str, int | None], dict[bytes, bytes]] = defaultdict(dict)
-        self.ends: dict[str, list[int]] = defaultdict(lambda: [0] * PARTITIONS)
-        self.line = RpcServer(self._lookup)
-        self._topics = 0
-        self.parallelism = 2
-
-    def topic(self) -> str:
-        self._topics += 1
-        name = f"topic-{self._topics}"
-
-        async def create() -> None:
-            async with Admin(self.servers) as admin:
-                await admin.topics.create(name, partitions=PARTITIONS)
-
-        asyncio.run(create())
-        return name
-
-    def send(self, topic: str, records: list[tuple[int, Any, Any]]) -> None:
-        """Records of (partition, key, value), whose times are 0, 1, 2, … ms."""
-
-        def text(value: Any) -> bytes | None:
-            return value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
-
-        rows = [(at, number, text(key), text(value)) for number, (at, key, value) in enumerate(records)]
-        names = ("partition", "timestamp", "key", "value")
-        self._send(topic, pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=RECORDS))
-
-    def forward(self, topic: str, emitted: pa.Table) -> None:
-        """What a part emitted for a repartition topic, by route or key."""
-        routes = [
-            route or key for route, key in zip(emitted["route"].to_pylist(), emitted["key"].to_pylist(), strict=True)
-        ]
-        partitions = pa.array([moved_to(route) for route in routes], pa.int32())
-        columns = [partitions, emitted["timestamp"], emitted["key"], emitted["value"]]
-        self._send(topic, pa.Table.from_arrays(columns, schema=RECORDS))
-
-    def keep(self, store: str, emitted: pa.Table) -> dict[str, Any]:
-        """Write rows into a store, and give all of them as the output topic would show them."""
-        for row in emitted.to_pylist():
-            self.stores[(store, row["partition"])][row["key"]] = row["value"]
-        found = [pair for (name, _), stored in self.stores.items() if name == store for pair in stored.items()]
-        outputs = output_values(pa.array([key for key, _ in found]), pa.array([value for _, value in found]))
-        return {key.decode(): json.loads(value) for (key, _), value in zip(found, outputs.to_pylist(), strict=True)}
-
-    def jobs(self, part: CompiledSubtopology) -> SubtopologyJobs:
-        return SubtopologyJobs(self.spark, part, self.line, servers=self.servers, parallelism=lambda: self.parallelism)
-
-    def work(self, topic: str, epoch: int = 0, start: int = 0, times: dict[int, int] | None = None) -> EpochInput:
-        ends = enumerate(self.ends[topic])
-        return EpochInput(
-            epoch, tuple(OffsetRange(topic, number, min(start, end), end) for number, end in ends), times or {}
-        )
-
-    def schema(self, ddl: str) -> StructType:
-        return self.spark.createDataFrame([], ddl).schema
-
-    def source(
-        self, topic: str, on_error: ErrorPolicy = FAIL, ddl: str = FLIGHT, event_time: str | None = "at"
-    ) -> SourceSpec:
-        return SourceSpec(topic, self.schema(ddl), "json", ("carrier",), event_time, "earliest", on_error)
-
-    def spec(self, name: str, group: str, *, grace: str | None = None, slide: str | None = None) -> AggregateSpec:
-        rows = self.spark.createDataFrame([], FLIGHT)
-        given = {"n": count(), "mean": avg("delay"), "p50": approx_percentile("delay", 0.5), "worst": max_("delay")}
-        bound = {each: aggregation.bound(rows, "at") for each, aggregation in given.items()}
-        parts = [pair for each, aggregation in bound.items() for pair in aggregation.partial(each)]
-        state = rows.agg(*[part.alias(each) for each, part in parts]).schema
-        empty = self.spark.createDataFrame([], state)
-        output = empty.select(*[aggregation.finish(each).alias(each) for each, aggregation in bound.items()]).schema
-        return AggregateSpec(
-            name, ((group, rows.schema[group].dataType),), window("at", "1 hour", grace=grace, slide=slide),
-            tuple(bound.items()), "update", f"{name}-changelog", "at", None,
-            tuple((field.name, field.dataType) for field in state.fields),
-            tuple((field.name, field.dataType) for field in output.fields),
-            Route.JSON, (group,),
-        )  # fmt: skip
-
-    def _lookup(self, store: str, partition: int | None, keys: pa.Array) -> pa.Array:
-        return pa.array([self.stores[(store, partition)].get(key) for key in keys.to_pylist()], pa.binary())
-
-    def _send(self, topic: str, table: pa.Table) -> None:
-        async def send() -> None:
-            async with Producer(self.servers) as producer:
-                await producer.send_table(topic, table)
-
-        asyncio.run(send())
-        for partition in table["partition"].to_pylist():
-            self.ends[topic][partition] += 1
-
-
-def moved_to(route: bytes) -> int:
-    """The partition of a repartition topic that such rows go to."""
-    return sum(route) % PARTITIONS
-
-
-RECORDS = pa.schema(
-    [
-        pa.field("partition", pa.int32()),
-        pa.field("timestamp", pa.int64()),
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-    ]
-)
-
-
-@pytest.fixture(scope="module")
-def stage(spark: SparkSession) -> Iterator[Stage]:
-    with Broker() as broker, session_settings(spark, 2):
-        stage = Stage(spark, broker)
-        with stage.line:
-            yield stage
+    from pyspark.sql import DataFrame
 
 
 def flight(number: int) -> dict[str, Any]:
@@ -212,88 +90,90 @@ def expected(group: str, flights: list[dict[str, Any]], hours: int = 1) -> dict[
     return found
 
 
-def through(stage: Stage, source: SourceSpec, end: Terminal, *steps: Any) -> CompiledSubtopology:
+def through(harness: JobsHarness, source: SourceSpec, end: Terminal, *steps: Any) -> CompiledSubtopology:
     return CompiledSubtopology("0", TopicInput(source), (), (Branch(steps, end),))
 
 
 @pytest.mark.parametrize("parallel", [False, True])
 def test_partials_are_merged_with_the_store_epoch_after_epoch(
-    stage: Stage, parallel: bool, monkeypatch: pytest.MonkeyPatch
+    harness: JobsHarness, parallel: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if parallel:
         monkeypatch.setattr("kohort.spark.jobs.subtopology_jobs.SMALL_EPOCH", 0)
-    spec = stage.spec("by-origin", "origin")
-    stage.stores.clear()
-    topic, between = stage.topic(), stage.topic()
-    first = stage.jobs(through(stage, stage.source(topic), ToPartials(between, spec)))
-    second = stage.jobs(CompiledSubtopology("1", PartialsInput(between, spec), (), (Branch((), Aggregate(spec, ())),)))
+    spec = harness.spec("by-origin", "origin")
+    harness.stores.clear()
+    topic, between = harness.topic(), harness.topic()
+    first = harness.jobs(through(harness, harness.source(topic), ToPartials(between, spec)))
+    second = harness.jobs(
+        CompiledSubtopology("1", PartialsInput(between, spec), (), (Branch((), Aggregate(spec, ())),))
+    )
     shown: dict[str, Any] = {}
     for epoch, some in enumerate((FLIGHTS[:20], FLIGHTS[20:], [])):
-        start, middle = max(stage.ends[topic]), list(stage.ends[between])
-        stage.send(topic, some)
-        done = first.run(stage.work(topic, epoch, start))
+        start, middle = max(harness.ends[topic]), list(harness.ends[between])
+        harness.send(topic, some)
+        done = first.run(harness.epoch_input(topic, epoch, start))
         assert done.read.records == len(some)
         assert done.rows[0].num_rows == len({(row["origin"], row["at"]) for _, _, row in some})
-        stage.forward(between, done.rows[0])
-        ranges = [OffsetRange(between, number, middle[number], end) for number, end in enumerate(stage.ends[between])]
+        harness.forward(between, done.rows[0])
+        ranges = [OffsetRange(between, number, middle[number], end) for number, end in enumerate(harness.ends[between])]
         merged = second.run(EpochInput(epoch, tuple(ranges)))
         assert merged.read.records == done.rows[0].num_rows
-        shown = stage.keep(spec.name, merged.rows[0])
+        shown = harness.keep(spec.name, merged.rows[0])
     assert shown == expected("origin", [row for _, _, row in FLIGHTS])
     if not parallel:
-        assert [*first._kept, *second._kept] == [("0", 0, 1), ("1", 0, 1)]
+        assert [*first._reusable, *second._reusable] == [("0", 0, 1), ("1", 0, 1)]
 
 
 @pytest.mark.parametrize("slide", [None, "30 minutes"])
-def test_rows_of_a_tasks_own_are_merged_at_once(stage: Stage, slide: str | None) -> None:
-    spec = stage.spec("by-carrier", "carrier", grace="2 hours", slide=slide)
-    stage.stores.clear()
-    topic = stage.topic()
-    jobs = stage.jobs(through(stage, stage.source(topic), Aggregate(spec, ())))
-    stage.send(topic, FLIGHTS[:20])
-    done = jobs.run(stage.work(topic))
-    stage.keep(spec.name, done.rows[0])
-    stage.send(topic, FLIGHTS[20:])
+def test_rows_of_a_tasks_own_are_merged_at_once(harness: JobsHarness, slide: str | None) -> None:
+    spec = harness.spec("by-carrier", "carrier", grace="2 hours", slide=slide)
+    harness.stores.clear()
+    topic = harness.topic()
+    jobs = harness.jobs(through(harness, harness.source(topic), Aggregate(spec, ())))
+    harness.send(topic, FLIGHTS[:20])
+    done = jobs.run(harness.epoch_input(topic))
+    harness.keep(spec.name, done.rows[0])
+    harness.send(topic, FLIGHTS[20:])
     seven = 1_357_023_600_000
     assert done.read.max_times == {0: seven + 1_800_000, 1: seven + 1_800_000}
-    done = jobs.run(stage.work(topic, 1, 10, done.read.max_times))
+    done = jobs.run(harness.epoch_input(topic, 1, 10, done.read.max_times))
     assert done.read.late == 0
-    shown = stage.keep(spec.name, done.rows[0])
+    shown = harness.keep(spec.name, done.rows[0])
     if slide is None:
         assert shown == expected("carrier", [row for _, _, row in FLIGHTS])
 
 
-def test_rows_are_joined_and_written_to_a_topic(stage: Stage) -> None:
-    stage.stores.clear()
-    topic, names = stage.topic(), stage.topic()
+def test_rows_are_joined_and_written_to_a_topic(harness: JobsHarness) -> None:
+    harness.stores.clear()
+    topic, names = harness.topic(), harness.topic()
     ddl = "carrier string, name string, founded date, more array<int>"
-    table = TableStore("names", stage.source(names, ddl=ddl, event_time=None), "names-changelog")
-    stage.send(
+    table = TableStore("names", harness.source(names, ddl=ddl, event_time=None), "names-changelog")
+    harness.send(
         names,
         [(0, b"AA", {"carrier": "AA", "name": "old"}), (0, b"XX", {"carrier": "XX"}), (1, b"UA", {"carrier": "UA"})],
     )
-    stage.send(
+    harness.send(
         names,
         [(0, b"AA", {"carrier": "AA", "name": "American", "founded": "1926-04-15", "more": [1]}), (0, b"XX", None)],
     )
     columns = ("carrier", "origin", "delay", "at", "name", "founded", "more")
     end = ToTopic("out", ("carrier", "origin"), "json", columns)
     select = Transform(lambda df: df.where("delay = 6").drop("unused"))
-    part = CompiledSubtopology(
+    subtopology = CompiledSubtopology(
         "0",
-        TopicInput(stage.source(topic)),
+        TopicInput(harness.source(topic)),
         (table,),
         (Branch((select, Join(table, ("carrier",), "inner", False)), end),),
     )
-    jobs = stage.jobs(part)
-    loaded = jobs.run_table(table, stage.work(names))
+    jobs = harness.jobs(subtopology)
+    loaded = jobs.run_table(table, harness.epoch_input(names))
     assert loaded.read.records == 5
     kept = {row["key"]: row["value"] for row in loaded.rows[0].to_pylist() if row["partition"] == 0}
     american = b'{"carrier":"AA","name":"American","founded":"1926-04-15","more":"[1]"}'
     assert kept == {b"AA": american, b"XX": None}
-    stage.stores[("names", 0)] = {b"AA": american}
-    stage.send(topic, FLIGHTS)
-    done = jobs.run(stage.work(topic))
+    harness.stores[("names", 0)] = {b"AA": american}
+    harness.send(topic, FLIGHTS)
+    done = jobs.run(harness.epoch_input(topic))
     wanted = [row for at, _, row in FLIGHTS if row["delay"] == 6 and row["carrier"] == "AA"]
     assert sorted(map(repr, map(json.loads, done.rows[0]["value"].to_pylist()))) == sorted(
         repr({**row, "at": row["at"][:-1] + ".000Z", "name": "American", "founded": "1926-04-15", "more": [1]})
@@ -306,12 +186,12 @@ def test_rows_are_joined_and_written_to_a_topic(stage: Stage) -> None:
     assert first["timestamp"] % 3_600_000 == 1_800_000
 
 
-def test_an_arrow_function_aggregates_repartitioned_rows(stage: Stage) -> None:
-    stage.stores.clear()
-    topic, between = stage.topic(), stage.topic()
-    schema = stage.schema("origin string, delay int, at timestamp")
-    first = stage.jobs(through(stage, stage.source(topic), ToRows(between, ("origin",), schema, "at")))
-    state = stage.schema("total int, seen array<int>")
+def test_an_arrow_function_aggregates_repartitioned_rows(harness: JobsHarness) -> None:
+    harness.stores.clear()
+    topic, between = harness.topic(), harness.topic()
+    schema = harness.schema("origin string, delay int, at timestamp")
+    first = harness.jobs(through(harness, harness.source(topic), ToRows(between, ("origin",), schema, "at")))
+    state = harness.schema("total int, seen array<int>")
 
     def add(rows: pa.Table, prior: pa.Table) -> pa.Table:
         before = {row["origin"]: row for row in prior.to_pylist()}
@@ -330,18 +210,18 @@ def test_an_arrow_function_aggregates_repartitioned_rows(stage: Stage) -> None:
         "own", (("origin", schema["origin"].dataType),), None, (), "update", "own-changelog", "at",
         ArrowAggregation(add, state, schema), columns, columns, Route.TEXT, ("origin",),
     )  # fmt: skip
-    second = stage.jobs(
+    second = harness.jobs(
         CompiledSubtopology("1", RowsInput(between, schema, ("origin",), "at"), (), (Branch((), Aggregate(spec, ())),))
     )
     shown: dict[str, Any] = {}
     for epoch, some in enumerate((FLIGHTS[:20], FLIGHTS[20:])):
-        start, middle = max(stage.ends[topic]), list(stage.ends[between])
-        stage.send(topic, some)
-        rows = first.run(stage.work(topic, epoch, start)).rows[0]
+        start, middle = max(harness.ends[topic]), list(harness.ends[between])
+        harness.send(topic, some)
+        rows = first.run(harness.epoch_input(topic, epoch, start)).rows[0]
         assert set(rows["key"].to_pylist()) == {b"JFK", b"EWR", b"LGA"}
-        stage.forward(between, rows)
-        ranges = [OffsetRange(between, number, middle[number], end) for number, end in enumerate(stage.ends[between])]
-        shown = stage.keep("own", second.run(EpochInput(epoch, tuple(ranges))).rows[0])
+        harness.forward(between, rows)
+        ranges = [OffsetRange(between, number, middle[number], end) for number, end in enumerate(harness.ends[between])]
+        shown = harness.keep("own", second.run(EpochInput(epoch, tuple(ranges))).rows[0])
     assert shown == {
         json.dumps({"origin": origin}, separators=(",", ":")): {
             "origin": origin,
@@ -352,13 +232,13 @@ def test_an_arrow_function_aggregates_repartitioned_rows(stage: Stage) -> None:
     }
 
 
-def test_bad_records_go_where_the_program_says(stage: Stage) -> None:
-    topic = stage.topic()
-    stage.send(topic, [*FLIGHTS[:4], (1, b"x", b"not JSON"), *FLIGHTS[4:6]])
+def test_bad_records_go_where_the_program_says(harness: JobsHarness) -> None:
+    topic = harness.topic()
+    harness.send(topic, [*FLIGHTS[:4], (1, b"x", b"not JSON"), *FLIGHTS[4:6]])
     end = ToTopic("out", None, "json", ("carrier",))
 
     def run(policy: ErrorPolicy) -> EpochOutput:
-        return stage.jobs(through(stage, stage.source(topic, policy), end)).run(stage.work(topic))
+        return harness.jobs(through(harness, harness.source(topic, policy), end)).run(harness.epoch_input(topic))
 
     done = run(Drop())
     assert (done.read.records, done.read.dropped, done.read.dead.num_rows, done.rows[0].num_rows) == (7, 1, 0, 6)
@@ -372,46 +252,50 @@ def test_bad_records_go_where_the_program_says(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("parallel", [False, True])
-def test_transforms_may_do_what_moves_rows_about(stage: Stage, parallel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transforms_may_do_what_moves_rows_about(
+    harness: JobsHarness, parallel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each row comes once: of streams united with themselves, coalesced, with columns renamed by their places."""
     if parallel:
         monkeypatch.setattr("kohort.spark.jobs.subtopology_jobs.SMALL_EPOCH", 0)
-    topic = stage.topic()
-    stage.send(topic, FLIGHTS)
+    topic = harness.topic()
+    harness.send(topic, FLIGHTS)
 
     def moved(rows: DataFrame) -> DataFrame:
         both = rows.where("DELAY < 3").unionByName(rows.where("delay >= 3")).coalesce(1)
         return both.toDF("carrier", "from", "late", "when", "nothing", "_partition")
 
     end = ToTopic("out", ("carrier",), "json", ("from", "late"))
-    jobs = stage.jobs(through(stage, stage.source(topic), end, Transform(moved)))
-    done = jobs.run(stage.work(topic))
+    jobs = harness.jobs(through(harness, harness.source(topic), end, Transform(moved)))
+    done = jobs.run(harness.epoch_input(topic))
     assert done.read.records == len(FLIGHTS)
     found = sorted((row["from"], row["late"]) for row in map(json.loads, done.rows[0]["value"].to_pylist()))
     assert found == sorted((row["origin"], row["delay"]) for _, _, row in FLIGHTS)
 
 
-def test_counts_are_those_of_a_branch_that_reads(stage: Stage) -> None:
-    topic = stage.topic()
-    stage.send(topic, [*FLIGHTS[:4], (0, b"x", b"not JSON")])
+def test_counts_are_those_of_a_branch_that_reads(harness: JobsHarness) -> None:
+    topic = harness.topic()
+    harness.send(topic, [*FLIGHTS[:4], (0, b"x", b"not JSON")])
     nothing = Transform(lambda df: df.where("false"))
     end = ToTopic("out", None, "json", ("carrier",))
-    part = CompiledSubtopology(
-        "0", TopicInput(stage.source(topic, DeadLetter("dead"))), (), (Branch((nothing,), end), Branch((), end))
+    subtopology = CompiledSubtopology(
+        "0", TopicInput(harness.source(topic, DeadLetter("dead"))), (), (Branch((nothing,), end), Branch((), end))
     )
-    done = stage.jobs(part).run(stage.work(topic))
+    done = harness.jobs(subtopology).run(harness.epoch_input(topic))
     assert (done.rows[0].num_rows, done.rows[1].num_rows) == (0, 4)
     assert (done.read.records, done.read.dropped, done.read.dead.num_rows) == (5, 1, 1)
 
 
 @pytest.mark.parametrize("format", ["json", "avro"])
-def test_columns_with_dots_come_through_a_join_with_a_global_table(stage: Stage, format: str) -> None:  # noqa: A002
-    stage.stores.clear()
-    topic, names = stage.topic(), stage.topic()
-    table = TableStore("all-names", stage.source(names, ddl="carrier string, `its.name` string", event_time=None), None)
-    stage.send(names, [(1, b"AA", {"carrier": "AA", "its.name": "American"}), (0, b"UA", {"carrier": "UA"})])
+def test_columns_with_dots_come_through_a_join_with_a_global_table(harness: JobsHarness, format: str) -> None:  # noqa: A002
+    harness.stores.clear()
+    topic, names = harness.topic(), harness.topic()
+    table = TableStore(
+        "all-names", harness.source(names, ddl="carrier string, `its.name` string", event_time=None), None
+    )
+    harness.send(names, [(1, b"AA", {"carrier": "AA", "its.name": "American"}), (0, b"UA", {"carrier": "UA"})])
     ddl = "carrier string, `de.lay` int, `a.b` struct<`c.d`: int>, at timestamp"
-    stage.send(
+    harness.send(
         topic,
         [
             (0, b"", {"carrier": "AA", "de.lay": 1, "a.b": {"c.d": 2}, "at": "1969-12-31T23:59:59.5Z"}),
@@ -428,10 +312,10 @@ def test_columns_with_dots_come_through_a_join_with_a_global_table(stage: Stage,
     select = Transform(lambda df: df.select("carrier", "`de.lay`", "`a.b`", "at"))
     rename = Transform(lambda df: df.withColumnRenamed("its.name", "its_name") if format == "avro" else df)
     steps = (select, Join(table, ("carrier",), "left", True), rename)
-    jobs = stage.jobs(CompiledSubtopology("0", TopicInput(stage.source(topic, ddl=ddl)), (), (Branch(steps, end),)))
-    for row in jobs.run_table(table, stage.work(names)).rows[0].to_pylist():
-        stage.stores[("all-names", None)][row["key"]] = row["value"]
-    done = jobs.run(stage.work(topic)).rows[0].sort_by("key").to_pylist()
+    jobs = harness.jobs(CompiledSubtopology("0", TopicInput(harness.source(topic, ddl=ddl)), (), (Branch(steps, end),)))
+    for row in jobs.run_table(table, harness.epoch_input(names)).rows[0].to_pylist():
+        harness.stores[("all-names", None)][row["key"]] = row["value"]
+    done = jobs.run(harness.epoch_input(topic)).rows[0].sort_by("key").to_pylist()
     assert [row["key"] for row in done] == [b"AA", b"UA", b"XX", None]
     assert done[0]["timestamp"] == -500
     if format == "json":
@@ -443,60 +327,60 @@ def test_columns_with_dots_come_through_a_join_with_a_global_table(stage: Stage,
         ]
 
 
-def test_text_goes_to_a_topic_beside_its_key(stage: Stage) -> None:
-    topic = stage.topic()
-    stage.send(topic, [(0, b"", {"carrier": "AA", "origin": "JFK"}), (0, b"", {"carrier": "UA"})])
+def test_text_goes_to_a_topic_beside_its_key(harness: JobsHarness) -> None:
+    topic = harness.topic()
+    harness.send(topic, [(0, b"", {"carrier": "AA", "origin": "JFK"}), (0, b"", {"carrier": "UA"})])
     end = ToTopic("out", ("carrier",), "string", ("origin",))
     select = Transform(lambda df: df.select("carrier", "origin"))
-    done = stage.jobs(through(stage, stage.source(topic), end, select)).run(stage.work(topic))
+    done = harness.jobs(through(harness, harness.source(topic), end, select)).run(harness.epoch_input(topic))
     assert [(row["key"], row["value"]) for row in done.rows[0].to_pylist()] == [(b"AA", b"JFK"), (b"UA", None)]
 
 
-def test_a_table_leaves_out_records_without_a_key(stage: Stage) -> None:
-    topic, names = stage.topic(), stage.topic()
-    table = TableStore("n", stage.source(names, ddl="carrier string, name string", event_time=None), "n-changelog")
-    stage.send(names, [(0, b"AA", {"carrier": "AA"}), (0, b"??", {"name": "nobody"}), (0, None, None)])
-    stage.send(names, [(0, None, {"carrier": "UA"})])
-    part = CompiledSubtopology("0", TopicInput(stage.source(topic)), (table,), ())
-    loaded = stage.jobs(part).run_table(table, stage.work(names))
+def test_a_table_leaves_out_records_without_a_key(harness: JobsHarness) -> None:
+    topic, names = harness.topic(), harness.topic()
+    table = TableStore("n", harness.source(names, ddl="carrier string, name string", event_time=None), "n-changelog")
+    harness.send(names, [(0, b"AA", {"carrier": "AA"}), (0, b"??", {"name": "nobody"}), (0, None, None)])
+    harness.send(names, [(0, None, {"carrier": "UA"})])
+    subtopology = CompiledSubtopology("0", TopicInput(harness.source(topic)), (table,), ())
+    loaded = harness.jobs(subtopology).run_table(table, harness.epoch_input(names))
     assert loaded.rows[0]["key"].to_pylist() == [b"AA"]
     assert (loaded.read.records, loaded.read.reasons) == (4, {"no key": 3})
 
 
 @pytest.mark.parametrize("arrow", [False, True])
-def test_an_aggregate_by_the_topics_key_leaves_out_rows_without(stage: Stage, arrow: bool) -> None:
+def test_an_aggregate_by_the_topics_key_leaves_out_rows_without(harness: JobsHarness, arrow: bool) -> None:
     """As Kafka Streams does: such records are dealt to any partitions, and there would be a group of them in each."""
-    stage.stores.clear()
-    topic = stage.topic()
-    stage.send(topic, [(at, None, {"carrier": "UA", "delay": 1, "at": "2013-01-01T05:00:00Z"}) for at in (0, 0, 1)])
-    stage.send(topic, [(0, "AA", {"carrier": "AA", "delay": 2, "at": "2013-01-01T05:00:00Z"})])
-    spec = stage.spec("by-carrier", "carrier")
+    harness.stores.clear()
+    topic = harness.topic()
+    harness.send(topic, [(at, None, {"carrier": "UA", "delay": 1, "at": "2013-01-01T05:00:00Z"}) for at in (0, 0, 1)])
+    harness.send(topic, [(0, "AA", {"carrier": "AA", "delay": 2, "at": "2013-01-01T05:00:00Z"})])
+    spec = harness.spec("by-carrier", "carrier")
     if arrow:
-        columns = (("n", stage.schema("n int")["n"].dataType),)
+        columns = (("n", harness.schema("n int")["n"].dataType),)
         kept = ArrowAggregation(
             lambda rows, _: rows.group_by("carrier").aggregate([([], "count_all")]).rename_columns(["carrier", "n"]),
-            stage.schema("n int"), stage.schema("carrier string"),
+            harness.schema("n int"), harness.schema("carrier string"),
         )  # fmt: skip
         spec = dataclasses.replace(spec, window=None, arrow=kept, state_columns=columns, output_columns=columns)
-    done = stage.jobs(through(stage, stage.source(topic), Aggregate(spec, ()))).run(stage.work(topic))
-    assert [shown["carrier"] for shown in stage.keep(spec.name, done.rows[0]).values()] == ["AA"]
+    done = harness.jobs(through(harness, harness.source(topic), Aggregate(spec, ()))).run(harness.epoch_input(topic))
+    assert [shown["carrier"] for shown in harness.keep(spec.name, done.rows[0]).values()] == ["AA"]
     assert (done.read.records, done.read.reasons) == (4, {"no key": 3})
 
 
-def test_rows_without_a_key_are_repartitioned_together(stage: Stage) -> None:
-    topic, between = stage.topic(), stage.topic()
-    stage.send(topic, [(0, b"", {"delay": 1}), (1, b"", {"delay": 2, "origin": "JFK"})])
-    schema = stage.schema("origin string, delay int, nothing void, at timestamp")
+def test_rows_without_a_key_are_repartitioned_together(harness: JobsHarness) -> None:
+    topic, between = harness.topic(), harness.topic()
+    harness.send(topic, [(0, b"", {"delay": 1}), (1, b"", {"delay": 2, "origin": "JFK"})])
+    schema = harness.schema("origin string, delay int, nothing void, at timestamp")
     end = ToRows(between, ("origin",), schema, "at")
     add = Transform(lambda df: df.selectExpr("origin", "delay", "null as nothing", "at"))
-    rows = stage.jobs(through(stage, stage.source(topic), end, add)).run(stage.work(topic)).rows[0]
+    rows = harness.jobs(through(harness, harness.source(topic), end, add)).run(harness.epoch_input(topic)).rows[0]
     assert sorted(rows["key"].to_pylist()) == [b"", b"JFK"]
-    stage.forward(between, rows)
+    harness.forward(between, rows)
     again = CompiledSubtopology(
         "1", RowsInput(between, schema, ("origin",), "at"), (),
         (Branch((), ToTopic("out", None, "json", tuple(schema.names))),),
     )  # fmt: skip
-    done = stage.jobs(again).run(stage.work(between))
+    done = harness.jobs(again).run(harness.epoch_input(between))
     assert done.read.max_times == {}
     assert sorted(map(repr, map(json.loads, done.rows[0]["value"].to_pylist()))) == [
         "{'origin': 'JFK', 'delay': 2, 'nothing': None, 'at': None}",
@@ -506,12 +390,12 @@ def test_rows_without_a_key_are_repartitioned_together(stage: Stage) -> None:
 
 @pytest.mark.parametrize("moved", [False, True])
 def test_an_arrow_function_has_rows_of_large_epochs_in_order(
-    stage: Stage, moved: bool, monkeypatch: pytest.MonkeyPatch
+    harness: JobsHarness, moved: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But for transforms that shuffle them; of those too it has all of a partition at once."""
     monkeypatch.setattr("kohort.spark.jobs.subtopology_jobs.SMALL_EPOCH", 0)
-    stage.stores.clear()
-    topic = stage.topic()
+    harness.stores.clear()
+    topic = harness.topic()
     hours: list[dict[str, Any]] = [
         {"carrier": "AU"[number % 2], "a.b": number, "at": "0099-01-01T05:30:00Z"} for number in range(40)
     ]
@@ -520,8 +404,8 @@ def test_an_arrow_function_has_rows_of_large_epochs_in_order(
         {"carrier": "A", "a.b": -1, "at": "9999-12-31T23:59:59Z"},
         {"carrier": "A", "a.b": -1, "at": "+12000-01-01T00:00:00Z"},
     ]
-    schema = stage.schema("window timestamp, carrier string, `a.b` int, at timestamp")
-    state = stage.schema("`the.list` array<int>")
+    schema = harness.schema("window timestamp, carrier string, `a.b` int, at timestamp")
+    state = harness.schema("`the.list` array<int>")
 
     def listed(rows: pa.Table, prior: pa.Table) -> pa.Table:
         found = {(row["window"], row["carrier"]): row["the.list"] for row in prior.to_pylist()}
@@ -541,15 +425,15 @@ def test_an_arrow_function_has_rows_of_large_epochs_in_order(
     steps = [Transform(lambda df: df.selectExpr("carrier", "`a.b`", far, "_partition"))]
     if moved:
         steps.append(Transform(lambda df: df.repartition(3)))
-    jobs = stage.jobs(through(stage, stage.source(topic, Drop(), ddl=ddl), Aggregate(spec, ()), *steps))
+    jobs = harness.jobs(through(harness, harness.source(topic, Drop(), ddl=ddl), Aggregate(spec, ()), *steps))
     shown: dict[str, Any] = {}
     for epoch, some in enumerate((hours[:10], hours[10:] + odd, [])):
-        start = list(stage.ends[topic])
-        stage.send(topic, [("AU".index(row["carrier"]), b"", row) for row in some])
-        ranges = [OffsetRange(topic, at, start[at], end) for at, end in enumerate(stage.ends[topic])]
+        start = list(harness.ends[topic])
+        harness.send(topic, [("AU".index(row["carrier"]), b"", row) for row in some])
+        ranges = [OffsetRange(topic, at, start[at], end) for at, end in enumerate(harness.ends[topic])]
         done = jobs.run(EpochInput(epoch, tuple(ranges)))
         assert done.read.records == len(some)
-        shown = stage.keep("lists", done.rows[0])
+        shown = harness.keep("lists", done.rows[0])
     assert len(shown) == 4
     for value in shown.values():
         wanted = [row["a.b"] for row in hours if row["carrier"] == value["carrier"]]
@@ -557,9 +441,11 @@ def test_an_arrow_function_has_rows_of_large_epochs_in_order(
         assert (sorted(value["the.list"]) if moved else value["the.list"]) == wanted
 
 
-def test_large_epochs_have_as_many_splits_as_there_are_cores_now(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    topic = stage.topic()
-    stage.send(topic, FLIGHTS)
+def test_large_epochs_have_as_many_splits_as_there_are_cores_now(
+    harness: JobsHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = harness.topic()
+    harness.send(topic, FLIGHTS)
     shuffled: list[int] = []
 
     def watched(rows: DataFrame) -> DataFrame:
@@ -567,19 +453,19 @@ def test_large_epochs_have_as_many_splits_as_there_are_cores_now(stage: Stage, m
         return rows
 
     end = ToTopic("out", ("carrier",), "json", ("delay",))
-    jobs = stage.jobs(through(stage, stage.source(topic), end, Transform(watched)))
+    jobs = harness.jobs(through(harness, harness.source(topic), end, Transform(watched)))
     for parallelism, small in ((2, 0), (3, 0), (3, 1000), (0, 0), (2, 0)):
-        monkeypatch.setattr(stage, "parallelism", parallelism)
+        monkeypatch.setattr(harness, "parallelism", parallelism)
         monkeypatch.setattr("kohort.spark.jobs.subtopology_jobs.SMALL_EPOCH", small)
-        assert jobs.run(stage.work(topic)).rows[0].num_rows == len(FLIGHTS)
-    assert [splits for _, _, splits in jobs._kept] == [2, 3, 1]
+        assert jobs.run(harness.epoch_input(topic)).rows[0].num_rows == len(FLIGHTS)
+    assert [splits for _, _, splits in jobs._reusable] == [2, 3, 1]
     assert list(dict.fromkeys(shuffled)) == [2, 3]
-    assert stage.spark.conf.get("spark.sql.shuffle.partitions") == "2"
+    assert harness.spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
 
-def test_a_job_is_cancelled_from_another_thread(stage: Stage) -> None:
-    topic = stage.topic()
-    stage.send(topic, FLIGHTS[:2])
+def test_a_job_is_cancelled_from_another_thread(harness: JobsHarness) -> None:
+    topic = harness.topic()
+    harness.send(topic, FLIGHTS[:2])
 
     def slow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -588,10 +474,10 @@ def test_a_job_is_cancelled_from_another_thread(stage: Stage) -> None:
 
     sleep = Transform(lambda df: df.mapInArrow(slow, df.schema))
     end = ToTopic("out", None, "json", ("carrier",))
-    jobs = stage.jobs(through(stage, stage.source(topic), end, sleep))
+    jobs = harness.jobs(through(harness, harness.source(topic), end, sleep))
 
     def cancel() -> None:
-        tracker = stage.spark.sparkContext.statusTracker()
+        tracker = harness.spark.sparkContext.statusTracker()
         while not tracker.getActiveJobsIds():
             time.sleep(0.02)
         time.sleep(0.5)
@@ -601,56 +487,56 @@ def test_a_job_is_cancelled_from_another_thread(stage: Stage) -> None:
     canceller.start()
     started = time.monotonic()
     with pytest.raises(Exception, match=r"(?i)cancel"):
-        jobs.run(stage.work(topic))
+        jobs.run(harness.epoch_input(topic))
     canceller.join()
     assert time.monotonic() - started < 30
-    # The session goes on: with another lane's job, and with this one's next.
-    assert stage.jobs(through(stage, stage.source(topic), end)).run(stage.work(topic)).read.records == 2
+    # The session goes on: with another subtopology's job, and with this one's next.
+    assert harness.jobs(through(harness, harness.source(topic), end)).run(harness.epoch_input(topic)).read.records == 2
 
 
-def test_only_used_columns_are_read(stage: Stage) -> None:
-    spec = stage.spec("used", "origin")
-    jobs = stage.jobs(
-        through(stage, stage.source("t"), ToPartials("p", spec), Transform(lambda df: df.where("carrier = 'AA'")))
+def test_only_used_columns_are_read(harness: JobsHarness) -> None:
+    spec = harness.spec("used", "origin")
+    jobs = harness.jobs(
+        through(harness, harness.source("t"), ToPartials("p", spec), Transform(lambda df: df.where("carrier = 'AA'")))
     )
-    assert jobs._plans._used() == {"carrier", "origin", "delay", "at"}
+    assert jobs._plans._used == {"carrier", "origin", "delay", "at"}
     # In whatever case they are written; and the plan still fits transforms that go by places.
     places = Transform(lambda df: df.toDF("carrier", "origin", "delay", "at", "unused", "_partition"))
     cases = Transform(lambda df: df.where("CARRIER = 'AA'").selectExpr("ORIGIN", "Delay", "at"))
-    jobs = stage.jobs(through(stage, stage.source("t"), ToPartials("p", spec), places, cases))
-    assert jobs._plans._used() == {"carrier", "origin", "delay", "at"}
-    assert jobs._plans.branch(0, Place(RpcAddress(("h", 1), b""), "0", 0, 1)).columns == ROWS_SCHEMA.names
+    jobs = harness.jobs(through(harness, harness.source("t"), ToPartials("p", spec), places, cases))
+    assert jobs._plans._used == {"carrier", "origin", "delay", "at"}
+    assert jobs._plans.branch(0, StageContext(RpcAddress(("h", 1), b""), "0", 0, 1)).columns == ROWS_SCHEMA.names
 
 
 @pytest.mark.parametrize("keep", ["cache", "localCheckpoint"])
-def test_transforms_that_keep_rows_are_refused(stage: Stage, keep: str) -> None:
+def test_transforms_that_keep_rows_are_refused(harness: JobsHarness, keep: str) -> None:
     def kept(rows: DataFrame) -> DataFrame:
         found: DataFrame = getattr(rows, keep)()
         return found
 
     end = ToTopic("out", None, "json", ("carrier",))
-    topic = stage.topic()
-    jobs = stage.jobs(through(stage, stage.source(topic), end, Transform(kept)))
+    topic = harness.topic()
+    jobs = harness.jobs(through(harness, harness.source(topic), end, Transform(kept)))
     with pytest.raises(ProgramError, match="keeps rows"):
-        jobs.run(stage.work(topic))
-    stage.spark.catalog.clearCache()
+        jobs.run(harness.epoch_input(topic))
+    harness.spark.catalog.clearCache()
     # Of a table that doesn't change it is no harm.
-    names = stage.spark.createDataFrame([("AA", "American")], "carrier string, name string").cache()
+    names = harness.spark.createDataFrame([("AA", "American")], "carrier string, name string").cache()
     named = Transform(lambda df: df.join(F.broadcast(names), "carrier"))
-    jobs = stage.jobs(through(stage, stage.source(topic), ToTopic("out", None, "json", ("name",)), named))
-    stage.send(topic, FLIGHTS[:4])
-    assert jobs.run(stage.work(topic)).rows[0]["value"].to_pylist() == [b'{"name":"American"}'] * 2
+    jobs = harness.jobs(through(harness, harness.source(topic), ToTopic("out", None, "json", ("name",)), named))
+    harness.send(topic, FLIGHTS[:4])
+    assert jobs.run(harness.epoch_input(topic)).rows[0]["value"].to_pylist() == [b'{"name":"American"}'] * 2
 
 
-def test_plans_that_remember_arent_run_again(stage: Stage) -> None:
-    rows = stage.spark.range(10)
+def test_plans_that_remember_arent_run_again(harness: JobsHarness) -> None:
+    rows = harness.spark.range(10)
     assert is_reusable(rows.where("id > 3"))
     assert not is_reusable(rows.selectExpr("id % 3 as k").groupBy("k").count())
     assert not is_reusable(rows.selectExpr("current_timestamp()"))
     assert not is_reusable(rows.selectExpr("rand()"))
 
 
-def test_state_of_any_type_goes_through_a_store(stage: Stage) -> None:
+def test_state_of_any_type_goes_through_a_store(harness: JobsHarness) -> None:
     ddl = (
         "k string, a tinyint, b float, c double, d decimal(38,18), e timestamp, f timestamp_ntz, g date, h binary, "
         "i array<double>, j struct<x: timestamp, y: decimal(5,2)>, l boolean, m string"
@@ -661,7 +547,7 @@ def test_state_of_any_type_goes_through_a_store(stage: Stage) -> None:
         "array(0.1D, double('NaN'), null), "
         "named_struct('x', timestamp'1013-01-01 00:00:00.123456', 'y', cast(1.5 as decimal(5,2))), true, 'ä\"\\n'"
     )
-    schema = stage.schema(ddl)
+    schema = harness.schema(ddl)
     names = schema.names[1:]
     # Of these Spark knows that nothing in them is null, which it doesn't of what comes out of a store.
     given: dict[str, Any] = {
@@ -673,18 +559,18 @@ def test_state_of_any_type_goes_through_a_store(stage: Stage) -> None:
     given |= {f"last_{name}": last(name) for name in names}
     app = StreamsApp("app", bootstrap_servers="127.0.0.1:1")
     app.stream("t", schema=ddl, key="k", event_time="e").group_by("k").aggregate("all", **given)
-    spec = app.compile(stage.spark).parts[0].aggregates[0]
-    rows = stage.spark.sql(f"select {row}").toDF(*schema.names)
+    spec = app.compile(harness.spark).subtopologies[0].aggregates[0]
+    rows = harness.spark.sql(f"select {row}").toDF(*schema.names)
     rows = rows.select(*[column(each.name).cast(each.dataType).alias(each.name) for each in schema], F.lit(0))
     combined = partials(rows.toDF(*schema.names, "_partition"), spec, "_partition")
-    wired = combined.select(
+    encoded = combined.select(
         *["_partition", "_key", "_time", "_records"],
         *[
-            to_wire(column(name), kind).alias(state_column(number))
+            encoded_column(column(name), kind).alias(state_column(number))
             for number, (name, kind) in enumerate(spec.state_columns)
         ],
     )
-    found = json.loads(merged(wired, spec).toArrow()["value"][0].as_py())
+    found = json.loads(merged(encoded, spec).toArrow()["value"][0].as_py())
     assert found.pop("state")
     kinds = zip(spec.finish_columns(), spec.output_columns, strict=True)
     results = [shown(result, kind).alias(name) for result, (name, kind) in kinds]
@@ -692,13 +578,17 @@ def test_state_of_any_type_goes_through_a_store(stage: Stage) -> None:
     assert found == json.loads(finished.toArrow()["value"][0].as_py())
 
 
-def test_times_are_shown_in_one_form(stage: Stage) -> None:
+def test_times_are_shown_in_one_form(harness: JobsHarness) -> None:
     """With ms as the starts of windows, or µs where there are any: in a struct, an array and a map, too."""
-    schema = stage.schema("at timestamp, l array<timestamp>, m map<string, timestamp>, s struct<`a.b`: timestamp_ntz>")
+    schema = harness.schema(
+        "at timestamp, l array<timestamp>, m map<string, timestamp>, s struct<`a.b`: timestamp_ntz>"
+    )
     times = "timestamp'2013-01-01 05:00:00.25', timestamp'0099-01-01 00:00:00.000001'"
     local = "timestamp_ntz'2013-01-01 05:00:00'"
-    given = stage.spark.sql(f"select array({times}) l, map('k', {times.split(', ')[0]}) m, struct({local} as `a.b`) s")
-    rows = given.selectExpr("l[0] as at", "l", "m", "s").union(stage.spark.sql("select null, null, null, null"))
+    given = harness.spark.sql(
+        f"select array({times}) l, map('k', {times.split(', ')[0]}) m, struct({local} as `a.b`) s"
+    )
+    rows = given.selectExpr("l[0] as at", "l", "m", "s").union(harness.spark.sql("select null, null, null, null"))
     columns = [shown(column(field.name), field.dataType).alias(field.name) for field in schema]
     texts = rows.select(F.to_json(F.struct(*columns), JSON_OPTIONS).alias("value")).toArrow()["value"].to_pylist()
     early = "2013-01-01T05:00:00.250"
@@ -709,7 +599,7 @@ def test_times_are_shown_in_one_form(stage: Stage) -> None:
     ]  # fmt: skip
 
 
-def test_wire_types_go_there_and_back(stage: Stage) -> None:
+def test_types_are_encoded_and_decoded(harness: JobsHarness) -> None:
     ddl = (
         "a tinyint, b float, c double, d decimal(20,5), e timestamp, f timestamp_ntz, g date, h binary, "
         "i array<double>, j struct<x: timestamp, y: binary>, k map<string, int>, l boolean, m string, n bigint"
@@ -723,16 +613,18 @@ def test_wire_types_go_there_and_back(stage: Stage) -> None:
         "map('q', 1), true, "
         "'ä\"\\n', 9223372036854775807"
     )
-    schema = stage.schema(ddl)
+    schema = harness.schema(ddl)
     columns = tuple((field.name, field.dataType) for field in schema.fields)
     names = schema.names
     plain = (
-        stage.spark.sql(f"select {row}").toDF(*names).union(stage.spark.createDataFrame([(None,) * len(names)], ddl))
+        harness.spark.sql(f"select {row}")
+        .toDF(*names)
+        .union(harness.spark.createDataFrame([(None,) * len(names)], ddl))
     )
     plain = plain.select(*[column(name).cast(kind).alias(name) for name, kind in columns])
-    wired = plain.select(*[to_wire(column(name), kind).alias(name) for name, kind in columns])
-    assert [field.dataType for field in wired.schema.fields] == [
-        field.dataType for field in wire_schema(columns).fields
+    encoded = plain.select(*[encoded_column(column(name), kind).alias(name) for name, kind in columns])
+    assert [field.dataType for field in encoded.schema.fields] == [
+        field.dataType for field in encoded_schema(columns).fields
     ]
-    back = wired.select(*[from_wire(column(name), kind).alias(name) for name, kind in columns])
+    back = encoded.select(*[decoded_column(column(name), kind).alias(name) for name, kind in columns])
     assert repr(back.toArrow().to_pylist()) == repr(plain.toArrow().to_pylist())

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from kohort.spark.jobs.arrow_key_encoding import key_texts
 from kohort.spark.jobs.key_encoding import key_text
-from kohort.spark.jobs.plan_reuse import session_settings
+from kohort.spark.jobs.session_settings import session_settings
 from kohort.spark.program.compiled import Route
 
 CONTROL = "".join(map(chr, range(0x21))) + '"\\/\x7f\x80\u2028€😀'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,6 @@ import pytest
 
 from kohort.spark import StreamsApp, count, window
 from kohort.spark.jobs.epoch import EpochInput, OffsetRange
-from kohort.spark.jobs.plan_reuse import session_settings
 from kohort.spark.runtime.epoch_writes import epoch_writes
 from kohort.spark.runtime.planning import subtopology_plan_of
 from kohort.spark.runtime.subtopology_plan import StoreOutput
@@ -24,7 +23,7 @@ from kohort.testing.broker import Broker
 
 from ..spark.jobs.windowed import GRACE, MINUTE, SIZE, SLIDE, START, counted, walk
 from .applications import create_topics, producer, read, run_in_steps
-from .test_jobs import PARTITIONS, Stage, moved_to
+from .jobs_harness import PARTITIONS, JobsHarness, moved_to
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,11 +69,11 @@ RETENTION = 20 * MINUTE
 
 
 class Epochs:
-    """Runs a part's epochs as its lane does, for a store in a dictionary."""
+    """Runs a subtopology's epochs as its runner does, for a store in a dictionary."""
 
-    def __init__(self, stage: Stage, part: CompiledSubtopology) -> None:
-        self._stage, self._duties, self._jobs = stage, subtopology_plan_of(part), stage.jobs(part)
-        self._topic = part.input.topic if part.input else ""
+    def __init__(self, harness: JobsHarness, subtopology: CompiledSubtopology) -> None:
+        self._harness, self._plan, self._jobs = harness, subtopology_plan_of(subtopology), harness.jobs(subtopology)
+        self._topic = subtopology.input.topic if subtopology.input else ""
         self._times: dict[int, int | None] = {}
         self._positions = [0] * PARTITIONS
         self._number = 0
@@ -86,34 +85,26 @@ class Epochs:
         ranges = [OffsetRange(self._topic, at, self._positions[at], end) for at, end in enumerate(upto)]
         self._positions = list(upto)
         self._number += 1
-        known = {partition: time for partition, time in self._times.items() if time is not None}
-        emitted = self._jobs.run(EpochInput(self._number, tuple(ranges), known))
+        before_times = {partition: time for partition, time in self._times.items() if time is not None}
+        output = self._jobs.run(EpochInput(self._number, tuple(ranges), before_times))
         before = {each.partition: self._times.get(each.partition) for each in ranges}
-        out = epoch_writes(self._duties, emitted, None, before, self._scan)
+        out = epoch_writes(self._plan, output, None, before, self._scan)
         for (store, _, partition), table in out.changelogs.items():
-            kept = self._stage.stores[(store, partition)]
+            kept = self._harness.stores[(store, partition)]
             for row in table.to_pylist():
                 kept.pop(row["key"], None)
                 if row["value"] is not None:
                     kept[row["key"]] = row["value"]
-        self._times = {at: later(time, emitted.read.max_times.get(at)) for at, time in before.items()}
-        self.late += emitted.read.late
-        if isinstance(self._duties.branches[0], StoreOutput):
+        self._times = {at: later(time, output.read.max_times.get(at)) for at, time in before.items()}
+        self.late += output.read.late
+        if isinstance(self._plan.branches[0], StoreOutput):
             self.published += [json.loads(value) for _, table in out.sent for value in table["value"].to_pylist()]
-        return emitted.rows[0]
+        return output.rows[0]
 
     def _scan(self, store: str, partition: int, start: bytes, end: bytes) -> pa.Table:
-        found = sorted((k, v) for k, v in self._stage.stores[(store, partition)].items() if start <= k < end)
+        found = sorted((k, v) for k, v in self._harness.stores[(store, partition)].items() if start <= k < end)
         columns = [pa.array([pair[at] for pair in found], pa.binary()) for at in (0, 1)]
         return pa.table(columns, names=["key", "value"])
-
-
-@pytest.fixture(scope="module")
-def stage(spark: SparkSession) -> Iterator[Stage]:
-    with Broker() as broker, session_settings(spark, 2):
-        stage = Stage(spark, broker)
-        with stage.line:
-            yield stage
 
 
 def _counts(rows: pa.Table, prior: pa.Table) -> pa.Table:
@@ -133,7 +124,7 @@ def _counts(rows: pa.Table, prior: pa.Table) -> pa.Table:
         pytest.param(SLIDE, "retention", marks=pytest.mark.long),
     ],
 )
-def test_results_are_the_same_in_any_epochs(stage: Stage, way: str, slide: int, emit: str) -> None:
+def test_results_are_the_same_in_any_epochs(harness: JobsHarness, way: str, slide: int, emit: str) -> None:
     """As if each record had been taken by itself, by the task that first has it in a window."""
     draw = random.Random(f"{way} {slide} {emit}")
     # Of one partition, where it matters how far another one is behind.
@@ -149,16 +140,16 @@ def test_results_are_the_same_in_any_epochs(stage: Stage, way: str, slide: int, 
     counts = sum((found for found, _ in folded), start=Counter())
     late = sum(number for _, number in folded)
     assert late > 0
-    source = stage.topic()
+    source = harness.topic()
     for partition, mine in enumerate(records):
         rows = [{"sensor": f"s{partition}", "room": room, "at": window_text(time)} for room, time in mine]
         keys = [row["room"] if way == "in place" else row["sensor"] for row in rows]
-        stage.send(source, [(partition, key.encode(), row) for key, row in zip(keys, rows, strict=True)])
+        harness.send(source, [(partition, key.encode(), row) for key, row in zip(keys, rows, strict=True)])
     outcomes = []
     for epochs in (1, 2, 7):
         ends = [[*sorted(draw.sample(range(1, len(mine)), epochs - 1)), len(mine)] for mine in records]
         steps = [[mine[number] for mine in ends] + [0] * (PARTITIONS - partitions) for number in range(epochs)]
-        outcomes.append(_outcome(stage, source, way, slide, emit, steps, draw))
+        outcomes.append(_outcome(harness, source, way, slide, emit, steps, draw))
     shown, published, dropped = outcomes[0]
     assert outcomes == [(shown, published, late)] * 3, late - dropped
     assert all(counts[pair] == n for pair, n in shown.items())
@@ -173,39 +164,39 @@ def test_results_are_the_same_in_any_epochs(stage: Stage, way: str, slide: int, 
 
 
 @pytest.mark.parametrize("way", ["as partials", "as rows"])
-def test_partitions_of_a_backlog_go_side_by_side(stage: Stage, way: str) -> None:
+def test_partitions_of_a_backlog_go_side_by_side(harness: JobsHarness, way: str) -> None:
     """Of rows that are in time where they are read, none is late where they meet, though one partition comes first."""
-    source = stage.topic()
+    source = harness.topic()
     times = [START + number * SIZE for number in range(12)]
     for partition in range(PARTITIONS):
         rows = [{"sensor": f"s{partition}", "room": "r", "at": window_text(time)} for time in times]
-        stage.send(source, [(partition, row["sensor"].encode(), row) for row in rows])
+        harness.send(source, [(partition, row["sensor"].encode(), row) for row in rows])
     steps = [[len(times)] * PARTITIONS]
-    shown, published, late = _outcome(stage, source, way, SIZE, "close", steps, random.Random(way))
+    shown, published, late = _outcome(harness, source, way, SIZE, "close", steps, random.Random(way))
     assert late == 0
     assert shown == {("r", time): PARTITIONS for time in times}
     assert [n for _, n in published] == [PARTITIONS] * 10  # the last two are open
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_rows_without_a_key_do_not_close_windows_either(stage: Stage, together: bool) -> None:
+def test_rows_without_a_key_do_not_close_windows_either(harness: JobsHarness, together: bool) -> None:
     """Where they lie by chance, as another branch goes by the key: not where partials meet, either."""
-    source = stage.topic()
-    stage.stores.clear()
-    app = StreamsApp(f"app-{source}", bootstrap_servers=stage.servers.bootstrap_servers)
+    source = harness.topic()
+    harness.stores.clear()
+    app = StreamsApp(f"app-{source}", bootstrap_servers=harness.servers.bootstrap_servers)
     readings = app.stream(source, schema=READING, key="sensor", event_time="at")
     windows = window("at", "10 minutes", grace="5 minutes")
     readings.group_by("room", windows).aggregate("counts", n=count(), emit="close").to("out")
     readings.group_by("sensor").aggregate("sensors", n=count())
     keys_and_times = ((None, "09:00"), ("s", "08:01"), (None, "12:00"), ("s", "08:02"), ("s", "08:40"))
     rows = [(key, {"sensor": "s", "room": "r", "at": f"2013-01-01T{at}:00Z"}) for key, at in keys_and_times]
-    stage.send(source, [(0, key and key.encode(), row) for key, row in rows])
-    first, second = (Epochs(stage, part) for part in app.compile(stage.spark).parts)
+    harness.send(source, [(0, key and key.encode(), row) for key, row in rows])
+    first, second = (Epochs(harness, subtopology) for subtopology in app.compile(harness.spark).subtopologies)
     between = f"{app.settings.application_id}-counts-repartition"
-    create_topics(stage.servers.bootstrap_servers, between)
+    create_topics(harness.servers.bootstrap_servers, between)
     for end in [len(rows)] if together else range(1, len(rows) + 1):
-        stage.forward(between, first.run([end] + [0] * (PARTITIONS - 1)))
-        second.run(stage.ends[between])
+        harness.forward(between, first.run([end] + [0] * (PARTITIONS - 1)))
+        second.run(harness.ends[between])
     assert (first.late, second.late) == (0, 0)
     assert [(row["window"][11:16], row["n"]) for row in second.published] == [("08:00", 2)]
 
@@ -214,11 +205,11 @@ _Shown = dict[tuple[str, int], int]
 
 
 def _outcome(
-    stage: Stage, source: str, way: str, slide: int, emit: str, steps: list[list[int]], draw: random.Random
+    harness: JobsHarness, source: str, way: str, slide: int, emit: str, steps: list[list[int]], draw: random.Random
 ) -> tuple[_Shown, list[tuple[tuple[str, int], int]], int]:
     """What an application's store has at the end, what it wrote, and how many rows were late."""
-    stage.stores.clear()
-    app = StreamsApp(f"app-{stage.topic()}", bootstrap_servers=stage.servers.bootstrap_servers)
+    harness.stores.clear()
+    app = StreamsApp(f"app-{harness.topic()}", bootstrap_servers=harness.servers.bootstrap_servers)
     stream = app.stream(source, schema=READING, key="room" if way == "in place" else "sensor", event_time="at")
     if way.startswith("as rows"):
         stream = stream.transform(lambda df: df.select("room", "at")).repartition("room")
@@ -232,24 +223,24 @@ def _outcome(
         grouped.aggregate_arrow("counts", _counts, state="n BIGINT", emit=told).to("out")
     else:
         grouped.aggregate("counts", n=count(), emit=told).to("out")
-    parts = app.compile(stage.spark).parts
-    runs = [Epochs(stage, part) for part in parts]
+    subtopologies = app.compile(harness.spark).subtopologies
+    runs = [Epochs(harness, subtopology) for subtopology in subtopologies]
     if len(runs) > 1:
-        assert parts[1].input is not None
-        between = parts[1].input.topic
-        create_topics(stage.servers.bootstrap_servers, between)
+        assert subtopologies[1].input is not None
+        between = subtopologies[1].input.topic
+        create_topics(harness.servers.bootstrap_servers, between)
     for upto in steps:
         made = runs[0].run(upto)
         if len(runs) > 1:
-            stage.forward(between, made)
+            harness.forward(between, made)
             if upto is steps[-1] or draw.random() < 0.5:
-                ends = stage.ends[between]
+                ends = harness.ends[between]
                 runs[1].run([draw.randint(runs[1]._positions[at], end) for at, end in enumerate(ends)])
                 runs[1].run(ends)
     published = [((row["room"], _millis(row["window"])), row["n"]) for row in runs[-1].published]
     shown = {
         (key["room"], _millis(key["window"])): json.loads(value)["n"]
-        for stored in stage.stores.values()
+        for stored in harness.stores.values()
         for key, value in ((json.loads(key), value) for key, value in stored.items())
     }
     return shown, sorted(published) if emit == "close" else [], sum(each.late for each in runs)

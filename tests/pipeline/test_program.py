@@ -63,7 +63,9 @@ def an_app(**settings: Any) -> StreamsApp:
 
 
 def spec_of(app: StreamsApp, spark: SparkSession, name: str) -> AggregateSpec:
-    return next(spec for part in app.compile(spark).parts for spec in part.aggregates if spec.name == name)
+    return next(
+        spec for subtopology in app.compile(spark).subtopologies for spec in subtopology.aggregates if spec.name == name
+    )
 
 
 # Aggregates ----------------------------------------------------------------------------------------------------------
@@ -227,7 +229,7 @@ def test_grouping_by_anything_but_the_key_makes_a_second_part(spark: SparkSessio
     by_hour.aggregate("delays", n=count(), mean=avg("dep_delay")).to("delays-by-hour")
     program = app.compile(spark)
 
-    below, above = program.parts
+    below, above = program.subtopologies
     assert isinstance(below.input, TopicInput)
     assert below.input_topics == ("flights", "airlines")
     assert [store.changelog for store in below.stores] == ["app-airlines-changelog"]
@@ -269,9 +271,18 @@ def test_rows_know_whether_their_order_matters(spark: SparkSession) -> None:
         "timed", n=count()
     )
     flights.repartition("distance").group_by("distance", window_of[None]).aggregate("untimed", n=count())
-    parts = app.compile(spark).parts
-    moves = [branch.terminal for part in parts for branch in part.branches if isinstance(branch.terminal, ToRows)]
-    assert {move.key: move.timed for move in moves} == {("origin",): True, ("carrier",): True, ("distance",): False}
+    subtopologies = app.compile(spark).subtopologies
+    moves = [
+        branch.terminal
+        for subtopology in subtopologies
+        for branch in subtopology.branches
+        if isinstance(branch.terminal, ToRows)
+    ]
+    assert {move.key: move.by_stream_time for move in moves} == {
+        ("origin",): True,
+        ("carrier",): True,
+        ("distance",): False,
+    }
 
 
 DESCRIPTION = """\
@@ -337,8 +348,8 @@ def test_the_key_is_known_as_long_as_its_columns_pass_through(
     flights = app.stream("flights", schema=FLIGHT, key="carrier").transform(transform)
     flights.group_by("carrier").aggregate("n", n=count())
     program = app.compile(spark)
-    assert len(program.parts) == (1 if in_place else 2)
-    spec = program.parts[-1].aggregates[0]
+    assert len(program.subtopologies) == (1 if in_place else 2)
+    spec = program.subtopologies[-1].aggregates[0]
     assert spec.route is (Route.TEXT if in_place else Route.JSON)
 
 
@@ -372,22 +383,28 @@ def test_joins_are_described_as_kafka_streams_does(spark: SparkSession) -> None:
 
 
 def test_records_have_to_lie_where_they_belong_only_where_that_matters(spark: SparkSession) -> None:
-    def placed(write: Callable[[StreamsApp], Any]) -> list[list[str]]:
+    def partition_checked(write: Callable[[StreamsApp], Any]) -> list[list[str]]:
         app = an_app()
         write(app)
-        return [[source.topic for source in part.placed] for part in app.compile(spark).parts]
+        return [
+            [source.topic for source in subtopology.partition_checked]
+            for subtopology in app.compile(spark).subtopologies
+        ]
 
     def by_carrier(stream: Any) -> Any:
         return stream.group_by("carrier").aggregate("d", n=count())
 
-    assert placed(lambda app: by_carrier(_flights(app, key="carrier"))) == [["flights"]]
-    assert placed(lambda app: by_carrier(_flights(app))) == [[], []]
-    assert placed(lambda app: by_carrier(_flights(app, key="carrier").repartition("carrier"))) == [[], []]
-    assert placed(lambda app: _flights(app, key="carrier").to("x")) == [[]]
-    assert placed(lambda app: app.table("airlines", **A_TABLE)) == [[]]
+    assert partition_checked(lambda app: by_carrier(_flights(app, key="carrier"))) == [["flights"]]
+    assert partition_checked(lambda app: by_carrier(_flights(app))) == [[], []]
+    assert partition_checked(lambda app: by_carrier(_flights(app, key="carrier").repartition("carrier"))) == [[], []]
+    assert partition_checked(lambda app: _flights(app, key="carrier").to("x")) == [[]]
+    assert partition_checked(lambda app: app.table("airlines", **A_TABLE)) == [[]]
     joined = [["flights", "airlines"]]
-    assert placed(lambda app: _flights(app, key="carrier").join(app.table("airlines", **A_TABLE)).to("x")) == joined
-    assert placed(lambda app: _flights(app).join(app.global_table("airlines", **A_TABLE)).to("x")) == [[]]
+    assert (
+        partition_checked(lambda app: _flights(app, key="carrier").join(app.table("airlines", **A_TABLE)).to("x"))
+        == joined
+    )
+    assert partition_checked(lambda app: _flights(app).join(app.global_table("airlines", **A_TABLE)).to("x")) == [[]]
 
 
 def test_repartitioned_rows_are_keyed_anew_and_joined(spark: SparkSession) -> None:
@@ -398,7 +415,7 @@ def test_repartitioned_rows_are_keyed_anew_and_joined(spark: SparkSession) -> No
     named = flights.repartition("carrier", partitions=3).join(airlines, how="left").join(airports)
     named.group_by("carrier").aggregate("n", n=count(), at=last("city"))
     program = app.compile(spark)
-    below, above = program.parts
+    below, above = program.subtopologies
     (branch,) = below.branches
     assert isinstance(branch.terminal, ToRows)
     topic = "app-flights-by-carrier-repartition"
@@ -418,8 +435,8 @@ def test_repartitioned_rows_are_keyed_anew_and_joined(spark: SparkSession) -> No
 def test_a_table_that_nothing_is_joined_to_is_kept_for_queries(spark: SparkSession) -> None:
     app = an_app()
     app.table("airlines", schema=AIRLINE, key="carrier")
-    (part,) = app.compile(spark).parts
-    assert (part.input, part.input_topics, part.branches) == (None, ("airlines",), ())
+    (subtopology,) = app.compile(spark).subtopologies
+    assert (subtopology.input, subtopology.input_topics, subtopology.branches) == (None, ("airlines",), ())
 
 
 def test_an_arrow_function_gets_repartitioned_rows(spark: SparkSession) -> None:
@@ -427,7 +444,7 @@ def test_an_arrow_function_gets_repartitioned_rows(spark: SparkSession) -> None:
     flights = app.stream("flights", schema=FLIGHT, event_time="at")
     grouped = flights.group_by("origin", window("at", "1 hour"))
     grouped.aggregate_arrow("own", lambda rows, prior: prior, state="n BIGINT, worst DOUBLE").to("out")
-    below, above = app.compile(spark).parts
+    below, above = app.compile(spark).subtopologies
     assert isinstance(below.branches[0].terminal, ToRows)
     spec = above.aggregates[0]
     assert spec.arrow is not None

@@ -69,8 +69,8 @@ def test_unreadable_records_go_where_the_program_says(
         headers = {name: value.decode() for name, value in one.headers()}
         number = 20 + bad.index(one.value())
         assert one.key() == b"key-%d" % number
-        place = ("buried", str(number % 2), str(number // 2))
-        assert tuple(headers[f"__streams.errors.{name}"] for name in ("topic", "partition", "offset")) == place
+        context = ("buried", str(number % 2), str(number // 2))
+        assert tuple(headers[f"__streams.errors.{name}"] for name in ("topic", "partition", "offset")) == context
         assert headers["__streams.errors.message"] and headers["trace"] == "1"
 
     app = StreamsApp("strict", bootstrap_servers=servers, state_dir=tmp_path / "strict")

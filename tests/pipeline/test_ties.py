@@ -73,7 +73,7 @@ def test_rows_whose_offset_is_lost_go_by_value(spark: SparkSession, latest_count
     app = StreamsApp("lost")
     stream = app.stream("in", schema="k STRING, v STRING, at TIMESTAMP", key="k", event_time="at")
     stream.group_by("k").aggregate("x", v=last("v") if latest_counts else first("v"))
-    (spec,) = app.compile(spark).parts[0].aggregates
+    (spec,) = app.compile(spark).subtopologies[0].aggregates
     rows = spark.range(4).selectExpr(
         "'a' as k", "cast((id * 3) % 4 as string) as v", "timestamp_seconds(0) as at", "cast(null as bigint) as _offset"
     )

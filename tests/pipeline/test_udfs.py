@@ -73,7 +73,7 @@ def test_a_function_computes_every_row_of_every_epoch(
     app = StreamsApp("squaring", bootstrap_servers=servers, state_dir=tmp_path)
     squares = app.stream("readings", schema=READING, key="sensor").transform(function)
     squares.group_by("sensor").aggregate("sums", n=count(), total=sum_("n")).to("squares")
-    moved = len(app.compile(spark).parts) > 1
+    moved = len(app.compile(spark).subtopologies) > 1
     run_in_steps(app, spark, [partial(_send, servers, range(first, first + 5)) for first in (0, 5)], moved=moved)
     sums = {value.pop("sensor"): value for value in map(_value, read(servers, "squares"))}
     assert sums == {"a": {"n": 5, "total": 120}, "d": {"n": 5, "total": 165}}

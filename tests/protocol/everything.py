@@ -1,4 +1,4 @@
-"""Every message and version there is, and random instances of them."""
+"""All messages and versions, and random instances of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever the bytes: a message, or a `ProtocolError` that says where; no hang, no memory they don't justify."""
+"""Random bytes decode to a message or raise a `ProtocolError` with the position, in bounded time and memory."""
 
 from __future__ import annotations
 

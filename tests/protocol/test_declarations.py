@@ -1,4 +1,4 @@
-"""Declarations: annotations say what the wire type says, every field explains itself, the index is complete."""
+"""Declarations: annotations match wire types, every field is documented, the index is complete."""
 
 from __future__ import annotations
 

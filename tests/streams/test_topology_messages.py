@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.coordinator.streams.requests import check_topology
+from kohort.coordinator.streams.request_validation import check_topology
 from kohort.protocol.messages.streams_group_heartbeat import KeyValue, StreamsGroupHeartbeatRequest, TopicInfo
 from kohort.protocol.stored.streams_group_topology import StreamsGroupTopologyValue
 from kohort.streams.topology import InternalTopic, Subtopology, Topology, check

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -66,7 +68,7 @@ def test_settings_and_options_are_kohort_serves() -> None:
         assert broker.log().startswith("{")
 
 
-def test_what_keeps_it_from_starting_is_told() -> None:
+def test_a_failed_start_shows_the_log() -> None:
     with pytest.raises(RuntimeError, match=r"exit code 2; its log ends with\n(.|\n)*did you mean num\.partitions\?"):
         BrokerProcess({"num.partition": 7}).__enter__()
 
@@ -89,3 +91,17 @@ def test_a_broker_that_does_not_run_can_not_be_killed() -> None:
 def test_a_broker_that_runs_can_not_be_started() -> None:
     with BrokerProcess() as broker, pytest.raises(RuntimeError, match="runs already"):
         broker.start()
+
+
+def test_a_program_with_many_open_files_can_start_one() -> None:
+    """Such as one that has had an embedded broker with a thousand logs."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, limits[1]), limits[1]))
+    try:
+        with contextlib.ExitStack() as files:
+            for _ in range(1100):
+                files.enter_context(Path("/dev/null").open("rb"))
+            with BrokerProcess():
+                pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)

@@ -12,22 +12,42 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from crc32c import crc32c
 
+from kohort.log.data_directory import uuid_text
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.protocol.schema import NO_UUID
 
-__all__ = ["ALL_METRICS", "ClientTelemetry", "Subscription"]
+if TYPE_CHECKING:
+    from kohort.broker.context import Context
+
+__all__ = ["ALL_METRICS", "RESERVED_IDS", "ClientTelemetry", "Subscription", "match_parameters"]
 
 ALL_METRICS: Final = "*"
 DEFAULT_INTERVAL_MS: Final = 300_000
 MAX_CLIENTS: Final = 16_384
 """Clients in the cache; the least recently used is evicted."""
 
+RESERVED_IDS: Final = frozenset({NO_UUID, uuid.UUID(int=1)})
+"""Client instance ids that Kafka never assigns."""
+
 COMPRESSION_CODECS: Final = range(5)
 _NOT_THROTTLED_AFTER: Final = frozenset({ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE})
 _NEVER: Final = -1
+
+
+def match_parameters(client: uuid.UUID, context: Context) -> dict[str, str]:
+    """A client's value of each parameter that `match` may name."""
+    return {
+        "client_instance_id": uuid_text(client),
+        "client_id": context.client_id,
+        "client_software_name": context.session.software_name,
+        "client_software_version": context.session.software_version,
+        "client_source_address": context.session.host,
+        "client_source_port": str(context.session.port),
+    }
 
 
 class Subscription(NamedTuple):
@@ -80,18 +100,18 @@ class ClientTelemetry:
             pass
         return made
 
-    def subscribe(self, client: uuid.UUID, match_parameters: Mapping[str, str], now: int) -> Subscription:
+    def subscribe(self, client: uuid.UUID, parameters: Mapping[str, str], now: int) -> Subscription:
         """Returns the client's subscription.
 
         Args:
             client: its instance id.
-            match_parameters: the client's values of what `match` may name: client_id, client_source_address, …
+            parameters: the client's values of what `match` may name: client_id, client_source_address, …
             now: ms since 1970.
 
         Raises:
             KafkaError: THROTTLING_QUOTA_EXCEEDED if nothing has changed and its interval isn't over.
         """
-        found = self._matching(client, match_parameters)
+        found = self._matching(client, parameters)
         instance = self._instance(client, found)
         last = max(instance.last_get, instance.last_push)
         early = last != _NEVER and now - last < found.interval_ms
@@ -104,7 +124,7 @@ class ClientTelemetry:
     def push(
         self,
         client: uuid.UUID,
-        match_parameters: Mapping[str, str],
+        parameters: Mapping[str, str],
         now: int,
         *,
         subscription_id: int,
@@ -118,7 +138,7 @@ class ClientTelemetry:
             KafkaError: INVALID_REQUEST after the client's last push, THROTTLING_QUOTA_EXCEEDED,
                 UNKNOWN_SUBSCRIPTION_ID, UNSUPPORTED_COMPRESSION_TYPE or TELEMETRY_TOO_LARGE.
         """
-        found = self._matching(client, match_parameters)
+        found = self._matching(client, parameters)
         instance = self._instance(client, found)
         try:
             self._check_push(instance, found, now, subscription_id, terminating, compression, size)
@@ -170,12 +190,12 @@ class ClientTelemetry:
             self._instances.popitem(last=False)
         return instance
 
-    def _matching(self, client: uuid.UUID, match_parameters: Mapping[str, str]) -> Subscription:
+    def _matching(self, client: uuid.UUID, parameters: Mapping[str, str]) -> Subscription:
         metrics: set[str] = set()
         interval_ms = DEFAULT_INTERVAL_MS
         for configs in self._subscriptions():
             patterns = _patterns(configs.get("match", ""))
-            if all(pattern.fullmatch(match_parameters.get(name, "")) for name, pattern in patterns.items()):
+            if all(pattern.fullmatch(parameters.get(name, "")) for name, pattern in patterns.items()):
                 metrics.update(_items(configs.get("metrics", "")))
                 interval_ms = min(interval_ms, int(configs.get("interval.ms", DEFAULT_INTERVAL_MS)))
         wanted = (ALL_METRICS,) if ALL_METRICS in metrics else tuple(sorted(metrics))

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from kohort.broker.authorizer import OPERATIONS, Operation, ResourceType
+from kohort.broker.authorizer import CLUSTER_NAME, OPERATIONS, Operation, ResourceType
 from kohort.coordinator.step import Client
 
 if TYPE_CHECKING:
     from kohort.broker.broker import Broker
 
-__all__ = ["Context", "Session"]
+__all__ = ["OPERATIONS_NOT_REQUESTED", "Context", "Session"]
+
+OPERATIONS_NOT_REQUESTED: Final = -(2**31)
+"""The authorized operations in a response if the request didn't ask for them, or the client may not describe the
+resource."""
 
 
 @dataclass(slots=True)
@@ -65,6 +69,14 @@ class Context:
         if authorizer is None:
             return True
         return authorizer.allowed(self.session.principal, self.session.host, operation, kind, name)
+
+    def cluster_allowed(self, operation: Operation) -> bool:
+        """Whether the client is allowed `operation` on the cluster."""
+        return self.allowed(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def cluster_operations(self) -> int:
+        """The operations that the client is allowed on the cluster, a bit each; 0 if it may not describe it."""
+        return self.operations(ResourceType.CLUSTER, CLUSTER_NAME) if self.cluster_allowed(Operation.DESCRIBE) else 0
 
     def operations(self, kind: ResourceType, name: str) -> int:
         """The operations that the client is allowed on the resource, a bit each (KIP-430)."""

@@ -189,7 +189,7 @@ def _is_wildcard(host: str) -> bool:
 
 
 def _advertised_host(host: str) -> str:
-    """The host that clients are told: this machine's name for a wildcard address."""
+    """The host that clients connect to: this machine's name for a wildcard address."""
     import socket
 
     return socket.getfqdn() if _is_wildcard(host) else host

@@ -180,6 +180,19 @@ class Topics:
         topic = self._by_name.get(name)
         return None if topic is None else topic.partition(index)
 
+    def online_partition(self, name: str, index: int) -> Partition:
+        """Returns a partition whose log is online.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or KAFKA_STORAGE_ERROR while its log is offline.
+        """
+        partition = self.partition(name, index)
+        if partition is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {name}-{index}.")
+        if partition.offline is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {partition} is offline: {partition.offline}")
+        return partition
+
     def partitions(self) -> Iterator[Partition]:
         for topic in self:
             yield from topic.partitions

@@ -16,7 +16,7 @@ from kohort.cli.terminal import err, fail, out, print_json, printable
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
-    from kohort.client.administration.removing import MemberToRemove
+    from kohort.client.administration.member_removal import MemberToRemove
     from kohort.client.administration.resets import PlannedReset
     from kohort.client.types import TopicPartition
 
@@ -231,7 +231,7 @@ def remove_members(
 
     kohort groups remove-members word-count --instance worker-3
     """
-    from kohort.client.administration.removing import MemberToRemove
+    from kohort.client.administration.member_removal import MemberToRemove
 
     wanted = [*map(MemberToRemove, members or []), *(MemberToRemove("", name) for name in instances or [])]
     if bool(wanted) == all_members:

@@ -13,10 +13,10 @@ from kohort.client.administration.configs import (
 from kohort.client.administration.group_offsets import GroupOffsets, PartitionLag
 from kohort.client.administration.group_types import GroupDescription, GroupListing, GroupMember, GroupType
 from kohort.client.administration.groups import Groups
+from kohort.client.administration.member_removal import MemberToRemove
 from kohort.client.administration.offsets import Offsets, OffsetSpec
-from kohort.client.administration.removing import MemberToRemove
+from kohort.client.administration.request_router import RequestRouter
 from kohort.client.administration.resets import PlannedReset, ResetError, ResetTo
-from kohort.client.administration.routing import Routes
 from kohort.client.administration.topics import CreatedTopic, NewTopic, Topics
 from kohort.client.administration.transactions import ProducerState, Transactions
 from kohort.client.cluster import Cluster
@@ -38,44 +38,43 @@ class Admin(Lifecycle):
             await admin.topics.create("flights", partitions=4)
             print(await admin.groups.describe("word-count"))
 
-    Requests go where they belong: to leaders, coordinators, the controller or each broker, those for one broker
-    together. What may pass (a leader that moves, a coordinator that loads, a broken connection) is tried again until
-    the time is over.
+    Requests go to the right brokers: leaders, coordinators, the controller or all; those for one broker together.
+    Retriable errors (a leader that moves, a coordinator that loads, a broken connection) are retried until the timeout.
 
     Args:
         servers: addresses or a configuration.
-        default_api_timeout_ms: how long a call may take that is given no `timeout_ms` of its own.
+        default_api_timeout_ms: the timeout of calls without `timeout_ms`.
 
     Attributes:
         topics: list, create, describe, enlarge and delete topics, and delete records.
         configs: describe and alter settings of topics, brokers, groups and client metrics.
         groups: list, describe and delete groups of every type, and remove members.
-        group_offsets: what groups have committed, their lag; alter, reset and delete it.
-        offsets: where partitions begin and end, and where a time is in them.
-        transactions: list, describe and abort transactions, and what partitions know of producers.
+        group_offsets: committed offsets of groups, and their lag; alter, reset and delete them.
+        offsets: first and last offsets of partitions, and those of a time.
+        transactions: list, describe, abort and fence transactions, and producers of partitions.
         cluster: brokers, features, log directories and the metadata quorum.
 
     Raises:
-        ConfigError: addresses that can't be.
+        ConfigError: invalid addresses.
     """
 
     def __init__(self, servers: Servers, *, default_api_timeout_ms: int = 60_000) -> None:
         self._cluster = Cluster(servers)
-        routes = Routes(self._cluster, default_api_timeout_ms)
-        self.topics = Topics(routes)
-        self.configs = Configs(routes)
-        self.groups = Groups(routes)
-        self.offsets = Offsets(routes)
-        self.group_offsets = GroupOffsets(routes, self.groups, self.offsets)
-        self.transactions = Transactions(routes)
-        self.cluster = ClusterInfo(routes)
+        router = RequestRouter(self._cluster, default_api_timeout_ms)
+        self.topics = Topics(router)
+        self.configs = Configs(router)
+        self.groups = Groups(router)
+        self.offsets = Offsets(router)
+        self.group_offsets = GroupOffsets(router, self.groups, self.offsets)
+        self.transactions = Transactions(router)
+        self.cluster = ClusterInfo(router)
 
     async def start(self) -> None:
         """Finds the cluster.
 
         Raises:
             NoBrokerError: no broker answered within `bootstrap_timeout_ms`.
-            AuthenticationError, UnsupportedError: a broker was reached, but it won't do.
+            AuthenticationError, UnsupportedError: a broker was reached, but can't be used.
         """
         await self._cluster.start()
 

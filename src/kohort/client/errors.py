@@ -11,7 +11,7 @@ from kohort.protocol.errors import ErrorCode, KafkaError
 __all__ = [
     "AuthenticationError", "ClientError", "ClosedError", "CommitFailedError", "ConfigError", "ConnectionLostError",
     "FencedError", "NoBrokerError", "NotDeliveredError", "PartialFailureError", "RequestTimeoutError",
-    "TransactionAbortableError", "UnsupportedError", "kafka_error", "raise_for",
+    "TransactionAbortableError", "UnsupportedError", "is_retriable", "kafka_error", "raise_for",
 ]  # fmt: skip
 
 
@@ -142,3 +142,10 @@ def raise_for(code: int, detail: str | None = None) -> None:
     """Raises the `KafkaError` of a code that isn't 0."""
     if code:
         raise kafka_error(code, detail)
+
+
+def is_retriable(error: Exception) -> bool:
+    """Whether a retry of the request may succeed."""
+    if isinstance(error, KafkaError):
+        return error.code.retriable
+    return isinstance(error, ConnectionLostError | RequestTimeoutError)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -9,7 +11,7 @@ from kohort.protocol.topic_partition import TopicPartition
 
 __all__ = [
     "Broker", "GroupMetadata", "Headers", "OffsetAndMetadata", "OffsetAndTimestamp", "PartitionInfo", "Record",
-    "RecordMetadata", "TopicInfo", "TopicPartition",
+    "RecordMetadata", "TopicInfo", "TopicPartition", "by_topic",
 ]  # fmt: skip
 
 Headers = list[tuple[str, bytes | None]]
@@ -106,3 +108,11 @@ class GroupMetadata(NamedTuple):
     generation: int
     member_id: str
     group_instance_id: str | None = None
+
+
+def by_topic(partitions: Iterable[tuple[str, int]]) -> dict[str, tuple[int, ...]]:
+    """Returns numbers of partitions by topic; both are sorted."""
+    topics: dict[str, list[int]] = defaultdict(list)
+    for topic, number in sorted(partitions):
+        topics[topic].append(number)
+    return {topic: tuple(numbers) for topic, numbers in topics.items()}

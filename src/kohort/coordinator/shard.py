@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from kohort.coordinator.classic import CLASSIC, ClassicGroups
+from kohort.coordinator.classic import CLASSIC, ClassicGroups, ClassicOffsetRules
 from kohort.coordinator.classic.records import VALUE_VERSION
-from kohort.coordinator.offset_rules import OffsetRulesByType
-from kohort.coordinator.offsets import Offsets
+from kohort.coordinator.offsets import OffsetRules, Offsets
 from kohort.coordinator.offsets import value_version as offset_value_version
 from kohort.coordinator.step import Answer, Record, Reply, Step
 from kohort.coordinator.streams.environment import StreamsEnvironment
 from kohort.coordinator.streams.groups import STREAMS, StreamsGroups
+from kohort.coordinator.streams.offset_rules import StreamsOffsetRules
 from kohort.coordinator.streams.replaying import KEYS as STREAMS_KEYS
 from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.protocol.errors import ErrorCode
@@ -73,7 +73,9 @@ class GroupShard:
             lambda group_id: self.classic.maybe_delete_empty(group_id),
         )
         self.classic = ClassicGroups(settings, wheel, self.pending_steps, new_id, self.streams.maybe_delete_empty)
-        self.offsets = Offsets(settings, OffsetRulesByType(self.classic, self.streams))
+        self._classic_rules = ClassicOffsetRules(self.classic)
+        self._streams_rules = StreamsOffsetRules(self.streams)
+        self.offsets = Offsets(settings, self)
 
     # Administrators ---------------------------------------------------------------------------------------------
 
@@ -107,6 +109,18 @@ class GroupShard:
 
         return Step(records, answer(outcomes), lambda code: Step(answers=answer(dict.fromkeys(outcomes, code))))
 
+    # What offsets need of groups --------------------------------------------------------------------------------
+
+    def group_ids(self) -> Collection[str]:
+        return [*self.classic.group_ids(), *self.streams.group_ids()]
+
+    def ensure_simple_group(self, group_id: str) -> None:
+        if self.streams.get(group_id) is None:
+            self.classic.ensure_simple_group(group_id)
+
+    def offset_rules(self, group_id: str) -> OffsetRules:
+        return self._classic_rules if self.streams.get(group_id) is None else self._streams_rules
+
     # The log ----------------------------------------------------------------------------------------------------
 
     def replay(self, key: Data, value: Data | None, producer: tuple[int, int] | None = None) -> None:
@@ -123,8 +137,8 @@ class GroupShard:
             self.streams.replay(key, value)
             if value is not None:
                 self.classic.forget_simple(key.group_id)
-            elif self.streams.get(key.group_id) is None and self.offsets.has(key.group_id):
-                self.classic.ensure_simple_group(key.group_id)
+            elif self.offsets.has(key.group_id):
+                self.ensure_simple_group(key.group_id)
 
     def replay_marker(self, producer_id: int, producer_epoch: int, commit: bool) -> None:
         self.offsets.replay_marker(producer_id, producer_epoch, commit)

@@ -59,19 +59,19 @@ def trace(cls: type[Message], version: int, data: Buffer, start: int = 0) -> tup
 
 
 def trace_until_fault(
-    cls: type[Message], version: int, data: Buffer, start: int = 0, *, whole: bool = True
+    cls: type[Message], version: int, data: Buffer, start: int = 0, *, exact: bool = True
 ) -> tuple[list[Span], ProtocolError | None]:
     """Returns the spans of a message up to a fault, and the fault if there is one.
 
-    With `whole`, nothing may follow the message.
+    With `exact`, nothing may follow the message.
     """
     tracer = _Tracer(cls, version, data, start)
-    return tracer.spans, tracer.fault_of(cls, whole)
+    return tracer.spans, tracer.fault_of(cls, exact)
 
 
-def explain_bytes(cls: type[Message], version: int, data: Buffer, start: int, whole: bool) -> ProtocolError:
-    """Explains why the bytes at `start` aren't a valid message. With `whole`, nothing may follow it."""
-    fault = _Tracer(cls, version, data, start, keep=False).fault_of(cls, whole)
+def explain_bytes(cls: type[Message], version: int, data: Buffer, start: int, exact: bool) -> ProtocolError:
+    """Explains why the bytes at `start` aren't a valid message. With `exact`, nothing may follow it."""
+    fault = _Tracer(cls, version, data, start, keep=False).fault_of(cls, exact)
     reason = "codec and trace disagree: please report these bytes"
     return fault or ProtocolError(cls.__message__.name, version, "", None, reason)
 
@@ -95,10 +95,10 @@ class _Tracer:
         self.path: list[str | int] = []  # unchanged when a fault is raised, to locate it
         self.spans: list[Span] = []
 
-    def fault_of(self, cls: type[Message], whole: bool) -> ProtocolError | None:
+    def fault_of(self, cls: type[Message], exact: bool) -> ProtocolError | None:
         try:
             self.struct(cls)
-            if whole and self.pos < len(self.data):
+            if exact and self.pos < len(self.data):
                 raise self.fault(f"{len(self.data) - self.pos} bytes left over after the message")
         except ProtocolError as fault:
             return fault

@@ -51,7 +51,7 @@ class StreamsApp:
         self._graph = Graph()
         self._runs: list[Shutdown] = []
 
-    # What is read ----------------------------------------------------------------------------------------------------
+    # Sources ---------------------------------------------------------------------------------------------------------
 
     def stream(
         self,
@@ -90,8 +90,8 @@ class StreamsApp:
                 "timestamp_seconds", "timestamp_millis" and "timestamp_micros" are numbers since 1970, others Spark's
                 patterns, as "yyyy-MM-dd HH:mm:ss". By default ISO 8601.
             time_zone: of texts that don't say theirs: "America/New_York", "+02:00". By default UTC.
-            partitioner: how whoever writes the topic finds a key's partition: "murmur2", as Kafka's Java client and
-                most others, or "crc32", as librdkafka (confluent-kafka) unless it is told otherwise.
+            partitioner: how the topic's producers find a key's partition: "murmur2", as Kafka's Java client and most
+                others, or "crc32", as librdkafka (confluent-kafka) by default.
             tombstones: what becomes of records without a value: "drop" leaves them out and counts them, "keep" makes
                 rows of nulls of them.
 
@@ -174,7 +174,7 @@ class StreamsApp:
             self._table(topic, schema, key, format, name, on_error, avro_schema, times, "murmur2", is_global=True)
         )
 
-    # What is done with it --------------------------------------------------------------------------------------------
+    # Compiling and running -------------------------------------------------------------------------------------------
 
     def compile(self, spark: SparkSession | None = None) -> Program:
         """The program as data, checked as far as that can be done without the cluster.
@@ -202,13 +202,13 @@ class StreamsApp:
     def run(
         self, spark: SparkSession | None = None, *, listeners: Sequence[Listener] = (), progress: bool = True
     ) -> None:
-        """Be an instance of the application: until SIGINT or SIGTERM, until `stop`, or until it fails.
+        """Runs an instance of the application until SIGINT or SIGTERM, until `stop`, or until it fails.
 
-        Signals are heard in the main thread only. In a notebook to interrupt the cell is as good.
+        Signals are handled in the main thread only. In a notebook, interrupting the cell does the same.
 
         Args:
             spark: the session; by default the active one, or a new one.
-            listeners: are told of each epoch, and of all that happens to tasks.
+            listeners: receive each epoch, and all that happens to tasks.
             progress: whether to show that: on a terminal in a line that changes, else in plain lines on standard error.
 
         Raises:
@@ -234,7 +234,7 @@ class StreamsApp:
             self._runs.remove(stopping)
 
     def stop(self) -> None:
-        """End `run`, from any thread, as SIGTERM does: the epoch is finished, tasks are handed over, `run` returns.
+        """Ends `run`, from any thread, as SIGTERM does: the epoch is finished, tasks are handed over, `run` returns.
 
         It doesn't wait for that. If nothing runs it does nothing, and a later run isn't affected.
         """

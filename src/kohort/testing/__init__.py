@@ -1,4 +1,4 @@
-"""Brokers for tests: in this process, or as a child that can be killed; and fixtures for pytest, which need no import.
+"""Brokers for tests, in this process or as a child process that can be killed; and fixtures for pytest.
 
 with Broker() as broker:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
@@ -19,7 +19,7 @@ _MODULES = {"Broker": "kohort.testing.broker", "BrokerProcess": "kohort.testing.
 
 
 def __getattr__(name: str) -> object:
-    """Load what is asked for: pytest imports this package in every run, most of which have no broker."""
+    """Imports lazily: pytest imports this package in every run, most of which have no broker."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)

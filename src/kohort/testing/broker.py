@@ -21,17 +21,17 @@ __all__ = ["Broker"]
 class Broker:
     """A broker in this process, on a free port, as a context manager: sync or async.
 
-    With `async with` it runs in the caller's event loop, with `with` in a loop of its own in a thread. It takes no
-    settings from the environment.
+    With `async with` it runs in the caller's event loop, with `with` in a loop in its own thread. It ignores
+    settings in the environment.
 
     Args:
-        settings: Kafka's keys; over those of `kohort.testing.settings.TEST_SETTINGS`.
-        data_dir: where data is kept; a temporary directory that goes with the broker by default.
+        settings: by Kafka's keys; they override `kohort.testing.settings.TEST_SETTINGS`.
+        data_dir: the data directory; by default a temporary one, which is removed with the broker.
         host, port: where to listen; port 0 takes a free one.
-        durable: whether to sync to the disk before anything is acknowledged.
+        durable: whether to sync to disk before acknowledging.
 
     Raises:
-        ConfigError: settings that can't be.
+        ConfigError: invalid settings.
         OSError: the address or the directory can't be used.
     """
 
@@ -54,10 +54,10 @@ class Broker:
 
     @property
     def server(self) -> Server:
-        """The server that runs.
+        """The running server.
 
         Raises:
-            RuntimeError: none does.
+            RuntimeError: it isn't running.
         """
         if self._server is None:
             raise RuntimeError("the broker doesn't run: enter it with `with` or `async with` first")
@@ -65,7 +65,7 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address, as clients want it: "127.0.0.1:9092"."""
+        """The address for clients, such as "127.0.0.1:9092"."""
         return f"{self.server.host}:{self.server.port}"
 
     async def __aenter__(self) -> Self:
@@ -135,11 +135,11 @@ class _LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Have the loop do something, and wait for it."""
+        """Runs a coroutine in the loop, and waits for it."""
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def close(self) -> None:
-        """Stop the loop."""
+        """Stops the loop."""
         self.run(self._loop.shutdown_default_executor())  # in its own thread: the caller may be in a loop, too
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

@@ -1,4 +1,4 @@
-"""Fixtures for pytest: a broker to talk to. Installing Kohort is all that it takes; nothing has to be imported.
+"""Fixtures for pytest: brokers. They are there when Kohort is installed, without imports.
 
 Settings of all brokers come from pytest's configuration, those of a single test's broker from a marker:
 
@@ -24,12 +24,12 @@ _INI = "kohort_settings"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the configuration."""
+    """Declares the configuration."""
     parser.addini(_INI, "settings of Kohort's brokers by Kafka's keys, as key=value", type="linelist", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marker."""
+    """Declares the marker."""
     config.addinivalue_line(
         "markers", "kohort(settings): settings by Kafka's keys of this test's own broker (kohort_fresh_broker)"
     )
@@ -46,7 +46,7 @@ def kohort_broker(pytestconfig: pytest.Config) -> Iterator[Broker]:
 
 @pytest.fixture
 def kohort_fresh_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """A broker for one test alone, in this process, with nothing in it."""
+    """A new broker for one test, in this process."""
     from kohort.testing.broker import Broker
 
     with Broker(_configured(request.config) | _marked(request)) as broker:
@@ -55,7 +55,7 @@ def kohort_fresh_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 @pytest.fixture
 def kohort_broker_process(request: pytest.FixtureRequest) -> Iterator[BrokerProcess]:
-    """A broker for one test alone, as a child process that can be killed and started again."""
+    """A new broker for one test, as a child process that can be killed and started again."""
     from kohort.testing.process import BrokerProcess
 
     with BrokerProcess(_configured(request.config) | _marked(request)) as broker:
@@ -74,7 +74,7 @@ def _configured(config: pytest.Config) -> dict[str, object]:
 
 def _marked(request: pytest.FixtureRequest) -> dict[str, object]:
     settings: dict[str, object] = {}
-    for mark in reversed(list(request.node.iter_markers("kohort"))):  # the closest last, so that it counts
+    for mark in reversed(list(request.node.iter_markers("kohort"))):  # the closest marker last, so that it overrides
         if mark.kwargs or not all(isinstance(given, dict) for given in mark.args):
             raise pytest.UsageError('@pytest.mark.kohort takes a dict of settings: {"num.partitions": 3}')
         for given in mark.args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import select
+import selectors
 import shutil
 import subprocess
 import sys
@@ -20,18 +20,18 @@ __all__ = ["BrokerProcess"]
 
 _READY: Final = b"kohort ready on "
 _TAIL: Final = 4000
-"""Characters of the log that are shown when the broker fails."""
+"""Characters of the log in error messages."""
 
 
 class BrokerProcess:
     """`kohort serve` as a child process, on a free port, as a context manager.
 
-    It keeps its port and its data when it is killed or stopped and started again; the data goes in the end, unless
-    it has a directory of its own. It takes no settings from the environment.
+    It keeps its port and its data when it is killed or stopped and started again; the data is removed in the end,
+    unless `data_dir` is given. It ignores settings in the environment.
 
     Args:
-        settings: Kafka's keys; over those of `kohort.testing.settings.TEST_SETTINGS`.
-        data_dir: where data is kept; a temporary directory by default.
+        settings: by Kafka's keys; they override `kohort.testing.settings.TEST_SETTINGS`.
+        data_dir: the data directory; a temporary one by default.
         options: more options of `kohort serve`, such as "--durable".
         patience: seconds to wait for the broker to be ready, or to end.
 
@@ -58,15 +58,15 @@ class BrokerProcess:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address, as clients want it: "127.0.0.1:9092"."""
+        """The address for clients, such as "127.0.0.1:9092"."""
         return f"{self.host}:{self.port}"
 
     @property
     def pid(self) -> int:
-        """The process' id.
+        """The process id.
 
         Raises:
-            RuntimeError: it doesn't run.
+            RuntimeError: it isn't running.
         """
         return self._running().pid
 
@@ -89,10 +89,10 @@ class BrokerProcess:
             self._clean_up()
 
     def start(self) -> None:
-        """Start it, and wait until it accepts connections.
+        """Starts it, and waits until it accepts connections.
 
         Raises:
-            RuntimeError: it runs already, it ended at once, or it isn't ready in time; the end of its log is shown.
+            RuntimeError: it is running already, it ended at once, or it isn't ready in time; shows the end of its log.
         """
         if self._process is not None:
             raise RuntimeError("the broker runs already")
@@ -110,16 +110,16 @@ class BrokerProcess:
             raise
 
     def kill(self) -> None:
-        """End it as a crash does: SIGKILL."""
+        """Kills it, as a crash does: SIGKILL."""
         process = self._running()
         process.kill()
         self._ended(process)
 
     def stop(self) -> int:
-        """End it in good order (SIGTERM), and return its exit code.
+        """Stops it (SIGTERM), and returns its exit code.
 
         Raises:
-            RuntimeError: it doesn't run, or doesn't end in time; then it is killed.
+            RuntimeError: it isn't running, or doesn't end in time; then it is killed.
         """
         process = self._running()
         process.terminate()
@@ -131,13 +131,13 @@ class BrokerProcess:
         return self._ended(process)
 
     def restart(self) -> None:
-        """Stop it in good order, if it runs, and start it on the same port with the same data."""
+        """Stops it, if it is running, and starts it on the same port with the same data."""
         if self._process is not None:
             self.stop()
         self.start()
 
     def log(self) -> str:
-        """What it has written to its log since it was entered."""
+        """Returns its log since it was entered."""
         return self._log.read_text(errors="replace")
 
     @property
@@ -154,19 +154,22 @@ class BrokerProcess:
         return [*serve, *settings, *self._options]
 
     def _await_ready(self, process: subprocess.Popen[bytes]) -> int:
-        """The port that the broker says it listens on."""
+        """Waits for the broker's ready line, and returns its port."""
         assert process.stdout is not None
         deadline = time.monotonic() + self._patience
         line = b""
-        while not line.endswith(b"\n"):
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
-                raise RuntimeError(f"the broker isn't ready after {self._patience} s{self._tail()}")
-            piece = os.read(process.stdout.fileno(), 4096)
-            if not piece:
-                code = process.wait()
-                raise RuntimeError(f"the broker ended with exit code {code}{self._tail()}")
-            line += piece
+        # Not select.select, which takes no file descriptor over 1023.
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while not line.endswith(b"\n"):
+                left = deadline - time.monotonic()
+                if left <= 0 or not selector.select(left):
+                    raise RuntimeError(f"the broker isn't ready after {self._patience} s{self._tail()}")
+                piece = os.read(process.stdout.fileno(), 4096)
+                if not piece:
+                    code = process.wait()
+                    raise RuntimeError(f"the broker ended with exit code {code}{self._tail()}")
+                line += piece
         if not line.startswith(_READY):
             raise RuntimeError(f"the broker said {line!r} instead of being ready")
         return int(line.rpartition(b":")[2])

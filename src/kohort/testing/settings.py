@@ -1,4 +1,4 @@
-"""What is set differently for tests."""
+"""Settings of brokers for tests."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ TEST_SETTINGS: Final[dict[str, object]] = {
     "offsets.topic.num.partitions": 4,
     "transaction.state.log.num.partitions": 4,
 }
-"""Settings that spare a test from waiting: a group begins with its first member, members may be missed soon, and there
-are few partitions to set up. Everything else is as Kafka has it."""
+"""Settings that make tests quick: no initial rebalance delay, short session timeouts, few partitions of internal
+topics. Everything else has Kafka's defaults."""

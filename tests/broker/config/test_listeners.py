@@ -1,4 +1,4 @@
-"""Where the broker listens and what it tells clients."""
+"""Listeners, and the addresses that clients connect to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where settings come from, which one counts, and what is wrong with those that can't be."""
+"""The precedence of values, and errors in them."""
 
 from __future__ import annotations
 

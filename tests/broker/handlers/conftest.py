@@ -1,4 +1,4 @@
-"""A broker without sockets, and a way to ask it: every request and response goes through its bytes."""
+"""A broker without sockets. `ask` sends it requests; requests and responses are encoded and decoded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Deny = Callable[..., None]
 
 
 class Rules:
-    """Allows all but what is listed; a None in a rule stands for anything."""
+    """Allows all operations but those of its rules; None in a rule matches anything."""
 
     def __init__(self, *rules: tuple[Operation | None, ResourceType | None, str | None]) -> None:
         self.rules = rules
@@ -44,7 +44,7 @@ class Rules:
 
 
 def asker(broker: Broker) -> Ask:
-    """Sends requests in a version (the newest), with what `Session` takes; gives responses as a client reads them."""
+    """Returns a function that handles a request in a version, the newest by default, and returns the response."""
 
     def send(
         request: Request, version: int | None = None, *, now: int = NOW, client_id: str = "", **session: Any
@@ -66,7 +66,7 @@ def asker(broker: Broker) -> Ask:
 
 
 def produce(broker: Broker, topic: str, index: int, count: int) -> None:
-    """Append batches of one record."""
+    """Appends batches of one record."""
     append(broker, topic, index, *[encode_records([(b"k", b"v")], NOW) for _ in range(count)])
 
 
@@ -79,7 +79,7 @@ def append(broker: Broker, topic: str, index: int, *batches: bytearray) -> None:
 
 @pytest.fixture
 def settings() -> dict[str, object]:
-    """What the broker is configured with; a test may say otherwise by `parametrize("settings", …)`."""
+    """The broker's settings; tests override them with `parametrize("settings", …)`."""
     return {}
 
 
@@ -98,7 +98,7 @@ def ask(broker: Broker) -> Ask:
 
 @pytest.fixture
 def deny(broker: Broker) -> Deny:
-    """Forbid an operation on a type of resource, and a name."""
+    """Forbids an operation on a type of resource, or on one resource."""
 
     def forbid(operation: Operation | None, kind: ResourceType | None = None, name: str | None = None) -> None:
         rules = broker.authorizer.rules if isinstance(broker.authorizer, Rules) else ()

@@ -32,7 +32,7 @@ def stable_member(ask: Ask) -> str:
 
 
 def commit(ask: Ask, *places: tuple[str, int], version: int = 9, offset: int = 5, **fields: Any) -> dict[Any, int]:
-    """Commits an offset for each place; returns error codes by place."""
+    """Commits an offset for each (topic, partition); returns error codes."""
     wanted = OffsetCommitRequest.Topic
     topics = [
         wanted(name=name, partitions=[wanted.Partition(partition_index=index, committed_offset=offset)])

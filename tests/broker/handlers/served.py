@@ -16,7 +16,7 @@ Run = Callable[..., None]
 
 
 def answer_of(with_server: Run, request: Request, version: int, *settings: str, **options: Any) -> Any:
-    """The answer of a server that has a topic "t" with a record."""
+    """The response of a server that has a topic "t" with a record."""
     answers = []
 
     async def test(server: Server) -> None:

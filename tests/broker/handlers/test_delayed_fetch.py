@@ -1,4 +1,4 @@
-"""Fetches that wait: what ends them, and what they hold meanwhile."""
+"""Delayed fetches: what completes them, and how much memory they hold."""
 
 from __future__ import annotations
 

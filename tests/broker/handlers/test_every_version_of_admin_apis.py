@@ -1,4 +1,4 @@
-"""Each API in each version: the request decodes, is handled, and the response has no field that the version lacks."""
+"""Admin APIs in each version: the request decodes, is handled, and the response encodes in the version."""
 
 from __future__ import annotations
 

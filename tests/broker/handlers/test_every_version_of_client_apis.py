@@ -1,4 +1,4 @@
-"""Each API of producers, consumers, groups and transactions in each version: every outcome comes back to the client."""
+"""APIs of producers, consumers, groups and transactions in each version: every response encodes in the version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Somebody who looks for the tests of a handler finds them by its name."""
+"""Each handler has tests under its name."""
 
 from __future__ import annotations
 

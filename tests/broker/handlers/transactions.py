@@ -15,7 +15,7 @@ def init(ask: Ask, transactional_id: str | None = "t", version: int = 4, **field
 
 
 def add_partitions(ask: Ask, producer: Any, *places: tuple[str, int], transactional_id: str = "t") -> dict[Any, int]:
-    """Adds partitions to a producer's transaction; returns error codes by place."""
+    """Adds (topic, partition) pairs to a producer's transaction; returns error codes."""
     request = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=transactional_id,
         v3_and_below_producer_id=producer.producer_id,

@@ -1,4 +1,4 @@
-"""Members of streams groups over bytes: each does as it is told, and says so."""
+"""Members of streams groups that send heartbeats as raw requests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Topology = Request.Topology
 Subtopology = Topology.Subtopology
 
 PATIENCE = 20.0
-"""Seconds until something has to have happened."""
+"""Seconds until a condition must hold."""
 
 _numbers = itertools.count()
 
@@ -52,7 +52,7 @@ def counting(app: str = "app", source: str = "words", **changelog: str) -> Topol
 
 
 class Member:
-    """A member with what it has been given."""
+    """A member with its tasks."""
 
     def __init__(self, client: RawClient, topology: Topology, group: str = "app", process: str | None = None) -> None:
         self.client = client
@@ -82,7 +82,7 @@ class Member:
         return await self.beat(**{**first, **fields})
 
     async def beat(self, **fields: Any) -> Response:
-        """A heartbeat that tells all tasks, and takes those that it is given."""
+        """Sends a heartbeat with all tasks, and takes the assigned ones."""
         request = Request(
             group_id=self.group,
             member_id=self.member_id,
@@ -96,13 +96,13 @@ class Member:
         if not response.error_code:
             self.epoch, self.endpoint_epoch = response.member_epoch, response.endpoint_information_epoch
             for kind in self.tasks:
-                told = getattr(response, f"{kind}_tasks")
-                if told is not None:
-                    self.tasks[kind] = told
+                assigned = getattr(response, f"{kind}_tasks")
+                if assigned is not None:
+                    self.tasks[kind] = assigned
         return response
 
     async def leave(self) -> Response:
-        """Go for good."""
+        """Leaves the group."""
         return await self.beat(member_epoch=-1)
 
 
@@ -147,20 +147,20 @@ class Crowd:
 
 
 async def settle(*members: Member) -> None:
-    """Have all members send heartbeats until each has heard no news, at one epoch."""
+    """Sends heartbeats of all members until nothing changes, and all have the same epoch."""
     async with asyncio.timeout(PATIENCE):
         while True:
-            news = []
+            changes = []
             for member in members:
                 before = member.epoch, dict(member.tasks)
                 response = await member.beat()
                 assert not response.error_code, (ErrorCode(response.error_code).name, response.error_message)
-                news.append(bool(response.status) or before != (member.epoch, member.tasks))
-            if not any(news) and len({member.epoch for member in members}) == 1:
+                changes.append(bool(response.status) or before != (member.epoch, member.tasks))
+            if not any(changes) and len({member.epoch for member in members}) == 1:
                 return
             await asyncio.sleep(0.005)
 
 
 def statuses(response: Response) -> dict[int, str]:
-    """What a response has to say, by code."""
+    """A response's status details by code."""
     return {status.status_code: status.status_detail for status in response.status or ()}

@@ -1,4 +1,4 @@
-"""Solvers for tests: one without a process, and processes that don't do what they should."""
+"""Solvers for tests: one without a process, and processes that fail."""
 
 from __future__ import annotations
 

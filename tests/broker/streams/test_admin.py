@@ -1,4 +1,4 @@
-"""What administrators ask of streams groups, and how they configure them."""
+"""Administration of streams groups: listing, deletion, configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What streams groups are configured with."""
+"""Configurations of streams groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Internal topics, created bit by bit."""
+"""Creation of internal topics, over several turns of the loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members come, share the tasks, and go."""
+"""Members join, share the tasks, and leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Placing tasks in a process of its own, and waiting for it or not."""
+"""Placement of tasks in another process, with and without waiting for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics that applications need: those that the broker creates, and those that it waits for."""
+"""Internal topics that the broker creates, and source topics that groups wait for."""
 
 from __future__ import annotations
 

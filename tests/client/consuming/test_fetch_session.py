@@ -92,7 +92,7 @@ def test_only_what_changes_is_asked_and_answers_find_their_partitions() -> None:
 
 
 @pytest.mark.parametrize("code", [ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH])
-def test_after_an_error_the_session_begins_anew(code: ErrorCode) -> None:
+def test_an_error_resets_the_session(code: ErrorCode) -> None:
     session = FetchSession()
     a = TopicPartition("t", 0)
     ask = PartitionFetch(NO_UUID, 0, 100, 3)

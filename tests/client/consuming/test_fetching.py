@@ -148,7 +148,7 @@ def test_a_lost_connection_loses_nothing_and_repeats_nothing() -> None:
     "code",
     [ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH, ErrorCode.UNKNOWN_SERVER_ERROR],
 )
-def test_a_session_that_ends_begins_anew(code: ErrorCode) -> None:
+def test_a_session_that_ends_is_replaced(code: ErrorCode) -> None:
     async def test() -> None:
         log = Log(9)
         log.faults = [lambda asked, offset: FetchResponse(error_code=code)]
@@ -269,7 +269,7 @@ def test_a_corrupt_batch_is_raised_until_the_user_seeks_past_it() -> None:
     run(test())
 
 
-def test_what_a_broker_refuses_is_raised_and_tried_again_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_a_partition_is_raised_and_the_partition_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kohort.client.consuming.fetch_collector._RETRY_MS", 10)
 
     async def test() -> None:

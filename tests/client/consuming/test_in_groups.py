@@ -63,10 +63,10 @@ def test_what_is_committed_is_where_the_next_member_begins() -> None:
             async with member(servers) as consumer:
                 consumer.subscribe("t")
                 assert values(await take(consumer, 1)) == [b"5"]
-                told: list[object] = []
-                consumer.commit_soon({T0: 7}, lambda offsets, error: told.append((offsets, error)))
-                await until(lambda: told)
-                assert told == [({T0: (7, -1, "")}, None)]
+                calls: list[object] = []
+                consumer.commit_soon({T0: 7}, lambda offsets, error: calls.append((offsets, error)))
+                await until(lambda: calls)
+                assert calls == [({T0: (7, -1, "")}, None)]
                 assert (await consumer.committed(T0))[T0] == (7, -1, "")
 
     run(test())
@@ -183,31 +183,31 @@ def test_a_rebalance_waits_for_the_body_of_the_loop_and_tells_the_callbacks() ->
         async with world(2) as (servers, cluster):
             for partition in range(2):
                 await produce(cluster, "t", numbers(100), partition)
-            told: list[tuple[str, set[TopicPartition]]] = []
+            calls: list[tuple[str, set[TopicPartition]]] = []
             busy = True
 
             async def revoked(partitions: set[TopicPartition]) -> None:
                 assert not busy
-                told.append(("revoke", partitions))
+                calls.append(("revoke", partitions))
 
             async with member(servers) as first, member(servers) as second:
-                first.subscribe("t", on_assign=lambda some: told.append(("assign", some)), on_revoke=revoked)
+                first.subscribe("t", on_assign=lambda some: calls.append(("assign", some)), on_revoke=revoked)
                 given = 0
                 async for record in first:
                     given += 1
                     if given == 1:
-                        assert told == [("assign", {("t", 0), ("t", 1)})]
+                        assert calls == [("assign", {("t", 0), ("t", 1)})]
                         second.subscribe("t")
                         await asyncio.sleep(0.5)  # while the group rebalances: the body isn't interrupted
-                        assert len(told) == 1
+                        assert len(calls) == 1
                         assert second.assignment() == set()
                         busy = False
-                    if len(told) > 2:
+                    if len(calls) > 2:
                         break
                     if record.offset == 99:  # two partitions can't be read to their ends in between
                         assert len(first.assignment()) < 2
-                assert told[1] == ("revoke", {("t", 0), ("t", 1)})
-                assert told[2][0] == "assign"
+                assert calls[1] == ("revoke", {("t", 0), ("t", 1)})
+                assert calls[2][0] == "assign"
                 await until(lambda: len(second.assignment()) == 1)
                 (theirs,) = second.assignment()
                 committed = (await first.committed(theirs))[theirs]
@@ -285,7 +285,7 @@ def test_unsubscribing_leaves_the_group_and_subscribing_joins_again() -> None:
     run(test())
 
 
-def test_what_is_wanted_after_unsubscribing_need_not_wait_until_the_group_is_left() -> None:
+def test_an_assignment_after_unsubscribing_need_not_wait_until_the_group_is_left() -> None:
     async def test() -> None:
         async with world() as (servers, cluster), member(servers) as consumer:
             await create_topic(cluster, "u")

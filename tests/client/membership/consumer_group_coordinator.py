@@ -22,11 +22,11 @@ Parts = set[tuple[UUID, int]]
 @dataclass
 class _Member:
     epoch: int = 0
-    heard: int = 0
+    last_heartbeat: int = 0
     topics: frozenset[str] = frozenset()
     has: Parts = field(default_factory=set)
     """What it was given and hasn't given back."""
-    told: Parts | None = None
+    sent: Parts | None = None
 
 
 class ConsumerGroupCoordinator:
@@ -59,7 +59,7 @@ class ConsumerGroupCoordinator:
         elif request.member_epoch < member.epoch:
             # An answer was lost. The member must say all there is, and gets it again.
             assert request.topic_partitions is not None, "a member that missed an answer says everything"
-        member.heard = now
+        member.last_heartbeat = now
         names = request.subscribed_topic_names
         if names is not None and frozenset(names) != member.topics:
             member.topics = frozenset(names)
@@ -70,7 +70,7 @@ class ConsumerGroupCoordinator:
             # What it was given but doesn't name may be on its way to it; what it must give back isn't, any more.
             member.has -= member.has - owned - self.target[request.member_id]
         self._reconcile(request.member_id, member)
-        # As Kafka has it: only one that says all of this is told again what it was told already.
+        # As in Kafka: only a heartbeat with all of this gets an unchanged assignment again.
         full = request.rebalance_timeout_ms >= 0 and request.topic_partitions is not None and names is not None
         return self._given(member, full=full)
 
@@ -84,9 +84,9 @@ class ConsumerGroupCoordinator:
 
     def _given(self, member: _Member, *, full: bool) -> ConsumerGroupHeartbeatResponse:
         wanted = member.has & next(t for name, t in self.target.items() if self.members[name] is member)
-        if wanted == member.told and not full:
+        if wanted == member.sent and not full:
             return self._answer(member_epoch=member.epoch)
-        member.told = set(wanted)
+        member.sent = set(wanted)
         topics: dict[UUID, list[int]] = {}
         for topic_id, number in sorted(wanted):
             topics.setdefault(topic_id, []).append(number)
@@ -98,8 +98,10 @@ class ConsumerGroupCoordinator:
         return ConsumerGroupHeartbeatResponse(error_code=error, heartbeat_interval_ms=500, **fields)
 
     def expire(self, now: int) -> None:
-        for member_id in [name for name, member in self.members.items() if now - member.heard > self.SESSION_MS]:
-            if self.members[member_id].heard:
+        for member_id in [
+            name for name, member in self.members.items() if now - member.last_heartbeat > self.SESSION_MS
+        ]:
+            if self.members[member_id].last_heartbeat:
                 self._remove(member_id)
 
     def _remove(self, member_id: str) -> None:

@@ -1,4 +1,4 @@
-"""Members for tests: a connector with a delegate that records what it's told."""
+"""Members for tests: a connector with a delegate that records its calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def partitions(topic: str, *numbers: int) -> frozenset[TopicPartition]:
 
 
 class Recorder:
-    """Consumes nothing, notes everything; fails the test if it's told nonsense."""
+    """A delegate that only records calls, and fails the test on invalid ones."""
 
     def __init__(self, *topics: str, pattern: str | None = None) -> None:
         self.subscription = Subscription(frozenset(topics), pattern)

@@ -190,7 +190,7 @@ class Member:
     def ask(self, effect: SendRequest) -> None:
         channel, simulation, request = self.channel, self.simulation, effect.call.request
         fault = simulation.random.random() < simulation.faults
-        heard = simulation.random.random() < 0.5
+        reaches_coordinator = simulation.random.random() < 0.5
 
         def answer(response: Response) -> None:
             def arrive() -> list[Effect]:
@@ -204,7 +204,7 @@ class Member:
         def send() -> list[Effect]:
             if channel != self.channel or not self.open:
                 return self.machine.request_failed(effect.attempt, ConnectionLostError("lost"), simulation.now)
-            if fault and not heard:
+            if fault and not reaches_coordinator:
                 return break_off()
             simulation.coordinator.ask(request, answer)
             return break_off() if fault else []
@@ -283,7 +283,7 @@ class Simulation:
             fetched = [partition for member in self.members for partition in member.fetching]
             assert len(fetched) == len(set(fetched)), {m.name: (m.machine.state, m.fetching) for m in self.members}
 
-    def settled(self) -> bool:
+    def stable(self) -> bool:
         """Whether all members are stable, and fetch everything they subscribe to between them."""
         members = [member for member in self.members if member.machine.state is not State.UNSUBSCRIBED]
         topics = frozenset[str]().union(*(member.protocol.subscription.topics for member in members))
@@ -291,9 +291,9 @@ class Simulation:
         fetched = {partition for member in members for partition in member.fetching}
         return fetched == wanted and all(member.machine.state is State.STABLE for member in members)
 
-    def settle(self) -> None:
+    def run_until_stable(self) -> None:
         for _ in range(60):
             self.run(500)
-            if self.settled():
+            if self.stable():
                 return
         raise AssertionError({m.name: (m.machine.state, m.fetching, m.errors) for m in self.members})

@@ -109,7 +109,7 @@ def test_subscription_changes_and_ends() -> None:
     run(test())
 
 
-def test_slow_user_leaves_and_comes_back() -> None:
+def test_slow_user_exceeds_the_poll_interval_and_comes_back() -> None:
     async def test() -> None:
         async with Broker() as broker:
             servers = broker.bootstrap_servers
@@ -158,7 +158,7 @@ def test_broker_without_consumer_groups() -> None:
 
 
 def test_callbacks_that_are_cancelled_or_fail() -> None:
-    """The member goes on; the user is told."""
+    """The member goes on; the error is raised to the user."""
 
     class Cancelled(Recorder):
         async def revoke(self, partitions: AbstractSet[TopicPartition], *, lost: bool) -> None:
@@ -203,7 +203,7 @@ def test_a_callback_fails_after_a_task_group_in_it_has() -> None:
     run(test())
 
 
-def test_what_nobody_foresaw_fails_the_member(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_fails_the_member(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         async with Broker() as broker, member(broker.bootstrap_servers, "t") as one:
             monkeypatch.setattr(one.connector._protocol, "on_response", lambda request, response: 1 // 0)

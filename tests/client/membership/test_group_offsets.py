@@ -201,7 +201,7 @@ def test_open_transactions_are_waited_for() -> None:
     run(test())
 
 
-def test_forgotten_member_begins_anew() -> None:
+def test_forgotten_member_joins_again() -> None:
     async def test() -> None:
         async with joined([]) as (broker, one):
             broker.forget = True

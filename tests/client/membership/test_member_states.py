@@ -12,7 +12,7 @@ GUIDE = Path(__file__).parents[3] / "docs" / "consumer.md"
 
 
 def test_guide_shows_the_table() -> None:
-    assert GUIDE.read_text().endswith(shown() + "\n"), "let `python -m kohort.client.membership` print it anew"
+    assert GUIDE.read_text().endswith(shown() + "\n"), "let `python -m kohort.client.membership` print it again"
 
 
 def test_command_prints_the_table() -> None:
@@ -22,8 +22,8 @@ def test_command_prints_the_table() -> None:
     assert done.stdout == shown() + "\n"
 
 
-def test_every_word_is_used_and_every_state_can_be_left_and_reached() -> None:
-    assert {heard for _, heard in TRANSITIONS} == set(EventType)
+def test_every_event_and_action_is_used_and_every_state_can_be_left_and_reached() -> None:
+    assert {event for _, event in TRANSITIONS} == set(EventType)
     assert {action for actions, _ in TRANSITIONS.values() for action in actions} == set(Action)
     reached, edge = {State.UNSUBSCRIBED}, [State.UNSUBSCRIBED]
     while edge:

@@ -26,24 +26,24 @@ def simulation(kind: str, seed: int, **settings: object) -> Simulation:
 def test_members_come_and_go(kind: str) -> None:
     group = simulation(kind, 0)
     members = [group.add("a", "b") for _ in range(3)]
-    group.settle()
+    group.run_until_stable()
     assert [len(member.has) for member in members] == [3, 3, 3]
     members[0].perform(members[0].machine.leave(group.now))
-    group.settle()
+    group.run_until_stable()
     assert members[0].machine.state is State.UNSUBSCRIBED and not members[0].has
     members[0].subscribe("a")
-    group.settle()
+    group.run_until_stable()
     assert members[0].has
 
 
-def test_what_stays_is_never_given_up() -> None:
+def test_what_stays_is_never_revoked() -> None:
     """Two phases (KIP-429): a cooperative member that loses one of nine goes on with the other eight."""
     group = simulation("cooperative-sticky", 1)
     first = group.add("a", "b")
-    group.settle()
+    group.run_until_stable()
     kept = set(first.has)
     second = group.add("a", "b")
-    while not group.settled():
+    while not group.stable():
         group.run(10)
         kept &= first.fetching
     assert kept == first.has and len(kept) in (4, 5) and len(second.has) == 9 - len(kept)
@@ -77,7 +77,7 @@ def test_faults(kind: str, seed: int) -> None:
         member.slow_since = None
         if member.machine.state is State.UNSUBSCRIBED:
             member.subscribe("a", "b")
-    group.settle()
+    group.run_until_stable()
     for member in group.members:
         assert not member.errors
         member.perform(member.machine.leave(group.now))

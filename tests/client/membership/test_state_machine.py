@@ -94,17 +94,17 @@ class Member:
         assert fetching <= self.machine.owned, "it fetches what it doesn't own"
 
     def check(self, request: Any) -> None:
-        """What is told to be given back isn't fetched any more."""
+        """What a request gives back isn't fetched any more."""
         match request:
             case JoinGroupRequest():
                 owned = decode_subscription(request.protocols[0].metadata).owned
                 assert self.has <= owned
             case ConsumerGroupHeartbeatRequest(member_epoch=epoch) if epoch >= 0:
                 if request.topic_partitions is not None:
-                    told = {TopicPartition("t", n) for topic in request.topic_partitions for n in topic.partitions}
-                    assert self.has <= told
-                    self.told = told
-                assert self.has <= self.told
+                    listed = {TopicPartition("t", n) for topic in request.topic_partitions for n in topic.partitions}
+                    assert self.has <= listed
+                    self.acknowledged = listed
+                assert self.has <= self.acknowledged
             case LeaveGroupRequest():
                 assert not self.has or self.machine.state is State.STALE
 
@@ -139,7 +139,7 @@ class Member:
         self.perform(self.machine.subscribe(subscription, self.now))
 
     def register(self, *numbers: int) -> None:
-        """From OUT to STABLE."""
+        """From UNSUBSCRIBED to STABLE."""
         self.subscribe()
         self.find()
         self.answer(good(self.asks[0].call.request, numbers))
@@ -281,9 +281,9 @@ def test_errors_of_heartbeats(kind: str, code: int, state: State) -> None:
     member.answer(bad(member.asks[0].call.request, code))
     assert member.machine.state is state
     assert member.suspended == (state is not State.STABLE)
-    told = {ErrorCode.TOPIC_AUTHORIZATION_FAILED: KafkaError, ErrorCode.FENCED_INSTANCE_ID: FencedError}
-    if state is State.FATAL or code in told:
-        assert [type(error) for error in member.errors] == [told.get(code, KafkaError)]
+    raised = {ErrorCode.TOPIC_AUTHORIZATION_FAILED: KafkaError, ErrorCode.FENCED_INSTANCE_ID: FencedError}
+    if state is State.FATAL or code in raised:
+        assert [type(error) for error in member.errors] == [raised.get(code, KafkaError)]
     if state is State.FENCED:
         member.do_work()
         member.find()
@@ -308,7 +308,7 @@ def test_errors_of_heartbeats(kind: str, code: int, state: State) -> None:
         ErrorCode.UNSUPPORTED_VERSION,
     ],
 )
-def test_joins_that_are_refused(kind: str, code: ErrorCode) -> None:
+def test_joins_that_fail_for_good(kind: str, code: ErrorCode) -> None:
     member = Member(kind)
     member.subscribe()
     member.find()
@@ -321,7 +321,7 @@ def test_joins_that_are_refused(kind: str, code: ErrorCode) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS[:2])
-def test_join_and_sync_are_asked_again(kind: str) -> None:
+def test_join_and_sync_are_retried(kind: str) -> None:
     member = Member(kind)
     member.subscribe()
     member.find()
@@ -399,7 +399,7 @@ def test_a_coordinator_that_moves_during_a_long_rebalance(moved: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_silence(kind: str) -> None:
+def test_session_timeout_without_responses(kind: str) -> None:
     member = Member(kind)
     member.register(0)
     member.tick(3_000)
@@ -440,7 +440,7 @@ def test_acknowledgement_of_consumer_groups() -> None:
     assert [(each.topic_id, each.partitions) for each in request.topic_partitions] == [(TOPIC, (1,))]
 
 
-def test_a_topic_that_was_made_anew_is_another() -> None:
+def test_a_topic_that_was_deleted_and_created_again_is_another() -> None:
     member = Member("consumer")
     member.register(0)
     member.tick()
@@ -486,7 +486,7 @@ def test_leaving_with_what_is_lost_starts_no_fetchers(kind: str) -> None:
     assert not member.suspended, "so that partitions can be assigned by hand"
 
 
-def test_a_name_that_is_taken_is_waited_for_as_long_as_a_session_lasts() -> None:
+def test_an_unreleased_instance_id_is_retried_for_the_session_timeout() -> None:
     member = Member("consumer", group_instance_id="i")
     member.subscribe()
     member.find()

@@ -166,9 +166,9 @@ def test_closing_ends_and_counts_what_is_left() -> None:
             client = producer(server)
             await client.start()
             deliveries = [await client.send("t", b"v") for _ in range(7)]
-            with pytest.raises(NotDeliveredError, match=r"7 records weren't delivered \(7 of t\).*closed") as told:
+            with pytest.raises(NotDeliveredError, match=r"7 records weren't delivered \(7 of t\).*closed") as raised:
                 await client.close(timeout_ms=100)
-            assert told.value.records == {"t": 7}
+            assert raised.value.records == {"t": 7}
             assert all(delivery.done() for delivery in deliveries)
             await client.close()
 

@@ -74,9 +74,9 @@ def test_records_arrive_with_all_they_have() -> None:
             (_, rows), *_ = await fetch(producer, "t")
             assert rows.keys[0] == b"k" and rows.values == [b"one", None]
             assert rows.headers == [[("h", b"1"), ("n", None)], []]
-            heard: list[object] = []
-            first.add_done_callback(heard.append)
-            await until(lambda: heard == [first])
+            called: list[object] = []
+            first.add_done_callback(called.append)
+            await until(lambda: called == [first])
 
     run(body())
 
@@ -296,7 +296,7 @@ def test_closing_aborts_an_open_transaction() -> None:
 
 
 def test_sequences_survive_a_broker_that_forgot() -> None:
-    """Another id in between: the log begins anew for it, as for one that was forgotten (KIP-360)."""
+    """Another id in between: the log begins at sequence 0 for it, as for one that was forgotten (KIP-360)."""
 
     async def body() -> None:
         async with Broker() as broker, Producer(broker.bootstrap_servers) as producer:
@@ -321,10 +321,10 @@ def test_errors_that_nobody_saw_are_told_once_and_by_topic() -> None:
                 await seen
             with pytest.raises(
                 NotDeliveredError, match=r"1 records weren't delivered \(1 of small\).*TOO_LARGE"
-            ) as told:
+            ) as raised:
                 await producer.flush()
-            assert isinstance(told.value.__cause__, KafkaError)
-            assert told.value.__cause__.code is ErrorCode.MESSAGE_TOO_LARGE
+            assert isinstance(raised.value.__cause__, KafkaError)
+            assert raised.value.__cause__.code is ErrorCode.MESSAGE_TOO_LARGE
             await producer.flush()
 
     run(body())

@@ -49,6 +49,9 @@ class FakeGroups:
     def ensure_simple_group(self, group_id: str) -> None:
         self.known.add(group_id)
 
+    def offset_rules(self, group_id: str) -> FakeGroups:
+        return self
+
     def validate_commit(
         self,
         group_id: str,

@@ -155,13 +155,13 @@ def standby_worth(group: Group, placement: Placement) -> StandbyWorth:
     members = {member.id: member for member in group.members}
     load = dict.fromkeys(members, 0)
     agreements = restore = new = 0
-    for task, keepers in placement.standby.items():
-        homes = [members[each] for each in (placement.active[task], *keepers)]
-        agreements += _agreements(group, homes)
-        for keeper in homes[1:]:
-            load[keeper.id] += 1
-            restore += copy_cost(group, task, keeper)
-            new += task not in keeper.standby
+    for task, holders in placement.standby.items():
+        hosts = [members[each] for each in (placement.active[task], *holders)]
+        agreements += _agreements(group, hosts)
+        for holder in hosts[1:]:
+            load[holder.id] += 1
+            restore += copy_cost(group, task, holder)
+            new += task not in holder.standby
     return StandbyWorth(agreements, sum(count**2 for count in load.values()), restore, new)
 
 
@@ -176,19 +176,19 @@ def best_standbys(group: Group, active: Mapping[TaskId, str]) -> StandbyWorth:
             continue
         options = []
         for chosen in combinations(group.members, copies):
-            homes = [members[owner][1], *chosen]
-            if len(set(map(process_of, homes))) == len(homes):
-                restore = sum(copy_cost(group, task, keeper) for keeper in chosen)
-                new = sum(task not in keeper.standby for keeper in chosen)
-                options.append((_agreements(group, homes), restore, new, chosen))
+            hosts = [members[owner][1], *chosen]
+            if len(set(map(process_of, hosts))) == len(hosts):
+                restore = sum(copy_cost(group, task, holder) for holder in chosen)
+                new = sum(task not in holder.standby for holder in chosen)
+                options.append((_agreements(group, hosts), restore, new, chosen))
         least = min(agreements for agreements, *_ in options)
         then: dict[tuple[int, ...], tuple[int, int, int]] = {}
         for load, before in reached.items():
             for agreements, restore, new, chosen in options:
                 if agreements == least:
                     more = list(load)
-                    for keeper in chosen:
-                        more[members[keeper.id][0]] += 1
+                    for holder in chosen:
+                        more[members[holder.id][0]] += 1
                     after = before[0] + agreements, before[1] + restore, before[2] + new
                     then[tuple(more)] = min(after, then.get(tuple(more), after))
         reached = then

@@ -162,7 +162,7 @@ def test_members_of_no_process_are_alone(assign: Assignor) -> None:
     loners = Group((SubtopologyTasks("s0", 6, 1),), tuple(Member(f"m{n}") for n in range(3)), standbys=2)
     placement = assign(loners)
     check_invariants(loners, placement)
-    assert all(len(keepers) == 2 for keepers in placement.standby.values())
+    assert all(len(holders) == 2 for holders in placement.standby.values())
 
 
 def test_costs_of_any_size(assign: Assignor) -> None:

@@ -33,8 +33,8 @@ def test_optimal_is_at_least_as_good_as_greed(seed: int) -> None:
 def test_what_is_optimal_stays(seed: int) -> None:
     group = random_group(Random(seed), members=15, subtopologies=5, partitions=20, lags=False)
     placement = optimal(group)
-    settled = after(group, placement)
-    again = optimal(settled)
+    following = after(group, placement)
+    again = optimal(following)
     assert again.active == placement.active
     assert {task: set(names) for task, names in again.standby.items()} == {
         task: set(names) for task, names in placement.standby.items()

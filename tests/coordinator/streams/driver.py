@@ -11,9 +11,9 @@ from uuid import UUID
 from kohort.coordinator.placement import Placement, TaskId
 from kohort.coordinator.shard import GroupSettings, GroupShard, value_version
 from kohort.coordinator.step import Client, Step, append_error
+from kohort.coordinator.streams.configured_topology import InternalTopic
 from kohort.coordinator.streams.environment import PlacementJob, StreamsEnvironment
 from kohort.coordinator.streams.group import StreamsGroup
-from kohort.coordinator.streams.internal_topics import InternalTopic
 from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.coordinator.timing_wheel import TimingWheel

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from kohort.coordinator.streams.configured_topology import ConfiguredSubtopology, ConfiguredTopology
 from kohort.coordinator.streams.endpoints import Instance, partitions_by_endpoint
-from kohort.coordinator.streams.internal_topics import ConfiguredSubtopology, ConfiguredTopology
 from kohort.protocol.messages.streams_group_heartbeat import Endpoint, StreamsGroupHeartbeatResponse, TopicPartition
 from kohort.streams.tasks import Role, TaskId
 

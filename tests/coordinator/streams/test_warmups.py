@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kohort.coordinator.streams.warmups import Holder, Refined, refine
+from kohort.coordinator.streams.warmups import CurrentMember, Refined, refine
 from kohort.streams.task_offsets import TaskOffsets
 from kohort.streams.tasks import Role, TaskId
 
@@ -25,21 +25,21 @@ class Group:
     """A group whose members m1, m2, … each have a process of their own, report, and have nothing on disk."""
 
     def __init__(self, **tasks: Tasks) -> None:
-        self.holders = {name: Holder(f"p-{name}", held) for name, held in tasks.items()}
+        self.holders = {name: CurrentMember(f"p-{name}", held) for name, held in tasks.items()}
         self.offsets = TaskOffsets()
         for name in tasks:
             self.report(name, {})
 
     def in_process(self, name: str, process: str) -> None:
-        self.holders[name] = Holder(process, self.holders[name].tasks, self.holders[name].releasing)
+        self.holders[name] = CurrentMember(process, self.holders[name].tasks, self.holders[name].revoking)
         self.offsets.forget(name)
         self.report(name, {})
 
     def silent(self, name: str) -> None:
         self.offsets.forget(name)
 
-    def releasing(self, name: str, tasks: Tasks) -> None:
-        self.holders[name] = Holder(self.holders[name].process, self.holders[name].tasks, tasks)
+    def revoking(self, name: str, tasks: Tasks) -> None:
+        self.holders[name] = CurrentMember(self.holders[name].process, self.holders[name].tasks, tasks)
 
     def report(self, name: str, offsets: Mapping[TaskId, int], ends: Mapping[TaskId, int] | None = None) -> None:
         ends = dict.fromkeys(offsets, END) if ends is None else ends
@@ -170,7 +170,7 @@ def test_fewer_slots_than_before_take_some_back() -> None:
 
 def test_a_slot_is_taken_until_the_member_has_let_go_of_the_warm_up() -> None:
     group = Group(m1={T: ACTIVE, T1: ACTIVE}, m2={}, m3={})
-    group.releasing("m3", {T1: WARMUP})
+    group.revoking("m3", {T1: WARMUP})
     assert group.refine(slots=1, m1={T1: ACTIVE}, m2={T: ACTIVE}).tasks["m2"] == {}
 
 
@@ -204,7 +204,7 @@ def test_a_warm_up_beside_the_target_member_goes_on() -> None:
     assert group.refine(m2={T: ACTIVE}).tasks == {"m1": {T: ACTIVE}, "m2": {}, "m3": {T: WARMUP}}
 
 
-def test_a_standby_in_the_process_of_the_keeper_waits() -> None:
+def test_a_standby_in_the_process_of_the_interim_owner_waits() -> None:
     group = Group(m1={T: ACTIVE}, m2={}, m3={})
     group.in_process("m3", "p-m1")
     refined = group.refine(m2={T: ACTIVE}, m3={T: STANDBY})
@@ -263,13 +263,13 @@ class World:
         self.slots = slots
         self.target: dict[str, dict[TaskId, Role]] = {}
         self.tasks: dict[str, dict[TaskId, Role]] = {name: {} for name in members}
-        self.releasing: dict[str, dict[TaskId, Role]] = {name: {} for name in members}
+        self.revoking: dict[str, dict[TaskId, Role]] = {name: {} for name in members}
         self.disks: dict[tuple[str, TaskId], int] = {}
         self.offsets = TaskOffsets()
 
     def refined(self) -> Refined:
         holders = {
-            name: Holder(self.processes[name], dict(self.tasks[name]), dict(self.releasing[name]))
+            name: CurrentMember(self.processes[name], dict(self.tasks[name]), dict(self.revoking[name]))
             for name in self.tasks
         }
         refined = refine(self.target, holders, self.offsets, {"state"}, self.slots, LAG)
@@ -282,20 +282,20 @@ class World:
     def beat(self, name: str) -> None:
         """A heartbeat: report, confirm what was to be given up, take what there is to take."""
         self._restore(name)
-        self.releasing[name] = {}
+        self.revoking[name] = {}
         wanted = self.refined().tasks[name]
         held = self.tasks[name]
         self.tasks[name] = {}
         for task, role in held.items():
             want = wanted.get(task)
             if want is None:
-                self.releasing[name][task] = role
+                self.revoking[name][task] = role
             elif want is ACTIVE and not self._free(name, task, want):
                 self.tasks[name][task] = role
             else:
                 self.tasks[name][task] = want
                 if role is ACTIVE and want is not ACTIVE:
-                    self.releasing[name][task] = ACTIVE
+                    self.revoking[name][task] = ACTIVE
         for task, want in wanted.items():
             if task not in held and self._free(name, task, want):
                 self.tasks[name][task] = want
@@ -320,11 +320,11 @@ class World:
         assert sum(role is WARMUP for tasks in refined.tasks.values() for role in tasks.values()) <= self.slots
 
     def kill(self, name: str) -> None:
-        del self.tasks[name], self.releasing[name]
+        del self.tasks[name], self.revoking[name]
         self.offsets.forget(name)
 
     def _held(self, name: str) -> set[tuple[TaskId, Role]]:
-        return {*self.tasks[name].items(), *self.releasing[name].items()}
+        return {*self.tasks[name].items(), *self.revoking[name].items()}
 
     def _free(self, name: str, task: TaskId, role: Role) -> bool:
         for other in self.tasks.keys() - {name}:
@@ -381,7 +381,7 @@ def histories(draw: st.DrawFn) -> World:
 @given(histories())
 def test_left_alone_a_group_comes_to_its_target(world: World) -> None:
     for _ in range(60):
-        if world.tasks == world.target and not any(world.releasing.values()):
+        if world.tasks == world.target and not any(world.revoking.values()):
             break
         world.check_refined()
         for name in sorted(world.tasks):

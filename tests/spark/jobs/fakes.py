@@ -11,11 +11,11 @@ import pyarrow as pa
 from kohort.protocol.records.arrow import RECORD_SCHEMA
 from kohort.spark.executor_rpc.client import RpcAddress, SplitInput
 from kohort.spark.jobs.epoch import EpochStatistics, OffsetRange
-from kohort.spark.jobs.stages.common import Place
+from kohort.spark.jobs.stages.context import StageContext
 
 
 @dataclass
-class FakeLine:
+class FakeRpc:
     """Stores by (name, partition), and what was reported."""
 
     stores: dict[tuple[str, int | None], dict[bytes, bytes]] = field(default_factory=dict)
@@ -42,8 +42,8 @@ class FakeLine:
         return True
 
     @property
-    def place(self) -> Place:
-        return Place(cast(RpcAddress, self), "0", 0, 1)
+    def context(self) -> StageContext:
+        return StageContext(cast(RpcAddress, self), "0", 0, 1)
 
 
 def splits(*numbers: int) -> Iterator[pa.RecordBatch]:

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.spark.jobs import arrow_encoding
-from kohort.spark.jobs.arrow_encoding import read_objects, unbase64, unwire
+from kohort.spark.jobs.arrow_encoding import decoded_array, read_objects, unbase64
 from kohort.spark.jobs.errors import StoredValueError
 
 SCHEMA = pa.schema([pa.field("a", pa.int64()), pa.field("b.c", pa.string()), pa.field("d", pa.bool_())])
@@ -64,7 +64,7 @@ def test_what_isnt_base64_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wire", "kind", "plain"),
+    ("encoded", "kind", "plain"),
     [
         (pa.array([1, None]), pa.int8(), [1, None]),
         (pa.array(["1.5", "NaN", "-Infinity", "1.0E10", None]), pa.float64(), [1.5, "nan", float("-inf"), 1e10, None]),
@@ -77,12 +77,12 @@ def test_what_isnt_base64_is_refused(text: str) -> None:
         (pa.array(["[1,2]", None, "[]"]), pa.list_(pa.int32()), [[1, 2], None, []]),
     ],
 )
-def test_wire_types_become_any_other(wire: pa.Array, kind: pa.DataType, plain: list[Any]) -> None:
-    found = unwire(wire, kind)
+def test_encoded_types_become_any_other(encoded: pa.Array, kind: pa.DataType, plain: list[Any]) -> None:
+    found = decoded_array(encoded, kind)
     assert found.type == kind
     assert ["nan" if each != each else each for each in found.to_pylist()] == plain
 
 
 def test_a_value_of_another_type_is_refused() -> None:
     with pytest.raises(StoredValueError, match="int8"):
-        unwire(pa.array([300]), pa.int8())
+        decoded_array(pa.array([300]), pa.int8())

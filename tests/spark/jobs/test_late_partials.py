@@ -15,10 +15,10 @@ from kohort.client.config import ClientConfig
 from kohort.spark import reading
 from kohort.spark.jobs.epoch import ROWS_SCHEMA, OffsetRange
 from kohort.spark.jobs.send_order import in_order
-from kohort.spark.jobs.stages.common import KEY, RECORDS, STREAM_TIME
-from kohort.spark.jobs.stages.state_lookup import StateLookup, partials_stage
+from kohort.spark.jobs.stages.state_lookup import StateLookup, read_partials_stage
+from kohort.spark.program.internal_columns import KEY, RECORDS, STREAM_TIME
 from kohort.spark.runtime.window_closing import window_text
-from tests.spark.jobs.fakes import FakeLine, FakeReader, splits
+from tests.spark.jobs.fakes import FakeReader, FakeRpc, splits
 from tests.spark.jobs.windowed import GRACE, MINUTE, SIZE, SLIDE, stream_times, windows_at
 
 CLOSING = StateLookup("s", pa.schema([pa.field("n", pa.int64())]), SIZE + GRACE)
@@ -35,19 +35,19 @@ def merged(partials: Sequence[Partial], cuts: set[int]) -> tuple[list[str], int]
         (0, offset, time, b'{"window":"%s"}' % window_text(start).encode(), b'{"records":1,"state":{"n":1}}')
         for offset, (start, time) in enumerate(partials)
     ]
-    line = FakeLine()
+    rpc = FakeRpc()
     kept: list[str] = []
     late = 0
     bounds = [0, *sorted(cuts), len(log) + 40]
-    stage = partials_stage(line.place, ClientConfig(bootstrap_servers="127.0.0.1:1"), CLOSING)
+    stage = read_partials_stage(rpc.context, ClientConfig(bootstrap_servers="127.0.0.1:1"), CLOSING)
     with mock.patch.object(reading, "shared", lambda servers: FakeReader(log), create=True):
         for start, end in itertools.pairwise(bounds):
-            line.ranges = (OffsetRange("t", 0, start, end),)
+            rpc.ranges = (OffsetRange("t", 0, start, end),)
             kept += [row[KEY] for batch in stage(splits(0)) for row in batch.to_pylist() if row[RECORDS]]
-            read = line.reports["rows"]
+            read = rpc.reports["rows"]
             late += read.late
             for time in read.max_times.values():
-                line.stream_times = {0: max(time, line.stream_times.get(0, time))}
+                rpc.stream_times = {0: max(time, rpc.stream_times.get(0, time))}
     return kept, late
 
 

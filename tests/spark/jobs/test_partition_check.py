@@ -13,23 +13,23 @@ from kohort.client.config import ClientConfig
 from kohort.protocol.records.partitioner import Partitioner, partition_of
 from kohort.spark import reading
 from kohort.spark.jobs.epoch import OffsetRange
-from kohort.spark.jobs.stages.common import PARTITION
-from kohort.spark.jobs.stages.partition_check import Placing
-from kohort.spark.jobs.stages.read_rows import RowsReading, rows_stage
-from tests.spark.jobs.fakes import FakeLine, FakeReader, splits
+from kohort.spark.jobs.stages.partition_check import PartitionCheck
+from kohort.spark.jobs.stages.read_rows import RowsReading, read_rows_stage
+from kohort.spark.program.internal_columns import PARTITION
+from tests.spark.jobs.fakes import FakeReader, FakeRpc, splits
 
 PARTITIONS = 4
 SCHEMA = T.StructType([T.StructField("k", T.StringType()), T.StructField("n", T.IntegerType())])
-PLACING = Placing(("k",), "murmur2", table=False, plain_decimals=True)
+PLACING = PartitionCheck(("k",), "murmur2", table=False, plain_decimals=True)
 READING = RowsReading(
     ClientConfig(bootstrap_servers="127.0.0.1:1"), SCHEMA.json(), "json", None, None, "dead",
-    own=(PARTITION,), table=False, placing=PLACING, placeless=True,
+    internal_columns=(PARTITION,), table=False, partition_check=PLACING, null_partitions=True,
 )  # fmt: skip
 Record = tuple[int, int, int, bytes | None, bytes | None]
 
 
 def read(
-    line: FakeLine, monkeypatch: pytest.MonkeyPatch, wanted: RowsReading, *records: tuple[int, str | None, object]
+    rpc: FakeRpc, monkeypatch: pytest.MonkeyPatch, wanted: RowsReading, *records: tuple[int, str | None, object]
 ) -> list[dict[str, object]]:
     """Rows of records of (partition, key, value)."""
     made: list[Record] = [
@@ -43,9 +43,9 @@ def read(
         for offset, (at, key, value) in enumerate(records)
     ]
     monkeypatch.setattr(reading, "shared", lambda servers: FakeReader(made), raising=False)
-    line.ranges = tuple(OffsetRange("t", number, 0, 100) for number in range(PARTITIONS))
-    line.partitions = PARTITIONS
-    return [row for batch in rows_stage(line.place, wanted)(splits(0)) for row in batch.to_pylist()]
+    rpc.ranges = tuple(OffsetRange("t", number, 0, 100) for number in range(PARTITIONS))
+    rpc.partitions = PARTITIONS
+    return [row for batch in read_rows_stage(rpc.context, wanted)(splits(0)) for row in batch.to_pylist()]
 
 
 def home(key: str, partitioner: Partitioner = "murmur2") -> int:
@@ -57,33 +57,35 @@ def astray(key: str) -> int:
 
 
 def test_a_record_without_a_key_belongs_nowhere_whatever_its_columns_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = FakeLine()
+    rpc = FakeRpc()
     records = [(at, None, {"k": "x"}) for at in range(PARTITIONS)]
-    rows = read(line, monkeypatch, READING, *records, (home("x"), "x", {"k": "x"}))
+    rows = read(rpc, monkeypatch, READING, *records, (home("x"), "x", {"k": "x"}))
     assert [row["_partition"] for row in rows if row["k"] == "x"].count(None) == PARTITIONS
     assert len(rows) == PARTITIONS + 1
-    report = line.reports["rows"]
+    report = rpc.reports["rows"]
     assert (report.records, report.reasons) == (PARTITIONS + 1, {})
     assert report.max_times == {home("x"): PARTITIONS}  # where they lie, they say nothing of the stream's time
-    rows = read(line, monkeypatch, replace(READING, placeless=False), *records)
+    rows = read(rpc, monkeypatch, replace(READING, null_partitions=False), *records)
     assert [row["_partition"] for row in rows] == [0, 1, 2, 3]  # as for what goes by no task
 
 
 def test_without_placing_rows_are_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = read(FakeLine(), monkeypatch, replace(READING, placing=None), (1, None, {"k": "x"}), (2, "x", {"k": "y"}))
+    rows = read(
+        FakeRpc(), monkeypatch, replace(READING, partition_check=None), (1, None, {"k": "x"}), (2, "x", {"k": "y"})
+    )
     assert [row["_partition"] for row in rows] == [1, 2]
 
 
 @pytest.mark.parametrize("on_error", ["fail", "dead", "drop"])
 def test_a_record_that_lies_elsewhere_is_bad(monkeypatch: pytest.MonkeyPatch, on_error: str) -> None:
-    line = FakeLine()
+    rpc = FakeRpc()
     wanted = replace(READING, on_error=on_error)  # type: ignore[arg-type]
     rows = read(
-        line, monkeypatch, wanted,
+        rpc, monkeypatch, wanted,
         (home("x"), "x", {"k": "x"}), (astray("x"), "x", {"k": "x"}), (astray("y"), "y", {"k": "y"}),
     )  # fmt: skip
     assert {row["k"] for row in rows} <= {"x"}
-    report = line.reports["rows"]
+    report = rpc.reports["rows"]
     assert report.reasons == {"misplaced": 2}
     errors = report.dead.column("error").to_pylist()
     assert len(errors) == {"fail": 1, "dead": 2, "drop": 0}[on_error]
@@ -95,46 +97,46 @@ def test_a_record_that_lies_elsewhere_is_bad(monkeypatch: pytest.MonkeyPatch, on
 
 def test_the_partitioner_that_fits_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [f"key-{number}" for number in range(20)]
-    line = FakeLine()
+    rpc = FakeRpc()
     records = [(zlib.crc32(key.encode()) % PARTITIONS, key, {"k": key}) for key in keys]
     one = next(record for record in records if record[0] != home(record[1]))
-    read(line, monkeypatch, READING, one)
-    error = line.reports["rows"].dead["error"][0].as_py()
+    read(rpc, monkeypatch, READING, one)
+    error = rpc.reports["rows"].dead["error"][0].as_py()
     assert 'partitioner="crc32" fits here (librdkafka\'s default): say it where the stream is made' in error
-    crc32 = replace(READING, placing=replace(PLACING, partitioner="crc32"))
-    rows = read(line, monkeypatch, crc32, *records, (0, "", {"k": "x"}), (1, None, {"k": "x"}))
+    crc32 = replace(READING, partition_check=replace(PLACING, partitioner="crc32"))
+    rows = read(rpc, monkeypatch, crc32, *records, (0, "", {"k": "x"}), (1, None, {"k": "x"}))
     assert [row["_partition"] is None for row in rows].count(True) == 2  # librdkafka deals both anywhere
-    assert line.reports["rows"].reasons == {}
+    assert rpc.reports["rows"].reasons == {}
 
 
 def test_a_row_without_its_column_belongs_where_all_such_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = FakeLine()
-    rows = read(line, monkeypatch, READING, (home(""), "?", {"n": 1}), (astray(""), "?", {"n": 2}))
+    rpc = FakeRpc()
+    rows = read(rpc, monkeypatch, READING, (home(""), "?", {"n": 1}), (astray(""), "?", {"n": 2}))
     assert [row["n"] for row in rows] == [1]
-    assert line.reports["rows"].reasons == {"misplaced": 1}
-    assert "k = null belongs into" in line.reports["rows"].dead["error"][0].as_py()
+    assert rpc.reports["rows"].reasons == {"misplaced": 1}
+    assert "k = null belongs into" in rpc.reports["rows"].dead["error"][0].as_py()
 
 
 def test_a_tombstone_is_left_out_and_counted_or_kept_without_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = FakeLine()
+    rpc = FakeRpc()
     records = [(home("x"), "x", None), (home("x"), "x", {"k": "x"}), (astray("x"), "x", None)]
-    rows = read(line, monkeypatch, replace(READING, tombstones=False), *records)
+    rows = read(rpc, monkeypatch, replace(READING, tombstones=False), *records)
     assert [row["k"] for row in rows] == ["x"]
-    report = line.reports["rows"]
+    report = rpc.reports["rows"]
     assert (report.reasons, report.max_times) == ({"no value": 2}, {home("x"): 1})
-    rows = read(line, monkeypatch, READING, *records)
+    rows = read(rpc, monkeypatch, READING, *records)
     assert sorted((row["k"], row["_partition"]) for row in rows if row["k"]) == [("x", home("x"))]
     assert [row["_partition"] for row in rows if not row["k"]] == [None, None]
-    assert line.reports["rows"].reasons == {}
+    assert rpc.reports["rows"].reasons == {}
 
 
-TABLE = replace(READING, table=True, keyless=False, placing=replace(PLACING, table=True), placeless=False)
+TABLE = replace(READING, table=True, keyless=False, partition_check=replace(PLACING, table=True), null_partitions=False)
 
 
 def test_a_tables_records_lie_where_they_belong_or_are_bad(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = FakeLine()
+    rpc = FakeRpc()
     rows = read(
-        line, monkeypatch, TABLE,
+        rpc, monkeypatch, TABLE,
         (home("x"), "x", {"k": "x"}), (home("x"), "x", None),
         (astray("y"), "y", {"k": "y"}), (astray("y"), "y", None),
         (0, None, {"k": "z"}), (0, None, None), (0, "?", {"n": 1}),
@@ -143,25 +145,25 @@ def test_a_tables_records_lie_where_they_belong_or_are_bad(monkeypatch: pytest.M
         ("x", None),
         (None, "x"),
     ]
-    assert line.reports["rows"].reasons == {"no key": 2, "misplaced": 2}
-    assert "app.global_table" in line.reports["rows"].dead["error"][0].as_py()
+    assert rpc.reports["rows"].reasons == {"no key": 2, "misplaced": 2}
+    assert "app.global_table" in rpc.reports["rows"].dead["error"][0].as_py()
 
 
 def test_a_tables_tombstone_belongs_where_its_columns_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """The key's bytes may have blanks: by them it would delete in another partition than the row is in."""
-    line = FakeLine()
-    wanted = replace(TABLE, key=("k", "n"), placing=replace(TABLE.placing, key=("k", "n")))  # type: ignore[type-var]
+    rpc = FakeRpc()
+    wanted = replace(TABLE, key=("k", "n"), partition_check=replace(TABLE.partition_check, key=("k", "n")))  # type: ignore[type-var]
     key = '{"k":"x","n":1}'
-    rows = read(line, monkeypatch, wanted, (home(key), '{ "n": 1, "k": "x" }', None), (astray(key), key, None))
+    rows = read(rpc, monkeypatch, wanted, (home(key), '{ "n": 1, "k": "x" }', None), (astray(key), key, None))
     assert [(row["k"], row["n"], row["_partition"]) for row in rows] == [("x", 1, home(key))]
-    assert line.reports["rows"].reasons == {"misplaced": 1}
+    assert rpc.reports["rows"].reasons == {"misplaced": 1}
 
 
 def test_a_misplaced_tombstone_is_told_of_whatever_its_key_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = FakeLine()
+    rpc = FakeRpc()
     key = b"\xff"
     record = ((partition_of(key, PARTITIONS) + 1) % PARTITIONS, 0, 0, key, None)
     monkeypatch.setattr(reading, "shared", lambda servers: FakeReader([record]), raising=False)
-    line.ranges, line.partitions = (OffsetRange("t", record[0], 0, 1),), PARTITIONS
-    assert not list(rows_stage(line.place, TABLE)(splits(0)))
-    assert "k = '�' belongs into" in line.reports["rows"].dead["error"][0].as_py()
+    rpc.ranges, rpc.partitions = (OffsetRange("t", record[0], 0, 1),), PARTITIONS
+    assert not list(read_rows_stage(rpc.context, TABLE)(splits(0)))
+    assert "k = '�' belongs into" in rpc.reports["rows"].dead["error"][0].as_py()

@@ -14,10 +14,10 @@ from kohort.spark import reading
 from kohort.spark.formats.derived_times import DerivedTime
 from kohort.spark.formats.times import TimeFormats
 from kohort.spark.jobs.epoch import ROWS_SCHEMA, OffsetRange
-from kohort.spark.jobs.stages.common import PARTITION, TIMESTAMP
-from kohort.spark.jobs.stages.read_rows import RowsReading, rows_stage
+from kohort.spark.jobs.stages.read_rows import RowsReading, read_rows_stage
 from kohort.spark.jobs.subtopology_jobs import last_of_each_key
-from tests.spark.jobs.fakes import FakeLine, FakeReader, splits
+from kohort.spark.program.internal_columns import PARTITION, TIMESTAMP
+from tests.spark.jobs.fakes import FakeReader, FakeRpc, splits
 
 SCHEMA = T.StructType([T.StructField("a", T.IntegerType()), T.StructField("at", T.TimestampType())])
 READING = RowsReading(
@@ -27,7 +27,7 @@ READING = RowsReading(
     None,
     "at",
     "dead",
-    own=(PARTITION, TIMESTAMP),
+    internal_columns=(PARTITION, TIMESTAMP),
     table=False,
 )
 RECORDS: list[tuple[int, int, int, bytes | None, bytes | None]] = [
@@ -39,22 +39,22 @@ RECORDS: list[tuple[int, int, int, bytes | None, bytes | None]] = [
 
 
 def read(
-    line: FakeLine,
+    rpc: FakeRpc,
     monkeypatch: pytest.MonkeyPatch,
     wanted: RowsReading,
     records: list[tuple[int, int, int, bytes | None, bytes | None]] = RECORDS,
     numbers: tuple[int, ...] = (0,),
 ) -> list[dict[str, object]]:
     monkeypatch.setattr(reading, "shared", lambda servers: FakeReader(records), raising=False)
-    line.ranges = (OffsetRange("t", 0, 0, 10), OffsetRange("t", 1, 0, 10))
-    return [row for batch in rows_stage(line.place, wanted)(splits(*numbers)) for row in batch.to_pylist()]
+    rpc.ranges = (OffsetRange("t", 0, 0, 10), OffsetRange("t", 1, 0, 10))
+    return [row for batch in read_rows_stage(rpc.context, wanted)(splits(*numbers)) for row in batch.to_pylist()]
 
 
 def test_rows_are_read_and_counted_and_the_bad_ones_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = FakeLine()
-    rows = read(line, monkeypatch, READING)
+    rpc = FakeRpc()
+    rows = read(rpc, monkeypatch, READING)
     assert [(row["a"], row["_partition"], row["_time"]) for row in rows] == [(1, 0, 100), (2, 1, 102), (3, 1, 103)]
-    report = line.reports["rows"]
+    report = rpc.reports["rows"]
     assert (report.records, report.reasons, report.max_times) == (4, {"unreadable": 1}, {0: 1_001, 1: 3_000})
     assert report.bytes == sum(len(key or b"") + len(value or b"") for *_, key, value in RECORDS)
     (dead,) = report.dead.to_pylist()
@@ -63,26 +63,26 @@ def test_rows_are_read_and_counted_and_the_bad_ones_kept_apart(monkeypatch: pyte
 
 
 def test_without_event_time_records_have_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = FakeLine()
-    rows = read(line, monkeypatch, replace(READING, event_time=None, own=(PARTITION,), on_error="drop"))
+    rpc = FakeRpc()
+    rows = read(rpc, monkeypatch, replace(READING, event_time=None, internal_columns=(PARTITION,), on_error="drop"))
     assert list(rows[0]) == ["a", "at", "_partition"]
-    report = line.reports["rows"]
+    report = rpc.reports["rows"]
     assert (report.dropped, report.max_times, report.dead.num_rows) == (1, {0: 100, 1: 103}, 0)
 
 
 def test_fail_stops_at_the_first_bad_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = FakeLine()
+    rpc = FakeRpc()
     records = [(0, number, 1, None, b"bad") for number in range(5)]
-    assert read(line, monkeypatch, replace(READING, on_error="fail"), [*records]) == []
-    assert line.reports["rows"].dead.column("offset").to_pylist() == [0]
+    assert read(rpc, monkeypatch, replace(READING, on_error="fail"), [*records]) == []
+    assert rpc.reports["rows"].dead.column("offset").to_pylist() == [0]
 
 
 def test_a_tables_tombstones_are_rows_in_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = FakeLine()
+    rpc = FakeRpc()
     records: list[tuple[int, int, int, bytes | None, bytes | None]] = [
         (0, 0, 1, b"k", b'{"a":1}'), (0, 1, 2, b"k", None), (0, 2, 3, b"k", b'{"a":2}'), (1, 0, 4, b"l", None),
     ]  # fmt: skip
-    rows = read(line, monkeypatch, replace(READING, event_time=None, table=True), records)
+    rows = read(rpc, monkeypatch, replace(READING, event_time=None, table=True), records)
     assert [(row["a"], row["_tombstone"]) for row in rows if row["_partition"] == 0] == [
         (1, None),
         (None, "k"),
@@ -92,57 +92,57 @@ def test_a_tables_tombstones_are_rows_in_their_place(monkeypatch: pytest.MonkeyP
 
 
 def test_a_tables_tombstone_without_a_key_deletes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = FakeLine()
+    rpc = FakeRpc()
     records: list[tuple[int, int, int, bytes | None, bytes | None]] = [(0, 0, 1, None, None), (0, 1, 2, b"", None)]
-    rows = read(line, monkeypatch, replace(READING, event_time=None, table=True), records)
+    rows = read(rpc, monkeypatch, replace(READING, event_time=None, table=True), records)
     assert [row["_tombstone"] for row in rows] == [""]
-    assert (line.reports["rows"].records, line.reports["rows"].reasons) == (2, {"no key": 1})
+    assert (rpc.reports["rows"].records, rpc.reports["rows"].reasons) == (2, {"no key": 1})
 
 
 def test_a_table_may_have_nothing_but_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = FakeLine()
-    assert read(line, monkeypatch, replace(READING, event_time=None, table=True), [(0, 0, 1, None, None)]) == []
-    assert (line.reports["rows"].records, line.reports["rows"].dropped) == (1, 1)
+    rpc = FakeRpc()
+    assert read(rpc, monkeypatch, replace(READING, event_time=None, table=True), [(0, 0, 1, None, None)]) == []
+    assert (rpc.reports["rows"].records, rpc.reports["rows"].dropped) == (1, 1)
 
 
 def test_a_key_of_several_columns_may_be_written_in_any_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = FakeLine()
+    rpc = FakeRpc()
     keys = [b'{ "at": "1970-01-01T00:00:03Z", "a": 1 }', b"oops", b'{"a":2}']
     wanted = replace(READING, event_time=None, table=True, key=("a", "at"))
-    rows = read(line, monkeypatch, wanted, [(0, number, 1, key, None) for number, key in enumerate(keys)])
+    rows = read(rpc, monkeypatch, wanted, [(0, number, 1, key, None) for number, key in enumerate(keys)])
     three = datetime.datetime(1970, 1, 1, 0, 0, 3, tzinfo=datetime.UTC)
     assert [(row["a"], row["at"]) for row in rows] == [(1, three), (2, None)]
     assert all(row["_tombstone"] for row in rows)
-    assert line.reports["rows"].dropped == 1
+    assert rpc.reports["rows"].dropped == 1
 
 
 def test_a_time_that_is_none_isnt_the_streams(monkeypatch: pytest.MonkeyPatch) -> None:
     """Milliseconds taken for seconds: everything after it would be late for ever."""
-    line = FakeLine()
-    monkeypatch.setattr("kohort.spark.jobs.stages.common.LAST_MS", 3_000)
+    rpc = FakeRpc()
+    monkeypatch.setattr("kohort.spark.jobs.stages.fetched_records.LAST_MS", 3_000)
     values = [b'{"a":1,"at":"1970-01-01T00:00:03Z"}', b'{"a":1,"at":"1970-01-01T00:00:04Z"}']
-    read(line, monkeypatch, READING, [(0, number, 1, b"k", value) for number, value in enumerate(values)])
-    assert line.reports["rows"].max_times == {0: 3_000}
+    read(rpc, monkeypatch, READING, [(0, number, 1, b"k", value) for number, value in enumerate(values)])
+    assert rpc.reports["rows"].max_times == {0: 3_000}
 
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_task_reads_the_splits_that_it_is_given(monkeypatch: pytest.MonkeyPatch, whole: bool) -> None:
-    line = FakeLine()
-    read(line, monkeypatch, replace(READING, whole=whole), numbers=(3, 1))
-    assert line.splits == [(3, whole), (1, whole)]
+    rpc = FakeRpc()
+    read(rpc, monkeypatch, replace(READING, whole_partitions=whole), numbers=(3, 1))
+    assert rpc.splits == [(3, whole), (1, whole)]
 
 
 def test_repartitioned_rows_without_event_time_dont_move_stream_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = FakeLine()
+    rpc = FakeRpc()
     now = 1_800_000_000_000  # the time of sending, which such a record gets
     records: list[tuple[int, int, int, bytes | None, bytes | None]] = [
         (0, 0, 5, b"k", b'{"a":1,"at":-1500}'), (0, 1, now, b"k", b'{"a":2,"at":null}'),
         (1, 0, now, b"k", b'{"a":2,"at":null}'),
     ]  # fmt: skip
     kinds = [T.StructField(name, T.LongType()) for name in ("a", "at")]
-    wire = replace(READING, schema=T.StructType(kinds).json(), format="wire")
-    assert len(read(line, monkeypatch, wire, records)) == 3
-    assert line.reports["rows"].max_times == {0: -2}
+    wire = replace(READING, schema=T.StructType(kinds).json(), format="encoded")
+    assert len(read(rpc, monkeypatch, wire, records)) == 3
+    assert rpc.reports["rows"].max_times == {0: -2}
 
 
 def test_the_last_record_of_a_key_counts() -> None:
@@ -164,25 +164,25 @@ def test_the_last_record_of_a_key_counts() -> None:
 
 
 def test_columns_of_times_that_are_made_come_in_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = FakeLine()
+    rpc = FakeRpc()
     when = T.TimestampType()
     schema = T.StructType([T.StructField("_timestamp", when), *SCHEMA.fields, T.StructField("when", when)])
     derived = (DerivedTime("_timestamp"), DerivedTime("when", "timestamp_seconds", "a"))
     wanted = replace(READING, schema=schema.json(), derived=derived, event_time="when")
-    rows = read(line, monkeypatch, wanted)
+    rows = read(rpc, monkeypatch, wanted)
     assert list(rows[0])[:4] == ["_timestamp", "a", "at", "when"]
     found = [(str(row["_timestamp"])[17:23], row["a"], str(row["when"])[17:19]) for row in rows]
     assert found == [("00.100", 1, "01"), ("00.102", 2, "02"), ("00.103", 3, "03")]
-    assert line.reports["rows"].max_times == {0: 1_000, 1: 3_000}
+    assert rpc.reports["rows"].max_times == {0: 1_000, 1: 3_000}
 
 
 def test_times_are_read_as_the_source_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    line = FakeLine()
+    rpc = FakeRpc()
     times = TimeFormats((("at", "timestamp_millis"),))
     records: list[tuple[int, int, int, bytes | None, bytes | None]] = [
         (0, 0, 1, None, b'{"at":5000}'),
         (0, 1, 1, None, b'{"at":"1970-01-01T00:00:01Z"}'),
     ]
-    rows = read(line, monkeypatch, replace(READING, times=times), records)
+    rows = read(rpc, monkeypatch, replace(READING, times=times), records)
     assert len(rows) == 1
-    assert (line.reports["rows"].max_times, line.reports["rows"].reasons) == ({0: 5_000}, {"unreadable": 1})
+    assert (rpc.reports["rows"].max_times, rpc.reports["rows"].reasons) == ({0: 5_000}, {"unreadable": 1})

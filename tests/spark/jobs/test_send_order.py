@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from kohort.spark.jobs.epoch import ROWS_SCHEMA
 from kohort.spark.jobs.send_order import in_order
-from kohort.spark.jobs.stages.common import PARTITION, STREAM_TIME
+from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
 
 
 def _made(*rows: tuple[str, int | None], **order: list[int | None]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Stream time goes from record to record, however they are divided into epochs and chunks."""
+"""Stream time goes from record to record, however they are divided into epochs and fetches."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from kohort.spark import reading
 from kohort.spark.jobs.epoch import OffsetRange
-from kohort.spark.jobs.stages import common
-from kohort.spark.jobs.stages.common import LAST_MS, PARTITION, STREAM_TIME, TIMESTAMP
-from kohort.spark.jobs.stages.read_rows import rows_stage
-from kohort.spark.jobs.stages.stream_time import StreamTimes
-from tests.spark.jobs.fakes import FakeLine, FakeReader, splits
+from kohort.spark.jobs.stages import fetched_records
+from kohort.spark.jobs.stages.read_rows import read_rows_stage
+from kohort.spark.jobs.stages.stream_time import LAST_MS, StreamTimes
+from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME, TIMESTAMP
+from tests.spark.jobs.fakes import FakeReader, FakeRpc, splits
 from tests.spark.jobs.test_read_rows import READING
 from tests.spark.jobs.windowed import stream_times
 
@@ -43,22 +43,24 @@ def test_it_is_the_greatest_time_so_far(
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 9)), max_size=16), st.integers(0, 16), st.integers(1, 5))
-def test_rows_have_the_same_in_any_epoch(records: list[tuple[int, int]], cut: int, chunk: int) -> None:
+def test_rows_have_the_same_in_any_epoch(records: list[tuple[int, int]], cut: int, at_once: int) -> None:
     """What is committed of one epoch is what the next begins with."""
     log = [(partition, offset, time, b"k", b'{"a":1}') for offset, (partition, time) in enumerate(records)]
-    wanted = replace(READING, event_time=None, whole=True, own=(PARTITION, TIMESTAMP, STREAM_TIME))
-    line = FakeLine()
+    wanted = replace(
+        READING, event_time=None, whole_partitions=True, internal_columns=(PARTITION, TIMESTAMP, STREAM_TIME)
+    )
+    rpc = FakeRpc()
     found: list[tuple[int, int]] = []
     with (
         mock.patch.object(reading, "shared", lambda servers: FakeReader(log), create=True),
-        mock.patch.object(common, "_CHUNK_ROWS", chunk),
+        mock.patch.object(fetched_records, "_AT_ONCE_ROWS", at_once),
     ):
         for start, end in ((0, cut), (cut, 16)):
-            line.ranges = tuple(OffsetRange("t", partition, start, end) for partition in (0, 1))
-            rows = [row for batch in rows_stage(line.place, wanted)(splits(0)) for row in batch.to_pylist()]
+            rpc.ranges = tuple(OffsetRange("t", partition, start, end) for partition in (0, 1))
+            rows = [row for batch in read_rows_stage(rpc.context, wanted)(splits(0)) for row in batch.to_pylist()]
             found += [(row[PARTITION], row[STREAM_TIME]) for row in rows]
-            for partition, time in line.reports["rows"].max_times.items():
-                line.stream_times = {**line.stream_times, partition: max(time, line.stream_times.get(partition, time))}
+            for partition, time in rpc.reports["rows"].max_times.items():
+                rpc.stream_times = {**rpc.stream_times, partition: max(time, rpc.stream_times.get(partition, time))}
     for partition in (0, 1):
         mine = [time for number, time in records if number == partition]
         assert [time for number, time in found if number == partition] == stream_times(mine)

@@ -66,7 +66,7 @@ def program(
     airlines = TableStore("airlines", source(f"{prefix}airlines", AIRLINE), f"{application_id}-airlines-changelog")
     repartition = f"{application_id}-{aggregate.name}-repartition"
     join = Join(airlines, ("carrier",), "inner", is_global=False)
-    parts = (
+    subtopologies = (
         CompiledSubtopology(
             "0", TopicInput(flights), (airlines,), (Branch((join,), ToPartials(repartition, aggregate)),)
         ),
@@ -78,4 +78,4 @@ def program(
         ),
     )
     settings = AppSettings.of(application_id, "localhost:9092")
-    return Program(application_id, parts, (), topology(parts, settings), fingerprint(parts))
+    return Program(application_id, subtopologies, (), topology(subtopologies, settings), fingerprint(subtopologies))

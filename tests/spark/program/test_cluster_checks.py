@@ -68,9 +68,9 @@ def test_topics_that_are_joined_need_equally_many_partitions(kohort_broker: Brok
         ):
             await check_against(admin, joined)
 
-        part = replace(joined.parts[0], input=RowsInput("rows", FLIGHT, ("carrier",), partitions=2))
+        subtopology = replace(joined.subtopologies[0], input=RowsInput("rows", FLIGHT, ("carrier",), partitions=2))
         with pytest.raises(ProgramError, match=r"rows has 2, .*airlines has 3: leave partitions= out of \.repartition"):
-            await check_against(admin, replace(joined, parts=(part,)))
+            await check_against(admin, replace(joined, subtopologies=(subtopology,)))
 
     run(kohort_broker, test)
 

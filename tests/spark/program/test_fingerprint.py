@@ -33,7 +33,7 @@ from tests.spark.program.programs import program, spec
 
 
 def fingerprint_with(aggregate: Aggregation) -> Fingerprint:
-    return fingerprint(program(aggregate=spec(aggregations=(("n", aggregate),))).parts)
+    return fingerprint(program(aggregate=spec(aggregations=(("n", aggregate),))).subtopologies)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def fingerprint_with(aggregate: Aggregation) -> Fingerprint:
     ],
 )
 def test_the_fingerprint_changes_with_what_stores_hold(changed: object) -> None:
-    assert fingerprint(program(aggregate=changed).parts) != program().fingerprint  # type: ignore[arg-type]
+    assert fingerprint(program(aggregate=changed).subtopologies) != program().fingerprint  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -32,8 +32,8 @@ def test_the_group_is_told_of_topics_and_stores() -> None:
 def test_windows_that_go_have_changelogs_that_go() -> None:
     retained = spec(window=window("at", "1 hour", grace="1 hour", retention="2 days"))
     settings = AppSettings.of("app", "b:1", windowstore_changelog_additional_retention_ms=5, replication_factor=3)
-    parts = program(aggregate=retained).parts
-    (changelog,) = topology(parts, settings).subtopologies["1"].changelogs
+    subtopologies = program(aggregate=retained).subtopologies
+    (changelog,) = topology(subtopologies, settings).subtopologies["1"].changelogs
     assert changelog.replication_factor == 3
     assert changelog.configs["cleanup.policy"] == "compact,delete"
     assert changelog.configs["retention.ms"] == str(2 * 86_400_000 + 5)
@@ -46,22 +46,24 @@ def test_spark_connect_has_no_driver_here() -> None:
 
 def test_what_a_part_reads_and_keeps() -> None:
     made = program(dead="dead")
-    below, above = made.parts
+    below, above = made.subtopologies
     assert (below.input_topics, above.input_topics) == (("flights", "airlines"), ("app-delays-repartition",))
-    assert [(store.name, store.changelog) for part in made.parts for store in part.stores] == [
+    assert [(store.name, store.changelog) for subtopology in made.subtopologies for store in subtopology.stores] == [
         ("airlines", "app-airlines-changelog"), ("delays", "app-delays-changelog"),
     ]  # fmt: skip
     assert made.sinks == ("out", "dead")
     assert [each.topic for each in made.sources] == ["flights", "airlines"]
-    assert made.part("1") is above
+    assert made.subtopology("1") is above
     with pytest.raises(KeyError):
-        made.part("2")
+        made.subtopology("2")
 
 
 def test_a_global_table_is_printed_as_kafka_streams_does() -> None:
     airports = TableStore("airports", source("airports", AIRLINE), None)
     kept = TableStore("kept", source("t", AIRLINE), "app-kept-changelog")
-    made: Program = replace(program(), parts=(CompiledSubtopology("0", None, (kept,), ()),), globals=(airports,))
+    made: Program = replace(
+        program(), subtopologies=(CompiledSubtopology("0", None, (kept,), ()),), globals=(airports,)
+    )
     assert describe(made) == (
         "Topologies:\n"
         "   Sub-topology: 0\n"

@@ -1,1 +1,1 @@
-"""Shared by several handlers: authorization of the cluster, look-up of partitions, changes of configurations."""
+"""Shared by handlers of admin APIs: changes of configurations, loggers, replica assignments."""

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.config import (
     check_broker_changes,
@@ -150,7 +149,7 @@ def _authorize(context: Context, kind: ConfigResource, name: str) -> None:
             allowed = context.allowed(Operation.ALTER_CONFIGS, ResourceType.GROUP, name)
             code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         case _:
-            allowed = cluster_allowed(context, Operation.ALTER_CONFIGS)
+            allowed = context.cluster_allowed(Operation.ALTER_CONFIGS)
             code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     if not allowed:
         raise KafkaError(code)

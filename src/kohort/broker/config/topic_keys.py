@@ -70,7 +70,7 @@ TOPIC_KEYS: Final = keys_by_name(
         Key("min.insync.replicas", INT, 1,
             "Replicas that must have a record before acks=all is answered; there is one.", 1),
         Key("preallocate", BOOLEAN, False,
-            "Kept, but without effect: whether segments are allocated in full when they are begun."),
+            "Kept, but without effect: whether segments are preallocated when they are created."),
         Key("remote.log.copy.disable", BOOLEAN, False, _NO_TIERS + "whether segments stop being copied there."),
         Key("remote.log.delete.on.disable", BOOLEAN, False, _NO_TIERS + "whether copies go when it is switched off."),
         Key("remote.storage.enable", BOOLEAN, False,

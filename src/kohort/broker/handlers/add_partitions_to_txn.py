@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from kohort.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply, when_replied
 from kohort.protocol.errors import ErrorCode
@@ -38,7 +38,7 @@ def handle(
                 topics=request.v3_and_below_topics,
             )
         ]
-    elif not context.allowed(Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+    elif not context.cluster_allowed(Operation.CLUSTER_ACTION):
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     else:
         requested = request.transactions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.admin.replica_assignment import check_replicas
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
@@ -19,7 +18,7 @@ Topic = AlterPartitionReassignmentsResponse.TopicResponse
 def handle(request: AlterPartitionReassignmentsRequest, context: Context) -> AlterPartitionReassignmentsResponse:
     """Accepts reassignments to the one node and refuses others; there never is one to cancel."""
     requested = request.allow_replication_factor_change
-    if not cluster_allowed(context, Operation.ALTER):
+    if not context.cluster_allowed(Operation.ALTER):
         return AlterPartitionReassignmentsResponse(
             error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
             error_message="Cluster authorization failed.",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from kohort.broker.admin.authorization import cluster_allowed
-from kohort.broker.admin.partitions import hosted_partition
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -14,7 +12,7 @@ Result = AlterReplicaLogDirsResponse.Result
 
 def handle(request: AlterReplicaLogDirsRequest, context: Context) -> AlterReplicaLogDirsResponse:
     """Accepts the one directory; LOG_DIR_NOT_FOUND for any other."""
-    allowed = cluster_allowed(context, Operation.ALTER)
+    allowed = context.cluster_allowed(Operation.ALTER)
     outcomes: dict[str, dict[int, ErrorCode]] = {}
     for directory in request.dirs:
         for topic in directory.topics:
@@ -40,7 +38,7 @@ def _outcome(path: str, topic: str, index: int, context: Context) -> ErrorCode:
     if path != str(context.broker.log_manager.directory.absolute()):
         return ErrorCode.LOG_DIR_NOT_FOUND
     try:
-        hosted_partition(context, topic, index)
+        context.broker.topics.online_partition(topic, index)
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE

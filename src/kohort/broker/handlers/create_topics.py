@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.admin.replica_assignment import check_replicas, check_replication
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.config import check_topic_configs
@@ -30,7 +29,7 @@ Outcome = CreateTopicsResponse.Topic
 
 def handle(request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
     """Creates each topic on its own, or only validates it. Configurations are returned to who may describe them."""
-    all_allowed = cluster_allowed(context, Operation.CREATE)
+    all_allowed = context.cluster_allowed(Operation.CREATE)
     times = Counter(topic.name for topic in request.topics)
     refused: dict[str, KafkaError] = {}
     wanted: dict[str, Wanted] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.broker.admin.partitions import hosted_partition
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -42,7 +41,7 @@ def _delete_records(name: str, index: int, offset: int, context: Context) -> int
     """Returns the new log start offset."""
     if not context.allowed(Operation.DELETE, ResourceType.TOPIC, name):
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    partition = hosted_partition(context, name, index)
+    partition = context.broker.topics.online_partition(name, index)
     if partition.topic.internal:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     log = partition.log

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from uuid import UUID
 
-from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.topics import Topic
@@ -37,7 +36,7 @@ def handle(request: DeleteTopicsRequest, context: Context) -> DeleteTopicsRespon
 
 
 def _outcomes(requested: list[tuple[str | None, UUID]], context: Context) -> Iterator[Outcome]:
-    all_allowed = cluster_allowed(context, Operation.DELETE)
+    all_allowed = context.cluster_allowed(Operation.DELETE)
     deleted: set[UUID] = set()
     for (name, topic_id), times in Counter(requested).items():
         if name is None and topic_id == NO_UUID:

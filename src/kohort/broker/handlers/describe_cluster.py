@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.broker.admin.authorization import OPERATIONS_NOT_REQUESTED, cluster_allowed
-from kohort.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
-from kohort.broker.context import Context
+from kohort.broker.context import OPERATIONS_NOT_REQUESTED, Context
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
@@ -19,10 +17,8 @@ def handle(request: DescribeClusterRequest, context: Context) -> DescribeCluster
     if request.endpoint_type != BROKERS:
         return _refused(request.endpoint_type)
     broker = context.broker
-    operations = OPERATIONS_NOT_REQUESTED
-    if request.include_cluster_authorized_operations:
-        allowed = cluster_allowed(context, Operation.DESCRIBE)
-        operations = context.operations(ResourceType.CLUSTER, CLUSTER_NAME) if allowed else 0
+    requested = request.include_cluster_authorized_operations
+    operations = context.cluster_operations() if requested else OPERATIONS_NOT_REQUESTED
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.admin.config_changes import check_node_id
 from kohort.broker.admin.loggers import BROKER_LOGGER, logger_levels
 from kohort.broker.authorizer import Operation, ResourceType
@@ -58,7 +57,7 @@ def _authorize(resource: Resource, context: Context) -> None:
             allowed = context.allowed(Operation.DESCRIBE_CONFIGS, ResourceType.GROUP, resource.resource_name)
             code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         case _:
-            allowed = cluster_allowed(context, Operation.DESCRIBE_CONFIGS)
+            allowed = context.cluster_allowed(Operation.DESCRIBE_CONFIGS)
             code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     if not allowed:
         raise KafkaError(code)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable
 
-from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
 from kohort.broker.topics import Partition
@@ -18,7 +17,7 @@ Topic = Result.Topic
 
 def handle(request: DescribeLogDirsRequest, context: Context) -> DescribeLogDirsResponse:
     """Describes the one directory, without partitions that don't exist or are offline."""
-    if not cluster_allowed(context, Operation.DESCRIBE):
+    if not context.cluster_allowed(Operation.DESCRIBE):
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     directory = context.broker.log_manager.directory.absolute()
     try:

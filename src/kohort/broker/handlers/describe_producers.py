@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kohort.broker.admin.partitions import hosted_partition
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.topics import check_topic_name
@@ -30,7 +29,7 @@ def _described(topic: str, index: int, context: Context) -> Topic.Partition:
         check_topic_name(topic)
         if not context.allowed(Operation.READ, ResourceType.TOPIC, topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        log = hosted_partition(context, topic, index).log
+        log = context.broker.topics.online_partition(topic, index).log
     except KafkaError as error:
         return Topic.Partition(partition_index=index, error_code=error.code, error_message=error.detail)
     return Topic.Partition(

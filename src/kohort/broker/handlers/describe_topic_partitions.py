@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kohort.broker.admin.authorization import OPERATIONS_NOT_REQUESTED
 from kohort.broker.authorizer import Operation, ResourceType
-from kohort.broker.context import Context
+from kohort.broker.context import OPERATIONS_NOT_REQUESTED, Context
 from kohort.broker.topics import Partition, check_topic_name
 from kohort.broker.topics import Topic as TopicState
 from kohort.protocol.errors import ErrorCode, KafkaError

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
 from kohort.protocol.errors import ErrorCode
@@ -20,7 +19,7 @@ Result = Topic.PartitionResult
 
 def handle(request: ElectLeadersRequest, context: Context) -> ElectLeadersResponse:
     """Answers ELECTION_NOT_NEEDED for each named partition; lists none if the request is for all."""
-    if not cluster_allowed(context, Operation.ALTER):
+    if not context.cluster_allowed(Operation.ALTER):
         return _refused(request, context, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if request.election_type not in (PREFERRED, UNCLEAN):
         return _refused(request, context, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")

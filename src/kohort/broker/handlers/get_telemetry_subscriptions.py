@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.broker.admin.client_matching import match_parameters
+from kohort.broker.client_telemetry import match_parameters
 from kohort.broker.context import Context
 from kohort.protocol.errors import KafkaError
 from kohort.protocol.messages.get_telemetry_subscriptions import (

@@ -6,7 +6,6 @@ import enum
 from collections.abc import Mapping
 from typing import Final
 
-from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.admin.config_changes import (
     Changes,
     alter_each,
@@ -113,7 +112,7 @@ def _default(kind: ConfigResource, key: Key, context: Context) -> Value:
 
 
 def _change_loggers(resource: Resource, validate_only: bool, context: Context) -> None:
-    if not cluster_allowed(context, Operation.ALTER_CONFIGS):
+    if not context.cluster_allowed(Operation.ALTER_CONFIGS):
         raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     check_node_id(context, resource.resource_name)
     for config in resource.configs:

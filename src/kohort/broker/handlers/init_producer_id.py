@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kohort.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply
 from kohort.coordinator.transactions import fencing_error, init_idempotent_producer
@@ -15,7 +15,7 @@ def handle(request: InitProducerIdRequest, context: Context) -> InitProducerIdRe
     broker = context.broker
     transactional_id = request.transactional_id
     if transactional_id is None:
-        may_write = context.allowed(Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME) or any(
+        may_write = context.cluster_allowed(Operation.IDEMPOTENT_WRITE) or any(
             context.allowed(Operation.WRITE, ResourceType.TOPIC, topic.name) for topic in broker.topics
         )
         if not may_write:

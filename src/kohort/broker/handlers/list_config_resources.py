@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.admin.loggers import BROKER_LOGGER
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
@@ -20,7 +19,7 @@ TYPES: Final = (
 
 def handle(request: ListConfigResourcesRequest, context: Context) -> ListConfigResourcesResponse:
     """Lists topics, the broker, and the groups and metrics subscriptions that have keys set."""
-    if not cluster_allowed(context, Operation.DESCRIBE_CONFIGS):
+    if not context.cluster_allowed(Operation.DESCRIBE_CONFIGS):
         return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if context.version == 0:
         wanted = {int(ConfigResource.CLIENT_METRICS)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kohort.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -13,7 +13,7 @@ def handle(request: ListGroupsRequest, context: Context) -> ListGroupsResponse:
     groups = context.broker.groups
     if groups.loading():
         return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    everything = context.allowed(Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
+    everything = context.cluster_allowed(Operation.DESCRIBE)
     return ListGroupsResponse(
         groups=[
             group

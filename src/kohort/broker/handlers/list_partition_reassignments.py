@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
 from kohort.protocol.errors import ErrorCode
@@ -14,7 +13,7 @@ from kohort.protocol.messages.list_partition_reassignments import (
 
 def handle(request: ListPartitionReassignmentsRequest, context: Context) -> ListPartitionReassignmentsResponse:
     """Returns an empty list: topics without a reassignment are left out, and unknown topics as well."""
-    if not cluster_allowed(context, Operation.DESCRIBE):
+    if not context.cluster_allowed(Operation.DESCRIBE):
         return ListPartitionReassignmentsResponse(
             error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error_message="Cluster authorization failed."
         )

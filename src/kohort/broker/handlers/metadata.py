@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.broker.admin.authorization import cluster_allowed
-from kohort.broker.authorizer import CLUSTER_NAME, Operation, ResourceType
+from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE, Topic, check_topic_name
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -47,10 +46,7 @@ def handle(request: MetadataRequest, context: Context) -> MetadataResponse:
         topics=topics,
     )
     if request.include_cluster_authorized_operations:
-        allowed = cluster_allowed(context, Operation.DESCRIBE)
-        response.cluster_authorized_operations = (
-            context.operations(ResourceType.CLUSTER, CLUSTER_NAME) if allowed else 0
-        )
+        response.cluster_authorized_operations = context.cluster_operations()
     return response
 
 
@@ -81,7 +77,7 @@ def _requested_topic(
                 return _failed(error.code, requested)
             return _failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, requested)
         if not (
-            cluster_allowed(context, Operation.CREATE) or context.allowed(Operation.CREATE, ResourceType.TOPIC, name)
+            context.cluster_allowed(Operation.CREATE) or context.allowed(Operation.CREATE, ResourceType.TOPIC, name)
         ):
             return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, requested)
         try:

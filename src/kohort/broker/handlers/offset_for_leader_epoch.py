@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.broker.admin.authorization import cluster_allowed
-from kohort.broker.admin.partitions import hosted_partition
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -20,7 +18,7 @@ Requested = OffsetForLeaderEpochRequest.Topic
 
 def handle(request: OffsetForLeaderEpochRequest, context: Context) -> OffsetForLeaderEpochResponse:
     """Looks up each epoch. CLUSTER_ACTION allows all topics, as for followers (KIP-320)."""
-    all_allowed = cluster_allowed(context, Operation.CLUSTER_ACTION)
+    all_allowed = context.cluster_allowed(Operation.CLUSTER_ACTION)
     topics = []
     for topic in request.topics:
         allowed = all_allowed or context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.topic)
@@ -37,7 +35,7 @@ def _answer(topic: str, requested: Requested.Partition, allowed: bool, context: 
     try:
         if not allowed:
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        partition = hosted_partition(context, topic, requested.partition)
+        partition = context.broker.topics.online_partition(topic, requested.partition)
         if requested.current_leader_epoch != NO_EPOCH and requested.current_leader_epoch != partition.leader_epoch:
             behind = requested.current_leader_epoch < partition.leader_epoch
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH if behind else ErrorCode.UNKNOWN_LEADER_EPOCH)

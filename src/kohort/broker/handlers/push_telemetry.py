@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kohort.broker.admin.client_matching import RESERVED_IDS, match_parameters
+from kohort.broker.client_telemetry import RESERVED_IDS, match_parameters
 from kohort.broker.context import Context
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse

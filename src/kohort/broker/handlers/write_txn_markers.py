@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from kohort.broker.admin.authorization import cluster_allowed
-from kohort.broker.admin.partitions import hosted_partition
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
 from kohort.broker.reply import Reply
@@ -25,7 +23,7 @@ def handle(
 
     ALTER on the cluster is enough, so that administrators can abort hanging transactions (KIP-664).
     """
-    allowed = cluster_allowed(context, Operation.ALTER) or cluster_allowed(context, Operation.CLUSTER_ACTION)
+    allowed = context.cluster_allowed(Operation.ALTER) or context.cluster_allowed(Operation.CLUSTER_ACTION)
     response = WriteTxnMarkersResponse(markers=[])
     reply: Reply[WriteTxnMarkersResponse] = Reply()
     pending = 1
@@ -71,7 +69,7 @@ def _append(
     if marker.producer_id < 0 or marker.producer_epoch < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST)  # no producer has these; the log must not hold such a marker
     context.broker.end_transaction(
-        hosted_partition(context, topic, index),
+        context.broker.topics.online_partition(topic, index),
         marker.producer_id,
         marker.producer_epoch,
         commit=marker.transaction_result,

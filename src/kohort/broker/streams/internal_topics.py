@@ -7,7 +7,6 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from kohort.broker.admin.authorization import cluster_allowed
 from kohort.broker.admin.replica_assignment import check_replication
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.config import check_topic_configs
@@ -42,7 +41,7 @@ class InternalTopics:
 
     def create(self, missing: Sequence[InternalTopic], context: Context) -> str:
         """Creates missing topics, if the client is allowed to; returns the problems as a message, or ""."""
-        if not cluster_allowed(context, Operation.CREATE):
+        if not context.cluster_allowed(Operation.CREATE):
             forbidden = [
                 topic.name for topic in missing if not context.allowed(Operation.CREATE, ResourceType.TOPIC, topic.name)
             ]

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from kohort.cli.data.times import UNITS_MS
 from kohort.cli.terminal import fail
 from kohort.client.types import TopicPartition
 
 __all__ = ["offsets_file", "parse_duration", "parse_partitions", "parse_settings"]
 
-_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+
 _ISO_DURATION: Final = re.compile(
     r"P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?", re.IGNORECASE
 )
@@ -54,10 +55,10 @@ def parse_duration(text: str, option: str) -> int:
     """Parses 90s, 15m, 1h, 7d, or ISO 8601's P1DT2H, into ms."""
     simple = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)\s*(ms|s|m|h|d|w)", text.strip(), re.ASCII)
     if simple is not None:
-        return int(float(simple[1]) * _UNITS[simple[2]])
+        return int(float(simple[1]) * UNITS_MS[simple[2]])
     iso = _ISO_DURATION.fullmatch(text.strip())
     if iso is not None and any(iso.groups()):
-        return int(sum(float(value) * _UNITS[unit.lower()] for unit, value in iso.groupdict().items() if value))
+        return int(sum(float(value) * UNITS_MS[unit.lower()] for unit, value in iso.groupdict().items() if value))
     fail(f"{option} {text}: a duration is wanted, such as 90s, 15m, 1h, 7d or PT1H30M")
 
 

@@ -6,10 +6,11 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = ["parse_time"]
+__all__ = ["UNITS_MS", "parse_time"]
 
 _AGO: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)(?: ago)?")
-_UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+"""Units of durations, in ms."""
 
 
 def parse_time(text: str, now: int) -> int:
@@ -22,7 +23,7 @@ def parse_time(text: str, now: int) -> int:
     if re.fullmatch(r"\d+", text):
         return int(text)
     if ago := _AGO.fullmatch(text):
-        return now - int(float(ago[1]) * _UNITS[ago[2]])
+        return now - int(float(ago[1]) * UNITS_MS[ago[2]])
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Placements and what they are worth, for scripts."""
+"""Placements and their metrics as JSON, for scripts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["comparison_as_json"]
 
 
 def comparison_as_json(comparison: Comparison) -> dict[str, Any]:
-    """`now` (null where nobody has anything) and, by assignor, `members`, `metrics` and `moves`."""
+    """`now` (null if no member has tasks) and, by assignor, `members`, `metrics` and `moves`."""
     return {
         "now": None if comparison.now is None else _outcome(comparison.now),
         "assignors": {

@@ -71,7 +71,7 @@ def read_group(text: str, file: str) -> Group:
 
 
 class _Tasks:
-    """Reads tasks, and what is known of each; refuses those that there are not."""
+    """Reads tasks, and numbers of records by task; refuses tasks that don't exist."""
 
     def __init__(self, subtopologies: tuple[SubtopologyTasks, ...]) -> None:
         self._partitions = {subtopology.id: subtopology.partitions for subtopology in subtopologies}

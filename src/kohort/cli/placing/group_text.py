@@ -35,7 +35,7 @@ def _dumped(plain: dict[str, Any], unicode: bool) -> str:
 
 
 def _plain(group: Group) -> dict[str, Any]:
-    """The group without what is as it is by itself."""
+    """Returns the group without what is the default."""
     plain: dict[str, Any] = {"standbys": group.standbys}
     if group.rack_tags:
         plain["rack_tags"] = list(group.rack_tags)

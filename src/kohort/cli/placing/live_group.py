@@ -23,10 +23,10 @@ __all__ = ["read_live_group"]
 async def read_live_group(admin: Admin, group_id: str) -> tuple[Group, list[str]]:
     """Returns the group as it is now, and what couldn't be found out about it, in sentences.
 
-    What members have is what they have been given so far; a task that is on its way from one to another is nobody's.
+    Members have their current assignment; a task that is moving between two members is no member's.
 
     Raises:
-        ClientError, KafkaError, PartialFailureError: the cluster can't be asked, or the group can't be placed.
+        ClientError, KafkaError, PartialFailureError: the cluster doesn't answer, or the group can't be placed.
     """
     described = (await admin.groups.describe(group_id))[group_id]
     if described.type is not GroupType.STREAMS:
@@ -98,7 +98,7 @@ def _member(member: GroupMember, tasks: set[TaskId]) -> Member:
 
 
 def _offsets(described: GroupDescription, tasks: set[TaskId]) -> TaskOffsets:
-    """What members reported of tasks that there are."""
+    """Returns the task offsets that members reported, without tasks that don't exist."""
     offsets = TaskOffsets()
     for member in described.members:
         if (streams := member.streams) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from kohort.cli.placing.what_if import Change, settled
+from kohort.cli.placing.what_if import Change, after_placement
 from kohort.coordinator.placement.metrics import Metrics, Restore, RestoreCosts, measure
 from kohort.coordinator.placement.model import Group, Placement
 from kohort.streams.tasks import TaskId
@@ -16,7 +16,7 @@ Assignor = Callable[[Group], Placement]
 
 
 class InfeasibleError(Exception):
-    """There are tasks, and nobody to run them."""
+    """There are tasks, and no members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class Move:
 
     Attributes:
         task: which one.
-        source: who had it; None for nobody.
-        target: who gets it.
+        source: the member that had it; None if none did.
+        target: the member that gets it.
         restore: what the target has to restore first.
     """
 
@@ -42,9 +42,9 @@ class Outcome:
 
     Attributes:
         group: what was placed.
-        placement: who has what.
-        metrics: what that is worth.
-        moves: the tasks whose owner is another than now, by task; none where it isn't known who has them now.
+        placement: the tasks of each member.
+        metrics: the metrics of that.
+        moves: the tasks that get another owner, in order; none if the present owners aren't known.
     """
 
     group: Group
@@ -58,8 +58,8 @@ class Comparison:
     """What `kohort place` found.
 
     Attributes:
-        now: who has what before anything is changed or placed; None where nobody has anything.
-        outcomes: what each assignor makes of it, by its name.
+        now: the placement before anything is changed or placed; None if no member has tasks.
+        outcomes: the outcome of each assignor, by name.
     """
 
     now: Outcome | None
@@ -69,7 +69,7 @@ class Comparison:
 def compare(group: Group, changes: Iterable[Change], assignors: Mapping[str, Assignor]) -> Comparison:
     """Apply the changes to the group, and place it with each assignor.
 
-    A group where nobody has a task yet is placed by the first assignor before it is changed, and counts as that.
+    A group whose members have no tasks yet is placed by the first assignor before it is changed, and counts as that.
 
     Raises:
         InfeasibleError: there are tasks and no members.
@@ -77,7 +77,7 @@ def compare(group: Group, changes: Iterable[Change], assignors: Mapping[str, Ass
     """
     changes = list(changes)
     if changes and group.members and not has_tasks(group):
-        group = settled(group, next(iter(assignors.values()))(group))
+        group = after_placement(group, next(iter(assignors.values()))(group))
     now = _now(group) if has_tasks(group) else None
     changed = group
     for change in changes:
@@ -96,7 +96,7 @@ def has_tasks(group: Group) -> bool:
 
 
 def _now(group: Group) -> Outcome:
-    """What members have, of tasks that there are."""
+    """Returns the present placement, without tasks that don't exist."""
     there = {subtopology.id: subtopology.partitions for subtopology in group.subtopologies}
     active: dict[TaskId, str] = {}
     standby: dict[TaskId, tuple[str, ...]] = {}

@@ -1,4 +1,4 @@
-"""Placements and what they are worth, for people."""
+"""Tables of placements and their metrics, for people."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FEW_SUBTOPOLOGIES: Final = 12
 
 
 def placement_table(title: str, outcome: Outcome, now: Outcome | None) -> Table:
-    """A line a member: what it has, and how that differs from now. Members that leave have one, too."""
+    """Returns a line for each member: its tasks, and how they differ from now. Members that leave have one, too."""
     members = {member.id: member for side in (now, outcome) if side is not None for member in side.group.members}
     stay = {member.id for member in outcome.group.members}
     columns = _member_columns(list(members.values()), outcome.group.rack_tags)
@@ -62,7 +62,7 @@ def _in_role(tasks: Mapping[TaskId, Role], role: Role) -> set[TaskId]:
 
 
 def metrics_table(comparison: Comparison) -> Table:
-    """A line a measure, a column for now and for each assignor."""
+    """Returns a line for each metric, with a column for now and for each assignor."""
     now = None if comparison.now is None else comparison.now.metrics
     placed = {name: outcome.metrics for name, outcome in comparison.outcomes.items()}
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -90,7 +90,7 @@ def moves_table(moves: Sequence[Move]) -> Table:
 
 
 def _member_columns(members: Iterable[Member], rack_tags: Sequence[str]) -> list[tuple[str, Callable[[Member], str]]]:
-    """What says who a member is: its process only if that isn't its own, and its racks if they count."""
+    """Columns that identify a member: its process only if that isn't its own, and its racks if they count."""
     columns: list[tuple[str, Callable[[Member], str]]] = []
     if any(member.process not in ("", member.id) for member in members):
         columns.append(("Process", lambda member: member.process))
@@ -103,7 +103,7 @@ def _tag(tag: str, member: Member) -> str:
 
 
 def _state_measures(found: Sequence[Metrics]) -> Iterator[tuple[str, Callable[[Metrics], str]]]:
-    """What a placement is, whatever was before."""
+    """Metrics of a placement by itself."""
     yield "active tasks of a member", lambda of: _balance(of.total)
     yield "  stateful", lambda of: _balance(of.stateful)
     names = list(dict.fromkeys(name for metrics in found for name in metrics.subtopologies))
@@ -122,7 +122,7 @@ def _state_measures(found: Sequence[Metrics]) -> Iterator[tuple[str, Callable[[M
 
 
 def _change_measures(found: Sequence[Metrics], changes: bool) -> Iterator[tuple[str, Callable[[Metrics], str]]]:
-    """What it takes to get there; `changes` if there was something before."""
+    """Metrics of the way to a placement; `changes` if there was one before."""
     if changes:
         yield "tasks moved", lambda of: f"{of.moved:,} of {of.owned:,}"
         yield "  stateful", lambda of: f"{of.moved_stateful:,}"
@@ -134,7 +134,7 @@ def _change_measures(found: Sequence[Metrics], changes: bool) -> Iterator[tuple[
 
 
 def _stores(stores: StateStores) -> str:
-    """Where processes differ in size, so do their shares, and it has to be said how even these are."""
+    """Where processes differ in size, so do their shares, so the line has to show how even these are."""
     uneven = f", spread {float(stores.spread):.3g}" if stores.spread != stores.most - stores.least else ""
     return _range(stores.least, stores.most) + uneven
 

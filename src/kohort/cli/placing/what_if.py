@@ -19,7 +19,7 @@ from kohort.cli.placing.group_file import MOST_MEMBERS, MOST_STANDBYS
 from kohort.coordinator.placement.model import Group, Member, Placement
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["Change", "parse_change", "settled"]
+__all__ = ["Change", "after_placement", "parse_change"]
 
 _ADD: Final = re.compile(r"([0-9]{1,9})(?:x([0-9]{1,9}))?((?:,[^=,]+=[^,]*)*)")
 
@@ -28,7 +28,7 @@ class Change(Protocol):
     """A change to a group."""
 
     def applied(self, group: Group) -> Group:
-        """The group as it would be.
+        """Returns the group after the change.
 
         Raises:
             ValueError: the group isn't one that can be changed so.
@@ -50,7 +50,7 @@ class Add:
     tags: dict[str, str]
 
     def applied(self, group: Group) -> Group:
-        """The group with processes that have nothing yet, `new-1` and so on; several members of one are `new-1-1` …."""
+        """Adds processes without tasks, `new-1` and so on; several members of one are `new-1-1` …."""
         taken = {name for member in group.members for name in (member.id, member.process)}
         size = self.size if self.size is not None else _usual_size(group)
         if len(group.members) + self.instances * size > MOST_MEMBERS:
@@ -73,7 +73,7 @@ class Remove:
     name: str
 
     def applied(self, group: Group) -> Group:
-        """The group without them, and without what is known of the disk of a process that is gone."""
+        """Removes the members, and the lags of processes that are gone."""
         gone = {member.id for member in group.members if member.id == self.name}
         gone = gone or {member.id for member in group.members if member.process == self.name}
         if not gone:
@@ -91,12 +91,12 @@ class Standbys:
     number: int
 
     def applied(self, group: Group) -> Group:
-        """The group that wants so many."""
+        """Sets the number of standbys."""
         return replace(group, standbys=self.number)
 
 
 def parse_change(text: str) -> Change:
-    """The change that a text such as `add=2` stands for.
+    """Parses a change such as `add=2`.
 
     Raises:
         ValueError: it is none.
@@ -114,8 +114,8 @@ def parse_change(text: str) -> Change:
     raise ValueError("add=2, add=2x4 (two of four members each), add=1,zone=a, remove=NAME or standbys=1 is needed")
 
 
-def settled(group: Group, placement: Placement) -> Group:
-    """The group when all is placed and restored: what was placed is what everybody has, and nobody lags."""
+def after_placement(group: Group, placement: Placement) -> Group:
+    """Returns the group when all is placed and restored: members have their placed tasks, and nothing lags."""
     placed = placement.by_member()
 
     def tasks(member: Member, role: Role) -> frozenset[TaskId]:
@@ -129,6 +129,6 @@ def settled(group: Group, placement: Placement) -> Group:
 
 
 def _usual_size(group: Group) -> int:
-    """The number of members that most processes have; the smaller where there are as many of either."""
+    """Returns the number of members that most processes have; of several such numbers, the smallest."""
     sizes = Counter(Counter(member.process or (member.id,) for member in group.members).values())
     return max(sizes, key=lambda size: (sizes[size], -size), default=1)

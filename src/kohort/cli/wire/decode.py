@@ -140,7 +140,7 @@ def _section(
 
     rest = data[pos:]
     if annotate:
-        spans, fault = trace_until_fault(message, version, rest, whole=last)
+        spans, fault = trace_until_fault(message, version, rest, exact=last)
         print_lines([[(f"{message.__name__} v{version}", "bold")]])
         print_lines(labelled(rest, spans, pos))
         if fault is not None:

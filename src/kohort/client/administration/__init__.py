@@ -1,1 +1,1 @@
-"""What the admin client is made of: one file a subject, over one way to reach the brokers."""
+"""The parts of the admin client: one file for each subject, over `request_router` and `node_lookup`."""

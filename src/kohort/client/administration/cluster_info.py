@@ -1,4 +1,4 @@
-"""The cluster itself, as an admin sees it: nodes, features, log directories, the metadata quorum."""
+"""The cluster: nodes, features, log directories, the metadata quorum."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kohort.client.administration.finding import everywhere, living, metadata
-from kohort.client.administration.routing import Failure, Line, Routes
+from kohort.client.administration.node_lookup import ask_all_brokers, live_brokers, metadata
+from kohort.client.administration.request_router import Failure, NodeConnection, RequestRouter
 from kohort.client.errors import kafka_error, raise_for
 from kohort.client.types import Broker, TopicPartition
 from kohort.protocol.errors import KafkaError
@@ -25,9 +25,9 @@ class ClusterDescription:
     """A cluster.
 
     Attributes:
-        cluster_id: its id; None if the brokers don't tell.
-        controller: node id of the broker to send controllers' requests to; None if there is none.
-        brokers: those that are up, by node id in order.
+        cluster_id: its id; None if unknown.
+        controller: node id of the broker for the controller's requests; None if there is none.
+        brokers: the live ones, sorted by node id.
     """
 
     cluster_id: str | None
@@ -48,7 +48,7 @@ class Features:
 
     Attributes:
         finalized: the level that the cluster runs, by name.
-        supported: the levels that the broker asked could run.
+        supported: the levels that the asked broker supports.
         epoch: rises as finalized levels change; None if the broker knows none.
     """
 
@@ -58,7 +58,7 @@ class Features:
 
 
 class ReplicaSize(NamedTuple):
-    """A replica on a disk: its size in bytes, how many offsets it is behind, whether it is being moved there."""
+    """A replica on a disk: its size in bytes, its lag in offsets, whether it is being moved there."""
 
     size: int
     lag: int
@@ -70,10 +70,10 @@ class LogDir:
     """A directory that a broker keeps logs in.
 
     Attributes:
-        path: where it is.
+        path: its path.
         error: why it can't be read; None if it can.
-        total, usable: bytes of its volume; None where they aren't known.
-        replicas: what is in it.
+        total, usable: bytes of its volume; None if unknown.
+        replicas: those in it.
     """
 
     path: str
@@ -84,9 +84,9 @@ class LogDir:
 
 
 class QuorumReplica(NamedTuple):
-    """A node that follows the metadata log: its end there, and when (ms since 1970) it last fetched and was caught up.
+    """A replica of the metadata log: its log end offset, and when (ms since 1970) it last fetched and was caught up.
 
-    What isn't known is -1.
+    Unknown values are -1.
     """
 
     node_id: int
@@ -97,7 +97,7 @@ class QuorumReplica(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """The metadata quorum (KRaft): its leader, and who votes and who only follows."""
+    """The metadata quorum (KRaft): its leader, voters and observers."""
 
     leader: int
     leader_epoch: int
@@ -107,22 +107,22 @@ class Quorum:
 
 
 class ClusterInfo:
-    """What an admin asks about the cluster: `Admin.cluster`. Errors and `timeout_ms` as in `Topics`."""
+    """The cluster: `Admin.cluster`. Errors and `timeout_ms` as in `Topics`."""
 
-    def __init__(self, routes: Routes) -> None:
-        self._routes = routes
+    def __init__(self, router: RequestRouter) -> None:
+        self._router = router
 
     async def describe(self, *, timeout_ms: int | None = None) -> ClusterDescription:
-        """The cluster's id, controller and brokers."""
-        answer = await metadata(self._routes, (), self._routes.deadline(timeout_ms))
+        """Returns the cluster's id, controller and brokers."""
+        answer = await metadata(self._router, (), self._router.deadline(timeout_ms))
         brokers = sorted(Broker(each.node_id, each.host, each.port, each.rack) for each in answer.brokers)
         controller = answer.controller_id if answer.controller_id >= 0 else None
         return ClusterDescription(answer.cluster_id, controller, tuple(brokers))
 
     async def features(self, *, timeout_ms: int | None = None) -> Features:
-        """The features that the cluster runs, and those that a broker could."""
+        """Returns the finalized features, and those that a broker supports."""
         request = ApiVersionsRequest(client_software_name="kohort", client_software_version="0")
-        answer = await self._routes.any(request, ApiVersionsResponse, self._routes.deadline(timeout_ms))
+        answer = await self._router.any(request, ApiVersionsResponse, self._router.deadline(timeout_ms))
         raise_for(answer.error_code)
         return Features(
             {each.name: each.max_version_level for each in answer.finalized_features},
@@ -133,20 +133,20 @@ class ClusterInfo:
     async def log_dirs(
         self, brokers: Iterable[int] | None = None, *, timeout_ms: int | None = None
     ) -> dict[int, tuple[LogDir, ...]]:
-        """The log directories of brokers, with the replicas in them; of all brokers by default."""
-        deadline = self._routes.deadline(timeout_ms)
+        """Returns the log directories of brokers, with their replicas; of all brokers by default."""
+        deadline = self._router.deadline(timeout_ms)
 
-        async def ask(line: Line, nodes: Sequence[int]) -> Mapping[int, tuple[LogDir, ...] | Failure]:
-            answer = await line.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
+        async def ask(connection: NodeConnection, nodes: Sequence[int]) -> Mapping[int, tuple[LogDir, ...] | Failure]:
+            answer = await connection.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
             raise_for(answer.error_code)
             return dict.fromkeys(nodes, tuple(map(_log_dir, answer.results)))
 
         if brokers is None:
-            return await everywhere(self._routes, ask, deadline)
-        return (await self._routes.spread(brokers, living, ask, deadline)).checked()
+            return await ask_all_brokers(self._router, ask, deadline)
+        return (await self._router.ask_nodes(brokers, live_brokers, ask, deadline)).checked()
 
     async def quorum(self, *, timeout_ms: int | None = None) -> Quorum:
-        """The quorum that keeps the cluster's metadata.
+        """Returns the metadata quorum.
 
         Raises:
             UnsupportedError: the cluster has none, as Kohort.
@@ -155,7 +155,7 @@ class ClusterInfo:
         request = DescribeQuorumRequest(
             topics=[kind(topic_name="__cluster_metadata", partitions=[kind.Partition(partition_index=0)])]
         )
-        answer = await self._routes.any(request, DescribeQuorumResponse, self._routes.deadline(timeout_ms))
+        answer = await self._router.any(request, DescribeQuorumResponse, self._router.deadline(timeout_ms))
         raise_for(answer.error_code, answer.error_message)
         partition = answer.topics[0].partitions[0]
         raise_for(partition.error_code, partition.error_message)

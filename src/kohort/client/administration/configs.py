@@ -1,4 +1,4 @@
-"""Settings of topics, brokers, groups and client metrics, as an admin sees them."""
+"""Settings of topics, brokers, groups and client metrics: describe, alter, list."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kohort.client.administration.routing import ANY, Deadline, Failure, Line, Routes
+from kohort.client.administration.request_router import ANY, Deadline, Failure, NodeConnection, RequestRouter
 from kohort.client.errors import kafka_error, raise_for
 from kohort.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from kohort.protocol.messages.incremental_alter_configs import (
@@ -20,7 +20,7 @@ __all__ = ["ConfigEntry", "ConfigResource", "ConfigSource", "ConfigSynonym", "Co
 
 
 class ResourceType(enum.IntEnum):
-    """What has settings."""
+    """The types of resources that have settings."""
 
     TOPIC = 2
     BROKER = 4
@@ -30,10 +30,10 @@ class ResourceType(enum.IntEnum):
 
 
 class ConfigResource(NamedTuple):
-    """One thing that has settings.
+    """A resource that has settings.
 
     Attributes:
-        type: what kind of thing.
+        type: its type.
         name: the topic's, the group's or the subscription's; a broker's id as text, "" for all brokers' default.
     """
 
@@ -45,7 +45,7 @@ class ConfigResource(NamedTuple):
 
 
 class ConfigSource(enum.IntEnum):
-    """Where a value comes from."""
+    """The origin of a value."""
 
     UNKNOWN = -1
     TOPIC = 1
@@ -59,7 +59,7 @@ class ConfigSource(enum.IntEnum):
 
 
 class ConfigSynonym(NamedTuple):
-    """Another place that a setting could come from, and the value there (None if it is secret or not set)."""
+    """Another key for a setting, and its value and origin (None if it is secret or not set)."""
 
     name: str
     value: str | None
@@ -71,12 +71,12 @@ class ConfigEntry:
     """One setting.
 
     Attributes:
-        name, value: the key, and what holds; None for what is secret or not set.
-        source: where that comes from.
+        name, value: the key, and its effective value; None if it is secret or not set.
+        source: the value's origin.
         read_only: whether it can't be altered while the broker runs.
-        sensitive: whether it is a secret, which brokers keep to themselves.
-        synonyms: where it could come from, the strongest first; if asked for.
-        documentation: what it is for; if asked for.
+        sensitive: whether it is a secret, which brokers don't return.
+        synonyms: keys that set it, by precedence; if requested.
+        documentation: if requested.
     """
 
     name: str
@@ -89,7 +89,7 @@ class ConfigEntry:
 
     @property
     def default(self) -> bool:
-        """Whether nobody has set it."""
+        """Whether it has its default value."""
         return self.source is ConfigSource.DEFAULT
 
 
@@ -101,16 +101,16 @@ class _Operation(enum.IntEnum):
 
 
 class Configs:
-    """What an admin does with settings: `Admin.configs`. Errors and `timeout_ms` as in `Topics`."""
+    """Settings: `Admin.configs`. Errors and `timeout_ms` as in `Topics`."""
 
-    def __init__(self, routes: Routes) -> None:
-        self._routes = routes
+    def __init__(self, router: RequestRouter) -> None:
+        self._router = router
 
     async def list(self, *types: ResourceType, timeout_ms: int | None = None) -> list[ConfigResource]:
-        """What there is that can have settings; of these types, or of all (KIP-1142)."""
-        deadline = self._routes.deadline(timeout_ms)
+        """Returns the resources that can have settings; of these types, or of all (KIP-1142)."""
+        deadline = self._router.deadline(timeout_ms)
         request = ListConfigResourcesRequest(resource_types=tuple(map(int, types)))
-        answer = await self._routes.any(request, ListConfigResourcesResponse, deadline)
+        answer = await self._router.any(request, ListConfigResourcesResponse, deadline)
         raise_for(answer.error_code)
         return sorted(
             ConfigResource(ResourceType(each.resource_type), each.resource_name)
@@ -126,17 +126,17 @@ class Configs:
         documentation: bool = False,
         timeout_ms: int | None = None,
     ) -> dict[ConfigResource, dict[str, ConfigEntry]]:
-        """The settings of each resource, by key in order.
+        """Returns the settings of each resource, sorted by key.
 
         Args:
-            resources: what to look at.
-            keys: the settings wanted; None for all.
-            synonyms, documentation: whether to ask for these, too.
+            resources: to describe.
+            keys: of the settings; None for all.
+            synonyms, documentation: whether to request these, too.
             timeout_ms: as everywhere.
         """
 
         async def ask(
-            line: Line, some: Sequence[ConfigResource]
+            connection: NodeConnection, some: Sequence[ConfigResource]
         ) -> Mapping[ConfigResource, dict[str, ConfigEntry] | Failure]:
             wanted = None if keys is None else tuple(keys)
             request = DescribeConfigsRequest(
@@ -149,7 +149,7 @@ class Configs:
                 include_synonyms=synonyms,
                 include_documentation=documentation,
             )
-            answer = await line.ask(request, DescribeConfigsResponse)
+            answer = await connection.ask(request, DescribeConfigsResponse)
             return {
                 ConfigResource(ResourceType(each.resource_type), each.resource_name): (
                     kafka_error(each.error_code, each.error_message) if each.error_code else _entries(each)
@@ -157,8 +157,8 @@ class Configs:
                 for each in answer.results
             }
 
-        deadline = self._routes.deadline(timeout_ms)
-        return (await self._routes.spread(resources, _places, ask, deadline)).checked()
+        deadline = self._router.deadline(timeout_ms)
+        return (await self._router.ask_nodes(resources, _places, ask, deadline)).checked()
 
     async def alter(
         self,
@@ -170,18 +170,18 @@ class Configs:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> None:
-        """Change single settings, and leave the others as they are.
+        """Changes single settings; the others stay.
 
         Args:
-            resources: whose settings; all are changed alike.
+            resources: all are changed alike.
             set: new values.
-            delete: keys that go back to their defaults.
-            append, subtract: items, with commas between, that are added to lists or taken away.
-            validate_only: only check whether it could be done.
+            delete: keys to reset to their defaults.
+            append, subtract: comma-separated items to add to lists or remove from them.
+            validate_only: only checks the change.
             timeout_ms: as everywhere.
 
         Raises:
-            KafkaError: INVALID_CONFIG for a key or value that can't be.
+            KafkaError: INVALID_CONFIG for an invalid key or value.
         """
         kind = IncrementalAlterConfigsRequest.Resource.Config
         changes = [
@@ -191,7 +191,9 @@ class Configs:
             *(_change(kind, _Operation.SUBTRACT, key, value) for key, value in (subtract or {}).items()),
         ]
 
-        async def ask(line: Line, some: Sequence[ConfigResource]) -> Mapping[ConfigResource, Failure | None]:
+        async def ask(
+            connection: NodeConnection, some: Sequence[ConfigResource]
+        ) -> Mapping[ConfigResource, Failure | None]:
             request = IncrementalAlterConfigsRequest(
                 resources=[
                     IncrementalAlterConfigsRequest.Resource(
@@ -201,7 +203,7 @@ class Configs:
                 ],
                 validate_only=validate_only,
             )
-            answer = await line.ask(request, IncrementalAlterConfigsResponse)
+            answer = await connection.ask(request, IncrementalAlterConfigsResponse)
             return {
                 ConfigResource(ResourceType(each.resource_type), each.resource_name): (
                     kafka_error(each.error_code, each.error_message) if each.error_code else None
@@ -209,14 +211,14 @@ class Configs:
                 for each in answer.responses
             }
 
-        deadline = self._routes.deadline(timeout_ms)
-        (await self._routes.spread(resources, _places, ask, deadline)).checked()
+        deadline = self._router.deadline(timeout_ms)
+        (await self._router.ask_nodes(resources, _places, ask, deadline)).checked()
 
 
 async def _places(
-    routes: Routes, keys: Sequence[ConfigResource], deadline: Deadline
+    router: RequestRouter, keys: Sequence[ConfigResource], deadline: Deadline
 ) -> Mapping[ConfigResource, int | Failure]:
-    """A broker's own settings and loggers are its own affair; the rest is anyone's."""
+    """Finds the broker for its own settings and loggers, any broker for others."""
     own = (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
     return {key: int(key.name) if key.type in own and key.name.isdecimal() else ANY for key in keys}
 

@@ -6,16 +6,22 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
-from kohort.client.administration.finding import anywhere, metadata, topic_error
 from kohort.client.administration.group_types import GroupDescription, GroupType
 from kohort.client.administration.groups import BY_COORDINATOR, Groups
+from kohort.client.administration.node_lookup import any_node, metadata, topic_error
 from kohort.client.administration.offsets import Offsets, OffsetSpec
-from kohort.client.administration.partitions import by_topic
+from kohort.client.administration.request_router import (
+    Deadline,
+    Failure,
+    NodeConnection,
+    Outcomes,
+    RequestRouter,
+    outcomes_of,
+)
 from kohort.client.administration.resets import PlannedReset, ResetTo, Where, plan
-from kohort.client.administration.routing import Deadline, Failure, Line, Outcomes, Routes, settled
 from kohort.client.administration.share_offsets import alter_share, delete_share, fetch_share
 from kohort.client.errors import PartialFailureError, raise_for
-from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.client.types import OffsetAndMetadata, TopicPartition, by_topic
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kohort.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -26,25 +32,25 @@ __all__ = ["GroupOffsets", "PartitionLag"]
 V = TypeVar("V")
 
 _BY_NAME: Final = 9
-"""The last version of OffsetFetch and OffsetCommit with topics' names: people don't know a deleted topic by its id."""
+"""The last version of OffsetFetch and OffsetCommit with topics' names: a deleted topic's id means nothing to users."""
 
 _BY_GROUP: Final = 8
 """The first version of OffsetFetch with groups."""
 
 _ENDS_MS: Final = 5000
-"""Ms that the ends of partitions are waited for: the lag of the others is worth more than one's that has no leader."""
+"""How long `lag` waits for ends (ms), so that a partition without a leader doesn't hold up the others."""
 
 _INACTIVE: Final = frozenset({"Empty", "Dead", ""})
-"""States of groups in which nobody reads."""
+"""States of groups without members."""
 
 
 class PartitionLag(NamedTuple):
-    """How far a group is behind in a partition.
+    """A group's lag in a partition.
 
     Attributes:
-        committed: the offset to go on from; None if nothing is committed.
-        end: the one after the last record that consumers may see; None if the topic is gone.
-        lag: records between these; None if one isn't known. Of a share group, what isn't delivered for good.
+        committed: the committed offset; None if there is none.
+        end: the offset after the last record that consumers may read; None if the topic is gone.
+        lag: records between these; None if one isn't known. Of a share group, records that aren't acknowledged.
         leader_epoch, metadata: what was committed with the offset.
     """
 
@@ -56,30 +62,30 @@ class PartitionLag(NamedTuple):
 
 
 class GroupOffsets:
-    """What an admin does with groups' offsets: `Admin.group_offsets`. Errors and `timeout_ms` as in `Topics`.
+    """Groups' offsets: `Admin.group_offsets`. Errors and `timeout_ms` as in `Topics`.
 
     A share group's offsets are the start offsets of its share partitions (KIP-932).
     """
 
-    def __init__(self, routes: Routes, groups: Groups, offsets: Offsets) -> None:
-        self._routes = routes
+    def __init__(self, router: RequestRouter, groups: Groups, offsets: Offsets) -> None:
+        self._router = router
         self._groups = groups
         self._offsets = offsets
 
     async def committed(
         self, group_id: str, *, require_stable: bool = False, timeout_ms: int | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """All that a group has committed, by partition in order.
+        """Returns a group's committed offsets, sorted by partition.
 
         Args:
             group_id: the group.
-            require_stable: whether to wait for open transactions to settle what they commit.
+            require_stable: whether to wait for open transactions that commit offsets.
             timeout_ms: as everywhere.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED, …
         """
-        deadline = self._routes.deadline(timeout_ms)
+        deadline = self._router.deadline(timeout_ms)
         kind = (await self._groups.types(group_id, timeout_ms=deadline.left_ms))[group_id]
         if kind is GroupType.SHARE:
             share = await self._at_coordinator(group_id, deadline, fetch_share)
@@ -94,11 +100,11 @@ class GroupOffsets:
         isolation_level: str = "read_uncommitted",
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, PartitionLag]:
-        """How far a group is behind in each partition that it committed for, and in `partitions`.
+        """Returns a group's lag in each partition with a committed offset, and in `partitions`.
 
-        A partition that doesn't say within 5 s where it ends, since its leader has just died, has no end and no lag.
+        A partition whose end isn't known within 5 s, since its leader has just died, has no end and no lag.
         """
-        deadline = self._routes.deadline(timeout_ms)
+        deadline = self._router.deadline(timeout_ms)
         kind = (await self._groups.types(group_id, timeout_ms=deadline.left_ms))[group_id]
         lags: dict[TopicPartition, int] = {}
         if kind is GroupType.SHARE:
@@ -136,14 +142,12 @@ class GroupOffsets:
         *,
         timeout_ms: int | None = None,
     ) -> None:
-        """Commit offsets in the place of a group's members, of which there must be none.
-
-        A group that isn't there comes into being.
+        """Commits offsets for a group without members. A missing group is created.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID or NON_EMPTY_GROUP if the group has members.
         """
-        deadline = self._routes.deadline(timeout_ms)
+        deadline = self._router.deadline(timeout_ms)
         kind = await self._type(group_id, deadline)
         commits = {at: OffsetAndMetadata(to) if isinstance(to, int) else to for at, to in offsets.items()}
         if kind is GroupType.SHARE:
@@ -155,12 +159,12 @@ class GroupOffsets:
     async def delete(
         self, group_id: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
     ) -> None:
-        """Make a group forget what it committed for partitions; a share group forgets whole topics.
+        """Deletes a group's committed offsets of partitions; a share group's of whole topics.
 
         Raises:
             KafkaError: GROUP_SUBSCRIBED_TO_TOPIC for topics that members read.
         """
-        deadline = self._routes.deadline(timeout_ms)
+        deadline = self._router.deadline(timeout_ms)
         kind = await self._type(group_id, deadline)
         work = partial(delete_share if kind is GroupType.SHARE else _delete, partitions=[*partitions])
         (await self._at_coordinator(group_id, deadline, work)).checked()
@@ -175,32 +179,31 @@ class GroupOffsets:
         dry_run: bool = True,
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, PlannedReset]:
-        """Move a group's offsets, or say where they would go.
+        """Resets a group's offsets, or returns where they would go.
 
         Args:
-            group_id: the group. For more than a dry run, all of its members must be stopped; one that isn't there
-                comes into being.
-            to: where, such as `ResetTo.earliest()` or `ResetTo.time(1_700_000_000_000)`.
-            partitions, topics: which to reset; by default all that the group has committed for.
-            dry_run: only work it out.
+            group_id: the group. Except for a dry run, all of its members must be stopped; a missing group is created.
+            to: the target, such as `ResetTo.earliest()` or `ResetTo.time(1_700_000_000_000)`.
+            partitions, topics: to reset; by default all partitions with committed offsets.
+            dry_run: only returns the plan.
             timeout_ms: as everywhere.
 
         Raises:
             ResetError: a shift where nothing is committed.
             KafkaError: NON_EMPTY_GROUP while it has members, unless it is a dry run; UNKNOWN_TOPIC_OR_PARTITION;
                 GROUP_ID_NOT_FOUND if no partition is given and the group has none.
-            PartialFailureError: some can't be looked up, and nothing is changed; or they couldn't all be reset.
+            PartialFailureError: some partitions can't be looked up, and nothing is changed; or some weren't reset.
         """
         topics = [*topics]
         if to.where is Where.OFFSETS and (topics or partitions is not None):
             raise ValueError("an offset for each partition says which partitions; leave out topics and partitions")
-        deadline = self._routes.deadline(timeout_ms)
+        deadline = self._router.deadline(timeout_ms)
         named = {*(partitions or ()), *to.offsets}
         everything = partitions is None and not topics and to.where is not Where.OFFSETS
         try:
             planned = await self._plan(group_id, to, named, topics, everything, dry_run, deadline)
         except PartialFailureError as error:
-            raise PartialFailureError({}, error.errors) from None  # something was looked up, but nothing is changed
+            raise PartialFailureError({}, error.errors) from None  # nothing is changed
         if not dry_run and planned:
             changes = {at: each.after for at, each in planned.items()}
             await self.alter(group_id, changes, timeout_ms=deadline.left_ms)
@@ -216,7 +219,7 @@ class GroupOffsets:
         dry_run: bool,
         deadline: Deadline,
     ) -> dict[TopicPartition, PlannedReset]:
-        """What a reset would do to partitions that are named, those of topics, and with `everything` all committed."""
+        """Plans a reset of named partitions, those of topics, and with `everything` all with committed offsets."""
         chosen = set(named)
         committed: dict[TopicPartition, int] = {}
         try:
@@ -229,8 +232,8 @@ class GroupOffsets:
                 raise _active(group)
             now = await self.committed(group_id, timeout_ms=deadline.left_ms)
             committed = {at: each.offset for at, each in now.items()}
-        found_topics = await self._routes.spread(
-            topics, anywhere, partial(_partitions, self._routes, deadline), deadline
+        found_topics = await self._router.ask_nodes(
+            topics, any_node, partial(_partitions, self._router, deadline), deadline
         )
         chosen.update(at for several in found_topics.checked().values() for at in several)
         if everything:
@@ -243,7 +246,7 @@ class GroupOffsets:
         return plan(to, committed, ends, found)
 
     async def _type(self, group_id: str, deadline: Deadline) -> GroupType:
-        """The type of a group; offsets that are committed for none make a classic one."""
+        """Returns the type of a group; a missing one will be classic."""
         try:
             return (await self._groups.types(group_id, timeout_ms=deadline.left_ms))[group_id]
         except KafkaError as error:
@@ -256,13 +259,15 @@ class GroupOffsets:
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         return await self._at_coordinator(group_id, deadline, partial(_fetch, require_stable=require_stable))
 
-    async def _at_coordinator(self, group_id: str, deadline: Deadline, work: Callable[[Line, str], Awaitable[V]]) -> V:
-        """What `work` gets from the group's coordinator."""
+    async def _at_coordinator(
+        self, group_id: str, deadline: Deadline, work: Callable[[NodeConnection, str], Awaitable[V]]
+    ) -> V:
+        """Returns the result of `work` at the group's coordinator."""
 
-        async def ask(line: Line, keys: Sequence[str]) -> Mapping[str, V]:
-            return {group_id: await work(line, group_id)}
+        async def ask(connection: NodeConnection, keys: Sequence[str]) -> Mapping[str, V]:
+            return {group_id: await work(connection, group_id)}
 
-        found: Outcomes[str, V] = await self._routes.spread([group_id], BY_COORDINATOR, ask, deadline)
+        found: Outcomes[str, V] = await self._router.ask_nodes([group_id], BY_COORDINATOR, ask, deadline)
         return found.checked()[group_id]
 
 
@@ -276,9 +281,9 @@ def _active(group: GroupDescription) -> KafkaError:
 
 
 async def _partitions(
-    routes: Routes, deadline: Deadline, line: Line, topics: Sequence[str]
+    router: RequestRouter, deadline: Deadline, connection: NodeConnection, topics: Sequence[str]
 ) -> Mapping[str, list[TopicPartition] | Failure]:
-    answer = await metadata(routes, topics, deadline)
+    answer = await metadata(router, topics, deadline)
     return {
         topic.name or "": (
             topic_error(topic)
@@ -289,16 +294,18 @@ async def _partitions(
     }
 
 
-async def _fetch(line: Line, group_id: str, *, require_stable: bool) -> dict[TopicPartition, OffsetAndMetadata]:
-    version = line.version(OffsetFetchRequest, _BY_NAME)
+async def _fetch(
+    connection: NodeConnection, group_id: str, *, require_stable: bool
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    version = connection.version(OffsetFetchRequest, _BY_NAME)
     group: OffsetFetchResponse | OffsetFetchResponse.Group
     if version >= _BY_GROUP:
         groups = [OffsetFetchRequest.Group(group_id=group_id, topics=None)]
         request = OffsetFetchRequest(groups=groups, require_stable=require_stable)
-        group = (await line.ask(request, OffsetFetchResponse, version)).groups[0]
+        group = (await connection.ask(request, OffsetFetchResponse, version)).groups[0]
     else:
         request = OffsetFetchRequest(group_id=group_id, topics=None, require_stable=require_stable)
-        group = await line.ask(request, OffsetFetchResponse, version)
+        group = await connection.ask(request, OffsetFetchResponse, version)
     raise_for(group.error_code)
     found: dict[TopicPartition, OffsetAndMetadata] = {}
     for topic in group.topics:
@@ -312,7 +319,7 @@ async def _fetch(line: Line, group_id: str, *, require_stable: bool) -> dict[Top
 
 
 async def _commit(
-    line: Line, group_id: str, *, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    connection: NodeConnection, group_id: str, *, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> Outcomes[TopicPartition, None]:
     kind = OffsetCommitRequest.Topic
     request = OffsetCommitRequest(
@@ -325,8 +332,8 @@ async def _commit(
             for topic, numbers in by_topic(offsets).items()
         ],
     )
-    answer = await line.ask(request, OffsetCommitResponse, line.version(OffsetCommitRequest, _BY_NAME))
-    return settled(
+    answer = await connection.ask(request, OffsetCommitResponse, connection.version(OffsetCommitRequest, _BY_NAME))
+    return outcomes_of(
         (TopicPartition(topic.name, each.partition_index), each.error_code, None)
         for topic in answer.topics
         for each in topic.partitions
@@ -342,7 +349,9 @@ def _committing(number: int, to: OffsetAndMetadata) -> OffsetCommitRequest.Topic
     )
 
 
-async def _delete(line: Line, group_id: str, *, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, None]:
+async def _delete(
+    connection: NodeConnection, group_id: str, *, partitions: Iterable[TopicPartition]
+) -> Outcomes[TopicPartition, None]:
     kind = OffsetDeleteRequest.Topic
     request = OffsetDeleteRequest(
         group_id=group_id,
@@ -351,9 +360,9 @@ async def _delete(line: Line, group_id: str, *, partitions: Iterable[TopicPartit
             for topic, numbers in by_topic(partitions).items()
         ],
     )
-    answer = await line.ask(request, OffsetDeleteResponse)
+    answer = await connection.ask(request, OffsetDeleteResponse)
     raise_for(answer.error_code)
-    return settled(
+    return outcomes_of(
         (TopicPartition(topic.name, each.partition_index), each.error_code, None)
         for topic in answer.topics
         for each in topic.partitions

@@ -1,4 +1,4 @@
-"""What an admin hears of groups: one shape for every type of group."""
+"""Descriptions of groups and their members, the same for every type of group."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 class GroupType(enum.StrEnum):
-    """The protocol that a group's members speak."""
+    """A group's protocol."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
@@ -28,17 +28,17 @@ class GroupType(enum.StrEnum):
 
     @classmethod
     def of(cls, name: str) -> GroupType:
-        """The type that a broker names; brokers before Kafka 3.8 name none, and have classic groups alone."""
+        """Returns the type by a broker's name for it; brokers before Kafka 3.8 have none, and classic groups alone."""
         known = {each.value: each for each in cls}
         return known.get(name.lower(), cls.UNKNOWN) if name else cls.CLASSIC
 
 
 class GroupListing(NamedTuple):
-    """A group, in short.
+    """A group in a list.
 
     Attributes:
         group_id: its name.
-        type: which protocol it runs.
+        type: its protocol.
         state: Stable, Empty, …; "" where the broker is too old to say.
         protocol_type: "consumer" for consumers' groups, "" for offsets without members.
         coordinator: the node id of the broker that coordinates it.
@@ -65,14 +65,14 @@ class Tasks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsMemberState:
-    """What only members of streams groups have (KIP-1071).
+    """The part of a member that only streams groups have (KIP-1071).
 
     Attributes:
         process_id: the same for all members of one process, which share state on disk.
         endpoint: (host, port) where it answers interactive queries; None for nowhere.
-        tags: where it runs, to spread standbys.
-        topology_epoch: of the topology that it runs.
-        tasks, target_tasks: what it has, and what it is on the way to.
+        tags: its client tags, to spread standbys.
+        topology_epoch: of its topology.
+        tasks, target_tasks: its current and target assignment.
         task_offsets, task_end_offsets: summed changelog offsets of tasks, and their ends.
     """
 
@@ -92,14 +92,14 @@ class GroupMember:
 
     Attributes:
         member_id, instance_id: its id, and its static name if it has one.
-        client_id, host: who it says it is, and where it connects from.
-        rack: where it runs; None if it doesn't say.
+        client_id, host: its client id, and the host it connects from.
+        rack: its rack; None if unknown.
         epoch: its member epoch; None in classic groups, where only the group has a generation.
-        classic: whether it speaks the classic protocol (in a consumer or streams group: while these are upgraded).
-        topics, pattern: what it subscribes to, where the broker tells.
-        partitions: what it has now; of a streams member, those of its active tasks that the group's topology names.
-        target: what it is on the way to; None where the protocol knows no such thing.
-        streams: what streams members have beside; None for all others.
+        classic: whether it has the classic protocol (in a consumer or streams group: during its upgrade).
+        topics, pattern: its subscription, where the broker says it.
+        partitions: its current assignment; of a streams member, the inputs of its active tasks, by the topology.
+        target: its target assignment; None where the protocol has none.
+        streams: the streams part; None for other members.
     """
 
     member_id: str

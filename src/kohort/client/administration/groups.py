@@ -1,15 +1,15 @@
-"""Groups of every type, as an admin sees them."""
+"""Groups of every type: list, describe, delete, remove members."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol, TypeVar
 
-from kohort.client.administration import describing
-from kohort.client.administration.finding import coordinators, everywhere
+from kohort.client.administration import group_descriptions
 from kohort.client.administration.group_types import GroupDescription, GroupListing, GroupMember, GroupType
-from kohort.client.administration.removing import MemberToRemove, remove
-from kohort.client.administration.routing import Deadline, Failure, Line, Outcomes, Routes
+from kohort.client.administration.member_removal import MemberToRemove, remove
+from kohort.client.administration.node_lookup import ask_all_brokers, coordinators
+from kohort.client.administration.request_router import Deadline, Failure, NodeConnection, Outcomes, RequestRouter
 from kohort.client.errors import UnsupportedError, kafka_error, raise_for
 from kohort.client.server_cluster_info import CoordinatorKind
 from kohort.client.types import Broker
@@ -30,10 +30,10 @@ BY_COORDINATOR = coordinators(CoordinatorKind.GROUP)
 
 
 class Groups:
-    """What an admin does with groups: `Admin.groups`. Errors and `timeout_ms` as in `Topics`."""
+    """Groups: `Admin.groups`. Errors and `timeout_ms` as in `Topics`."""
 
-    def __init__(self, routes: Routes) -> None:
-        self._routes = routes
+    def __init__(self, router: RequestRouter) -> None:
+        self._router = router
 
     async def list(
         self,
@@ -43,21 +43,21 @@ class Groups:
         protocol_types: Iterable[str] | None = None,
         timeout_ms: int | None = None,
     ) -> list[GroupListing]:
-        """The groups of all brokers, by name in order.
+        """Returns the groups of all brokers, sorted by name.
 
         Args:
             types, states: only groups of these types, in these states; none for all.
-            protocol_types: only groups of these, such as "consumer"; "" are those of mere offsets.
+            protocol_types: only groups of these, such as "consumer"; "" for groups with offsets only.
             timeout_ms: as everywhere.
         """
         wanted = frozenset(GroupType(each) for each in types)
         in_states = {state.lower(): state for state in states}
-        deadline = self._routes.deadline(timeout_ms)
+        deadline = self._router.deadline(timeout_ms)
 
-        async def ask(line: Line, nodes: Sequence[int]) -> Mapping[int, list[GroupListing]]:
-            return dict.fromkeys(nodes, await _listed(line, wanted, in_states.values()))
+        async def ask(connection: NodeConnection, nodes: Sequence[int]) -> Mapping[int, list[GroupListing]]:
+            return dict.fromkeys(nodes, await _listed(connection, wanted, in_states.values()))
 
-        listed = await everywhere(self._routes, ask, deadline)
+        listed = await ask_all_brokers(self._router, ask, deadline)
         kinds = None if protocol_types is None else frozenset(protocol_types)
         return sorted(
             group
@@ -69,26 +69,28 @@ class Groups:
         )
 
     async def types(self, *group_ids: str, timeout_ms: int | None = None) -> dict[str, GroupType]:
-        """The type of each group.
+        """Returns the type of each group.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND.
         """
 
-        async def ask(line: Line, some: Sequence[str]) -> Mapping[str, GroupType | Failure]:
-            listed = {group.group_id: group.type for group in await _listed(line)}
+        async def ask(connection: NodeConnection, some: Sequence[str]) -> Mapping[str, GroupType | Failure]:
+            listed = {group.group_id: group.type for group in await _listed(connection)}
             return {group_id: listed.get(group_id, _no_group(group_id)) for group_id in some}
 
-        deadline = self._routes.deadline(timeout_ms)
-        return (await self._routes.spread(group_ids, BY_COORDINATOR, ask, deadline)).checked()
+        deadline = self._router.deadline(timeout_ms)
+        return (await self._router.ask_nodes(group_ids, BY_COORDINATOR, ask, deadline)).checked()
 
     async def describe(self, *group_ids: str, timeout_ms: int | None = None) -> dict[str, GroupDescription]:
-        """The groups with their members and what these have, whichever their type.
+        """Returns groups of any type, with their members and these members' assignments.
 
         Raises:
             KafkaError: GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED, …
         """
-        return (await self._routes.spread(group_ids, BY_COORDINATOR, _describe, self._deadline(timeout_ms))).checked()
+        return (
+            await self._router.ask_nodes(group_ids, BY_COORDINATOR, _describe, self._deadline(timeout_ms))
+        ).checked()
 
     async def delete(self, *group_ids: str, timeout_ms: int | None = None) -> None:
         """Delete groups that have no members, with their offsets.
@@ -97,11 +99,11 @@ class Groups:
             KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, …
         """
 
-        async def ask(line: Line, some: Sequence[str]) -> Mapping[str, Failure | None]:
-            answer = await line.ask(DeleteGroupsRequest(groups_names=tuple(some)), DeleteGroupsResponse)
+        async def ask(connection: NodeConnection, some: Sequence[str]) -> Mapping[str, Failure | None]:
+            answer = await connection.ask(DeleteGroupsRequest(groups_names=tuple(some)), DeleteGroupsResponse)
             return {each.group_id: kafka_error(each.error_code) if each.error_code else None for each in answer.results}
 
-        (await self._routes.spread(group_ids, BY_COORDINATOR, ask, self._deadline(timeout_ms))).checked()
+        (await self._router.ask_nodes(group_ids, BY_COORDINATOR, ask, self._deadline(timeout_ms))).checked()
 
     async def remove_members(
         self,
@@ -111,16 +113,16 @@ class Groups:
         reason: str = "removed by an admin",
         timeout_ms: int | None = None,
     ) -> tuple[MemberToRemove, ...]:
-        """Remove members from a group; those that live come back when they notice.
+        """Removes members from a group; those alive come back when they notice.
 
         Args:
             group_id: the group.
-            members: whom; None for everybody.
+            members: to remove; None for all.
             reason: for the broker's log.
             timeout_ms: as everywhere.
 
         Returns:
-            who was removed.
+            the removed members.
 
         Raises:
             KafkaError: UNKNOWN_MEMBER_ID for the only one.
@@ -130,15 +132,15 @@ class Groups:
         wanted = None if members is None else [*members]
 
         async def ask(
-            line: Line, keys: Sequence[str]
+            connection: NodeConnection, keys: Sequence[str]
         ) -> Mapping[str, Mapping[MemberToRemove, Failure | None] | Failure]:
-            group = (await _describe(line, keys))[group_id]
+            group = (await _describe(connection, keys))[group_id]
             if not isinstance(group, GroupDescription):
                 return {group_id: group}
             some = [_to_remove(member) for member in group.members] if wanted is None else wanted
-            return {group_id: await remove(line, group, some, reason) if some else {}}
+            return {group_id: await remove(connection, group, some, reason) if some else {}}
 
-        found = (await self._routes.spread([group_id], BY_COORDINATOR, ask, deadline)).checked()[group_id]
+        found = (await self._router.ask_nodes([group_id], BY_COORDINATOR, ask, deadline)).checked()[group_id]
         outcomes: Outcomes[MemberToRemove, None] = Outcomes()
         for member, failure in found.items():
             if failure is None:
@@ -148,64 +150,74 @@ class Groups:
         return tuple(outcomes.checked())
 
     def _deadline(self, timeout_ms: int | None) -> Deadline:
-        return self._routes.deadline(timeout_ms)
+        return self._router.deadline(timeout_ms)
 
 
-async def _listed(line: Line, types: Iterable[GroupType] = (), states: Iterable[str] = ()) -> list[GroupListing]:
-    """The groups that a broker coordinates; older ones don't filter, which the caller has to do."""
-    version = line.version(ListGroupsRequest)
+async def _listed(
+    connection: NodeConnection, types: Iterable[GroupType] = (), states: Iterable[str] = ()
+) -> list[GroupListing]:
+    """Returns the groups that a broker coordinates; older brokers don't filter, so the caller must, too."""
+    version = connection.version(ListGroupsRequest)
     request = ListGroupsRequest(
         states_filter=tuple(states) if version >= _STATES else (),
         types_filter=tuple(types) if version >= _TYPES else (),
     )
-    answer = await line.ask(request, ListGroupsResponse)
+    answer = await connection.ask(request, ListGroupsResponse)
     raise_for(answer.error_code)
     return [
         GroupListing(
-            each.group_id, GroupType.of(each.group_type), each.group_state, each.protocol_type, line.broker.node_id
+            each.group_id,
+            GroupType.of(each.group_type),
+            each.group_state,
+            each.protocol_type,
+            connection.broker.node_id,
         )
         for each in answer.groups
     ]
 
 
-async def _describe(line: Line, group_ids: Sequence[str]) -> Mapping[str, GroupDescription | Failure]:
-    """Describe groups at their coordinator, each by the API that its type has."""
-    listed = {group.group_id: group.type for group in await _listed(line)}
+async def _describe(connection: NodeConnection, group_ids: Sequence[str]) -> Mapping[str, GroupDescription | Failure]:
+    """Describes groups at their coordinator, each by the API of its type."""
+    listed = {group.group_id: group.type for group in await _listed(connection)}
     found: dict[str, GroupDescription | Failure] = {each: _no_group(each) for each in group_ids if each not in listed}
     for kind in GroupType:
         some = tuple(group_id for group_id in group_ids if listed.get(group_id) is kind)
         if some:
-            found |= await _DESCRIBE[kind](line, some)
+            found |= await _DESCRIBE[kind](connection, some)
     return found
 
 
-async def _describe_classic(line: Line, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
-    answer = await line.ask(DescribeGroupsRequest(groups=some), DescribeGroupsResponse)
-    return _translated(answer.groups, describing.classic_group, line.broker)
+async def _describe_classic(connection: NodeConnection, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
+    answer = await connection.ask(DescribeGroupsRequest(groups=some), DescribeGroupsResponse)
+    return _translated(answer.groups, group_descriptions.classic_group, connection.broker)
 
 
-async def _describe_consumer(line: Line, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
+async def _describe_consumer(
+    connection: NodeConnection, some: tuple[str, ...]
+) -> dict[str, GroupDescription | Failure]:
     request = consumer.ConsumerGroupDescribeRequest(group_ids=some)
-    answer = await line.ask(request, consumer.ConsumerGroupDescribeResponse)
-    return _translated(answer.groups, describing.consumer_group, line.broker)
+    answer = await connection.ask(request, consumer.ConsumerGroupDescribeResponse)
+    return _translated(answer.groups, group_descriptions.consumer_group, connection.broker)
 
 
-async def _describe_share(line: Line, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
-    answer = await line.ask(share.ShareGroupDescribeRequest(group_ids=some), share.ShareGroupDescribeResponse)
-    return _translated(answer.groups, describing.share_group, line.broker)
+async def _describe_share(connection: NodeConnection, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
+    answer = await connection.ask(share.ShareGroupDescribeRequest(group_ids=some), share.ShareGroupDescribeResponse)
+    return _translated(answer.groups, group_descriptions.share_group, connection.broker)
 
 
-async def _describe_streams(line: Line, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
-    answer = await line.ask(streams.StreamsGroupDescribeRequest(group_ids=some), streams.StreamsGroupDescribeResponse)
-    return _translated(answer.groups, describing.streams_group, line.broker)
+async def _describe_streams(connection: NodeConnection, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
+    answer = await connection.ask(
+        streams.StreamsGroupDescribeRequest(group_ids=some), streams.StreamsGroupDescribeResponse
+    )
+    return _translated(answer.groups, group_descriptions.streams_group, connection.broker)
 
 
-async def _describe_unknown(line: Line, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
+async def _describe_unknown(connection: NodeConnection, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
     return {group_id: UnsupportedError(f"{group_id} is of a type that Kohort doesn't know") for group_id in some}
 
 
 _DESCRIBE: Final[
-    dict[GroupType, Callable[[Line, tuple[str, ...]], Awaitable[dict[str, GroupDescription | Failure]]]]
+    dict[GroupType, Callable[[NodeConnection, tuple[str, ...]], Awaitable[dict[str, GroupDescription | Failure]]]]
 ] = {
     GroupType.CLASSIC: _describe_classic,
     GroupType.CONSUMER: _describe_consumer,
@@ -216,7 +228,7 @@ _DESCRIBE: Final[
 
 
 class _Described(Protocol):
-    """What the four APIs' groups have in common."""
+    """The fields that the four APIs' groups share."""
 
     group_id: str
     error_code: int

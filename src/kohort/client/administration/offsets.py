@@ -1,4 +1,4 @@
-"""Offsets of partitions by time and by end, as an admin sees them."""
+"""Offsets of partitions: ListOffsets by time, earliest, latest."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import enum
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from kohort.client.administration.finding import leaders
-from kohort.client.administration.partitions import by_topic
-from kohort.client.administration.routing import Deadline, Failure, Line, Outcomes, Routes
+from kohort.client.administration.node_lookup import leaders
+from kohort.client.administration.request_router import Deadline, Failure, NodeConnection, Outcomes, RequestRouter
 from kohort.client.errors import ConfigError, UnsupportedError, kafka_error
-from kohort.client.types import OffsetAndTimestamp, TopicPartition
+from kohort.client.types import OffsetAndTimestamp, TopicPartition, by_topic
 from kohort.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 __all__ = ["ISOLATION_LEVELS", "OffsetSpec", "Offsets"]
@@ -18,11 +17,11 @@ __all__ = ["ISOLATION_LEVELS", "OffsetSpec", "Offsets"]
 ISOLATION_LEVELS: Final = {"read_uncommitted": 0, "read_committed": 1}
 
 _UNKNOWN_MS: Final = 1000
-"""For how long a partition is asked about that nobody knows: a topic that was just made, perhaps."""
+"""How long an unknown partition is looked for: its topic may be new."""
 
 
 class OffsetSpec(enum.IntEnum):
-    """What to look for, beside a time."""
+    """Offsets to look up, beside those of a time."""
 
     LATEST = -1
     EARLIEST = -2
@@ -36,13 +35,13 @@ _SINCE: Final = {OffsetSpec.MAX_TIMESTAMP: 7, OffsetSpec.EARLIEST_LOCAL: 8, Offs
 
 
 class Offsets:
-    """Where partitions begin and end, and where a time is in them: `Admin.offsets`.
+    """The first and last offsets of partitions, and those of a time: `Admin.offsets`.
 
     Errors and `timeout_ms` as in `Topics`.
     """
 
-    def __init__(self, routes: Routes) -> None:
-        self._routes = routes
+    def __init__(self, router: RequestRouter) -> None:
+        self._router = router
 
     async def list(
         self,
@@ -51,7 +50,7 @@ class Offsets:
         isolation_level: str = "read_uncommitted",
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """The offset of each partition.
+        """Looks up an offset in each partition.
 
         Args:
             wanted: an `OffsetSpec`, or ms since 1970: the first record of that time or a later one.
@@ -59,13 +58,13 @@ class Offsets:
             timeout_ms: as everywhere.
 
         Returns:
-            by partition; the offset is -1 where no record is as late as that.
+            by partition; the offset is -1 if no record is that late.
 
         Raises:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION, …
             UnsupportedError: the broker is too old for the spec.
         """
-        outcomes = await self.look_up(wanted, self._routes.deadline(timeout_ms), isolation_level)
+        outcomes = await self.look_up(wanted, self._router.deadline(timeout_ms), isolation_level)
         return outcomes.checked()
 
     async def ends(
@@ -75,8 +74,8 @@ class Offsets:
         isolation_level: str = "read_uncommitted",
         timeout_ms: int | None = None,
     ) -> dict[TopicPartition, tuple[int, int]]:
-        """The first offset and the one after the last of each partition."""
-        deadline = self._routes.deadline(timeout_ms)
+        """Returns the first offset and the one after the last of each partition."""
+        deadline = self._router.deadline(timeout_ms)
         first = (await self.look_up(dict.fromkeys(partitions, OffsetSpec.EARLIEST), deadline)).checked()
         last = (await self.look_up(dict.fromkeys(first, OffsetSpec.LATEST), deadline, isolation_level)).checked()
         return {partition: (first[partition].offset, end.offset) for partition, end in last.items()}
@@ -89,16 +88,16 @@ class Offsets:
         *,
         unknown_ms: int = _UNKNOWN_MS,
     ) -> Outcomes[TopicPartition, OffsetAndTimestamp]:
-        """As `list`, with what failed beside what was found; unknown topics are asked about for `unknown_ms`."""
+        """As `list`, but returns errors with the results; unknown topics are looked for during `unknown_ms`."""
         if isolation_level not in ISOLATION_LEVELS:
             raise ConfigError(f"isolation_level={isolation_level!r}: one of {', '.join(ISOLATION_LEVELS)} is wanted")
         needed = max((_SINCE.get(OffsetSpec(spec), 0) for spec in wanted.values() if spec < 0), default=0)
 
         async def ask(
-            line: Line, some: Sequence[TopicPartition]
+            connection: NodeConnection, some: Sequence[TopicPartition]
         ) -> Mapping[TopicPartition, OffsetAndTimestamp | Failure]:
-            if line.version(ListOffsetsRequest) < needed:
-                raise UnsupportedError(f"{line.broker} is too old to look up such an offset")
+            if connection.version(ListOffsetsRequest) < needed:
+                raise UnsupportedError(f"{connection.broker} is too old to look up such an offset")
             kind = ListOffsetsRequest.Topic
             request = ListOffsetsRequest(
                 replica_id=-1,
@@ -113,9 +112,9 @@ class Offsets:
                     )
                     for topic, numbers in by_topic(some).items()
                 ],
-                timeout_ms=line.timeout_ms,
+                timeout_ms=connection.timeout_ms,
             )
-            answer = await line.ask(request, ListOffsetsResponse)
+            answer = await connection.ask(request, ListOffsetsResponse)
             return {
                 TopicPartition(topic.name, each.partition_index): (
                     kafka_error(each.error_code)
@@ -126,4 +125,4 @@ class Offsets:
                 for each in topic.partitions
             }
 
-        return await self._routes.spread(wanted, leaders, ask, deadline, unknown_ms=unknown_ms)
+        return await self._router.ask_nodes(wanted, leaders, ask, deadline, unknown_ms=unknown_ms)

@@ -1,7 +1,7 @@
-"""Where a group's offsets go when they are reset. Pure: what has to be looked up is given.
+"""Plans resets of a group's offsets. Pure: looked-up offsets are arguments.
 
-The targets are those of Kafka's own tool, and so is what happens at the edges: nothing ends up outside of what the
-partition has, and a time after the last record means the end.
+The targets are those of Kafka's own tool, and so are the limits: offsets stay within the partition, and a time after
+the last record means the end.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class Where(enum.Enum):
 
 
 class ResetError(ClientError, ValueError):
-    """A reset that can't be worked out: names the partition and why."""
+    """A reset that can't be planned: names the partition and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResetTo:
-    """A target. Made by one of the methods; `EARLIEST`, `LATEST` and `CURRENT` have no number.
+    """A target, made by one of the methods; `EARLIEST`, `LATEST` and `CURRENT` have no value.
 
     Attributes:
-        where: which kind it is.
+        where: its kind.
         value: an offset, by how many records to shift, or ms since 1970.
         offsets: offsets by partition.
     """
@@ -49,17 +49,17 @@ class ResetTo:
 
     @classmethod
     def earliest(cls) -> Self:
-        """The first record there is."""
+        """The first record."""
         return cls(Where.EARLIEST)
 
     @classmethod
     def latest(cls) -> Self:
-        """The end: only what comes from now on."""
+        """The end: only records from now on are read."""
         return cls(Where.LATEST)
 
     @classmethod
     def current(cls) -> Self:
-        """What is committed, or the end where nothing is: this fixes where a group is."""
+        """The committed offset, or the end where nothing is committed."""
         return cls(Where.CURRENT)
 
     @classmethod
@@ -69,7 +69,7 @@ class ResetTo:
 
     @classmethod
     def shift(cls, records: int) -> Self:
-        """So many records on from what is committed, or back where negative."""
+        """So many records after the committed offset, or before it if negative."""
         return cls(Where.SHIFT, records)
 
     @classmethod
@@ -84,12 +84,12 @@ class ResetTo:
 
 
 class PlannedReset(NamedTuple):
-    """What a reset does to a partition.
+    """A partition's reset.
 
     Attributes:
-        before: what is committed now; None for nothing.
-        after: what is then.
-        note: why that isn't what was asked for; "" if it is.
+        before: the committed offset; None for none.
+        after: the offset after the reset.
+        note: why that differs from the target; "" if it doesn't.
     """
 
     before: int | None
@@ -103,13 +103,13 @@ def plan(
     ends: Mapping[TopicPartition, tuple[int, int]],
     found: Mapping[TopicPartition, int] | None = None,
 ) -> dict[TopicPartition, PlannedReset]:
-    """What happens to each partition of `ends`.
+    """Returns the reset of each partition of `ends`.
 
     Args:
         to: the target.
-        committed: what is committed now.
+        committed: the committed offsets.
         ends: the first offset and the one after the last of each partition to reset.
-        found: for a time, the offset that belongs to it; -1 or nothing where no record is as late.
+        found: for a time, the offset of that time; -1 or missing if no record is that late.
 
     Raises:
         ResetError: a shift where nothing is committed.

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from kohort.client.administration.partitions import by_topic
-from kohort.client.administration.routing import Line, Outcomes, settled
+from kohort.client.administration.request_router import NodeConnection, Outcomes, outcomes_of
 from kohort.client.errors import raise_for
-from kohort.client.types import TopicPartition
+from kohort.client.types import TopicPartition, by_topic
 from kohort.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
@@ -26,17 +25,17 @@ __all__ = ["ShareOffset", "alter_share", "delete_share", "fetch_share"]
 
 
 class ShareOffset(NamedTuple):
-    """Where a share group stands in a partition: what is delivered for good before, and how much isn't; -1: unknown."""
+    """A share group's start offset in a partition, and its lag: records that aren't acknowledged; -1: unknown."""
 
     start: int
     leader_epoch: int
     lag: int
 
 
-async def fetch_share(line: Line, group_id: str) -> dict[TopicPartition, ShareOffset]:
-    """The start offsets of all partitions that the group has state for."""
+async def fetch_share(connection: NodeConnection, group_id: str) -> dict[TopicPartition, ShareOffset]:
+    """Returns the start offsets of all partitions for which the group has state."""
     asked = DescribeShareGroupOffsetsRequest.Group(group_id=group_id, topics=None)
-    answer = await line.ask(DescribeShareGroupOffsetsRequest(groups=[asked]), DescribeShareGroupOffsetsResponse)
+    answer = await connection.ask(DescribeShareGroupOffsetsRequest(groups=[asked]), DescribeShareGroupOffsetsResponse)
     group = answer.groups[0]
     raise_for(group.error_code, group.error_message)
     found: dict[TopicPartition, ShareOffset] = {}
@@ -50,9 +49,9 @@ async def fetch_share(line: Line, group_id: str) -> dict[TopicPartition, ShareOf
 
 
 async def alter_share(
-    line: Line, group_id: str, *, starts: Mapping[TopicPartition, int]
+    connection: NodeConnection, group_id: str, *, starts: Mapping[TopicPartition, int]
 ) -> Outcomes[TopicPartition, None]:
-    """Move start offsets of a group without members."""
+    """Alters start offsets of a group without members."""
     kind = AlterShareGroupOffsetsRequest.Topic
     request = AlterShareGroupOffsetsRequest(
         group_id=group_id,
@@ -67,9 +66,9 @@ async def alter_share(
             for topic, numbers in by_topic(starts).items()
         ],
     )
-    answer = await line.ask(request, AlterShareGroupOffsetsResponse)
+    answer = await connection.ask(request, AlterShareGroupOffsetsResponse)
     raise_for(answer.error_code, answer.error_message)
-    return settled(
+    return outcomes_of(
         (TopicPartition(topic.topic_name, each.partition_index), each.error_code, each.error_message)
         for topic in answer.responses
         for each in topic.partitions
@@ -77,16 +76,16 @@ async def alter_share(
 
 
 async def delete_share(
-    line: Line, group_id: str, *, partitions: Iterable[TopicPartition]
+    connection: NodeConnection, group_id: str, *, partitions: Iterable[TopicPartition]
 ) -> Outcomes[TopicPartition, None]:
-    """Make a group without members forget the topics that the partitions are of."""
+    """Deletes the offsets of the partitions' topics, of a group without members."""
     numbers = by_topic(partitions)
     request = DeleteShareGroupOffsetsRequest(
         group_id=group_id, topics=[DeleteShareGroupOffsetsRequest.Topic(topic_name=topic) for topic in numbers]
     )
-    answer = await line.ask(request, DeleteShareGroupOffsetsResponse)
+    answer = await connection.ask(request, DeleteShareGroupOffsetsResponse)
     raise_for(answer.error_code, answer.error_message)
-    return settled(
+    return outcomes_of(
         (TopicPartition(topic.topic_name, number), topic.error_code, topic.error_message)
         for topic in answer.responses
         for number in numbers.get(topic.topic_name, ())

@@ -1,4 +1,4 @@
-"""Topics, as an admin sees them."""
+"""Topics: list, describe, create, delete, add partitions, delete records."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from kohort.client.administration.finding import anywhere, controller, leaders, metadata, topic_error
-from kohort.client.administration.partitions import by_topic
-from kohort.client.administration.routing import Failure, Line, Outcomes, Routes
+from kohort.client.administration.node_lookup import any_node, controller, leaders, metadata, topic_error
+from kohort.client.administration.request_router import Failure, NodeConnection, Outcomes, RequestRouter
 from kohort.client.errors import UnsupportedError, kafka_error
-from kohort.client.types import PartitionInfo, TopicInfo, TopicPartition
+from kohort.client.types import PartitionInfo, TopicInfo, TopicPartition, by_topic
 from kohort.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from kohort.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kohort.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
@@ -22,7 +21,7 @@ __all__ = ["CreatedTopic", "NewTopic", "Topics"]
 
 _NO_TOPIC = UUID(int=0)
 _IDS = 6
-"""The first version of DeleteTopics that takes ids."""
+"""The first version of DeleteTopics with ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +29,8 @@ class NewTopic:
     """A topic to create.
 
     Attributes:
-        name: what it is called.
-        partitions: how many; None for the cluster's default.
+        name: its name.
+        partitions: number of partitions; None for the cluster's default.
         replication_factor: replicas of each partition; None for the cluster's default.
         configs: settings that differ from the defaults, such as {"cleanup.policy": "compact"}.
         replica_assignments: the brokers of each partition, the preferred leader first; instead of the two numbers.
@@ -44,7 +43,7 @@ class NewTopic:
     replica_assignments: Mapping[int, Sequence[int]] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what contradicts itself."""
+        """Refuses contradicting arguments."""
         if self.replica_assignments is not None and (self.partitions, self.replication_factor) != (None, None):
             raise ValueError(
                 f"{self.name}: replica_assignments says how many partitions and replicas there are; leave these out"
@@ -52,7 +51,7 @@ class NewTopic:
 
 
 class CreatedTopic(NamedTuple):
-    """A topic that was created; what an old broker or one that may not tell leaves out is None."""
+    """A created topic; fields that the broker doesn't return are None."""
 
     name: str
     topic_id: UUID | None
@@ -61,38 +60,38 @@ class CreatedTopic(NamedTuple):
 
 
 class Topics:
-    """What an admin does with topics: `Admin.topics`.
+    """Topics: `Admin.topics`.
 
-    What is asked about several and fails for some raises `PartialFailureError`, about one its own `KafkaError`.
-    Every method takes `timeout_ms`, for all of it; without it, the admin's own holds.
+    A call about several keys raises `PartialFailureError` if some fail, a call about one its `KafkaError`. Every method
+    takes `timeout_ms` for all its requests; the admin's `default_api_timeout_ms` by default.
     """
 
-    def __init__(self, routes: Routes) -> None:
-        self._routes = routes
+    def __init__(self, router: RequestRouter) -> None:
+        self._router = router
 
     async def list(self, *, internal: bool = False, timeout_ms: int | None = None) -> dict[str, TopicInfo]:
-        """All topics that this user may see, by name in order; Kafka's own ones only if asked for."""
-        answer = await metadata(self._routes, None, self._routes.deadline(timeout_ms))
+        """Returns all topics that this user may describe, sorted by name; with `internal` Kafka's own ones, too."""
+        answer = await metadata(self._router, None, self._router.deadline(timeout_ms))
         found = [
             _info(topic) for topic in answer.topics if not topic.error_code and (internal or not topic.is_internal)
         ]
         return {topic.name: topic for topic in sorted(found, key=lambda topic: topic.name)}
 
     async def describe(self, *names: str, timeout_ms: int | None = None) -> dict[str, TopicInfo]:
-        """The topics by name: their partitions, leaders and replicas.
+        """Returns topics by name, with partitions, leaders and replicas.
 
         Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or the user may not see it.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or the user may not describe it.
         """
 
-        async def ask(line: Line, some: Sequence[str]) -> Mapping[str, TopicInfo | Failure]:
-            answer = await metadata(self._routes, some, deadline)
+        async def ask(connection: NodeConnection, some: Sequence[str]) -> Mapping[str, TopicInfo | Failure]:
+            answer = await metadata(self._router, some, deadline)
             return {
                 topic.name or "": topic_error(topic) if topic.error_code else _info(topic) for topic in answer.topics
             }
 
-        deadline = self._routes.deadline(timeout_ms)
-        found: Outcomes[str, TopicInfo] = await self._routes.spread(names, anywhere, ask, deadline)
+        deadline = self._router.deadline(timeout_ms)
+        found: Outcomes[str, TopicInfo] = await self._router.ask_nodes(names, any_node, ask, deadline)
         return found.checked()
 
     async def create(
@@ -107,9 +106,9 @@ class Topics:
         """Create topics.
 
         Args:
-            topics: names, or what to create in full.
-            partitions, replication_factor, configs: of those that are given by name alone.
-            validate_only: only check whether they could be created.
+            topics: names, or `NewTopic`s.
+            partitions, replication_factor, configs: of topics that are given by name.
+            validate_only: only checks whether they could be created.
             timeout_ms: as everywhere.
 
         Raises:
@@ -121,27 +120,27 @@ class Topics:
         ]
         by_name = {topic.name: topic for topic in wanted}
 
-        async def ask(line: Line, names: Sequence[str]) -> Mapping[str, CreatedTopic | Failure]:
+        async def ask(connection: NodeConnection, names: Sequence[str]) -> Mapping[str, CreatedTopic | Failure]:
             request = CreateTopicsRequest(
                 topics=[_new_topic(by_name[name]) for name in names],
-                timeout_ms=line.timeout_ms,
+                timeout_ms=connection.timeout_ms,
                 validate_only=validate_only,
             )
-            answer = await line.ask(request, CreateTopicsResponse)
+            answer = await connection.ask(request, CreateTopicsResponse)
             return {
                 each.name: kafka_error(each.error_code, each.error_message) if each.error_code else _created(each)
                 for each in answer.topics
             }
 
-        deadline = self._routes.deadline(timeout_ms)
-        return (await self._routes.spread(by_name, controller, ask, deadline)).checked()
+        deadline = self._router.deadline(timeout_ms)
+        return (await self._router.ask_nodes(by_name, controller, ask, deadline)).checked()
 
     async def delete(self, *topics: str | UUID, timeout_ms: int | None = None) -> None:
-        """Delete topics, by name or id, with all their records."""
+        """Deletes topics, by name or id."""
 
-        async def ask(line: Line, some: Sequence[str | UUID]) -> Mapping[str | UUID, Failure | None]:
+        async def ask(connection: NodeConnection, some: Sequence[str | UUID]) -> Mapping[str | UUID, Failure | None]:
             names = [topic for topic in some if isinstance(topic, str)]
-            if line.version(DeleteTopicsRequest) >= _IDS:
+            if connection.version(DeleteTopicsRequest) >= _IDS:
                 request = DeleteTopicsRequest(
                     topics=[
                         DeleteTopicsRequest.Topic(name=topic)
@@ -149,13 +148,13 @@ class Topics:
                         else DeleteTopicsRequest.Topic(name=None, topic_id=topic)
                         for topic in some
                     ],
-                    timeout_ms=line.timeout_ms,
+                    timeout_ms=connection.timeout_ms,
                 )
             elif len(names) < len(some):
-                raise UnsupportedError(f"{line.broker} deletes topics by name alone")
+                raise UnsupportedError(f"{connection.broker} deletes topics by name alone")
             else:
-                request = DeleteTopicsRequest(topic_names=tuple(names), timeout_ms=line.timeout_ms)
-            answer = await line.ask(request, DeleteTopicsResponse)
+                request = DeleteTopicsRequest(topic_names=tuple(names), timeout_ms=connection.timeout_ms)
+            answer = await connection.ask(request, DeleteTopicsResponse)
             outcomes: dict[str | UUID, Failure | None] = {}
             for each in answer.responses:
                 key = each.name if each.name in some else each.topic_id
@@ -163,8 +162,8 @@ class Topics:
                     outcomes[key] = kafka_error(each.error_code, each.error_message) if each.error_code else None
             return outcomes
 
-        deadline = self._routes.deadline(timeout_ms)
-        (await self._routes.spread(topics, controller, ask, deadline)).checked()
+        deadline = self._router.deadline(timeout_ms)
+        (await self._router.ask_nodes(topics, controller, ask, deadline)).checked()
 
     async def add_partitions(
         self,
@@ -175,17 +174,17 @@ class Topics:
         validate_only: bool = False,
         timeout_ms: int | None = None,
     ) -> None:
-        """Give a topic more partitions.
+        """Adds partitions to a topic.
 
         Args:
             topic: its name.
-            total: how many it is to have then.
-            replica_assignments: the brokers of each added partition; None lets the controller choose.
-            validate_only: only check whether it could be done.
+            total: the new number of partitions.
+            replica_assignments: the brokers of each added partition; None for the controller's choice.
+            validate_only: only checks whether it could be done.
             timeout_ms: as everywhere.
         """
 
-        async def ask(line: Line, names: Sequence[str]) -> Mapping[str, Failure | None]:
+        async def ask(connection: NodeConnection, names: Sequence[str]) -> Mapping[str, Failure | None]:
             assignments = None
             if replica_assignments is not None:
                 assignments = [
@@ -194,30 +193,32 @@ class Topics:
                 ]
             request = CreatePartitionsRequest(
                 topics=[CreatePartitionsRequest.Topic(name=topic, count=total, assignments=assignments)],
-                timeout_ms=line.timeout_ms,
+                timeout_ms=connection.timeout_ms,
                 validate_only=validate_only,
             )
-            answer = await line.ask(request, CreatePartitionsResponse)
+            answer = await connection.ask(request, CreatePartitionsResponse)
             return {
                 each.name: kafka_error(each.error_code, each.error_message) if each.error_code else None
                 for each in answer.results
             }
 
-        (await self._routes.spread([topic], controller, ask, self._routes.deadline(timeout_ms))).checked()
+        (await self._router.ask_nodes([topic], controller, ask, self._router.deadline(timeout_ms))).checked()
 
     async def delete_records(
         self, before: Mapping[TopicPartition, int], *, timeout_ms: int | None = None
     ) -> dict[TopicPartition, int]:
-        """Delete the oldest records of partitions: those before an offset, -1 for all there are.
+        """Deletes the records of partitions before an offset, -1 for all.
 
         Returns:
-            the first offset that each partition still has.
+            the first offset of each partition then.
 
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE beyond the high watermark; POLICY_VIOLATION for compacted topics.
         """
 
-        async def ask(line: Line, some: Sequence[TopicPartition]) -> Mapping[TopicPartition, int | Failure]:
+        async def ask(
+            connection: NodeConnection, some: Sequence[TopicPartition]
+        ) -> Mapping[TopicPartition, int | Failure]:
             kind = DeleteRecordsRequest.Topic
             request = DeleteRecordsRequest(
                 topics=[
@@ -230,9 +231,9 @@ class Topics:
                     )
                     for name, numbers in by_topic(some).items()
                 ],
-                timeout_ms=line.timeout_ms,
+                timeout_ms=connection.timeout_ms,
             )
-            answer = await line.ask(request, DeleteRecordsResponse)
+            answer = await connection.ask(request, DeleteRecordsResponse)
             return {
                 TopicPartition(topic.name, each.partition_index): (
                     kafka_error(each.error_code) if each.error_code else each.low_watermark
@@ -241,11 +242,11 @@ class Topics:
                 for each in topic.partitions
             }
 
-        deadline = self._routes.deadline(timeout_ms)
-        return (await self._routes.spread(before, leaders, ask, deadline)).checked()
+        deadline = self._router.deadline(timeout_ms)
+        return (await self._router.ask_nodes(before, leaders, ask, deadline)).checked()
 
     async def partitions(self, topics: Iterable[str], *, timeout_ms: int | None = None) -> tuple[TopicPartition, ...]:
-        """All partitions of topics, in order."""
+        """Returns all partitions of topics, sorted."""
         found = await self.describe(*topics, timeout_ms=timeout_ms)
         return tuple(
             TopicPartition(name, number) for name, topic in sorted(found.items()) for number in topic.partitions

@@ -1,4 +1,4 @@
-"""Transactions and their producers, as an admin sees them."""
+"""Transactions and their producers: list, describe, abort, fence."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from kohort.client.administration.finding import coordinators, everywhere, leaders
-from kohort.client.administration.partitions import by_topic
-from kohort.client.administration.routing import Failure, Line, Routes
+from kohort.client.administration.node_lookup import ask_all_brokers, coordinators, leaders
+from kohort.client.administration.request_router import Failure, NodeConnection, RequestRouter
 from kohort.client.errors import UnsupportedError, kafka_error, raise_for
 from kohort.client.server_cluster_info import CoordinatorKind
-from kohort.client.types import TopicPartition
+from kohort.client.types import TopicPartition, by_topic
 from kohort.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from kohort.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from kohort.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -21,13 +20,13 @@ from kohort.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, W
 __all__ = ["ProducerState", "TransactionDescription", "TransactionListing", "Transactions"]
 
 _DURATION, _PATTERN = 1, 2
-"""The first versions of ListTransactions that filter by how long and by a pattern."""
+"""The first versions of ListTransactions that filter by duration and by pattern."""
 
 _BY_COORDINATOR: Final = coordinators(CoordinatorKind.TRANSACTION)
 
 
 class TransactionListing(NamedTuple):
-    """A transactional id: its producer, its state (Ongoing, CompleteCommit, …), and the broker that coordinates it."""
+    """A transactional id: its producer, its state (Ongoing, CompleteCommit, …), and its coordinator's node id."""
 
     transactional_id: str
     producer_id: int
@@ -37,15 +36,15 @@ class TransactionListing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TransactionDescription:
-    """What a coordinator knows of a transactional id.
+    """A transactional id, as its coordinator knows it.
 
     Attributes:
         transactional_id, state: as in `TransactionListing`.
-        coordinator: node id of the broker that coordinates it.
-        producer_id, producer_epoch: who writes; lower epochs are fenced.
-        timeout_ms: how long a transaction may be open.
-        start_ms: when the open one began, in ms since 1970; None if none is open.
-        partitions: what it writes to; while it ends, those that still lack a marker.
+        coordinator: node id of its coordinator.
+        producer_id, producer_epoch: of its producer; lower epochs are fenced.
+        timeout_ms: the transaction timeout.
+        start_ms: when the open transaction began, in ms since 1970; None if none is open.
+        partitions: of the transaction; while it ends, those that still lack a marker.
     """
 
     transactional_id: str
@@ -59,10 +58,10 @@ class TransactionDescription:
 
 
 class ProducerState(NamedTuple):
-    """What a partition's leader remembers of a producer; -1 for what there is not.
+    """A producer's state at a partition's leader; -1 for none.
 
     Attributes:
-        producer_id, producer_epoch: who.
+        producer_id, producer_epoch: of the producer.
         last_sequence, last_timestamp: of its newest record here.
         coordinator_epoch: of the coordinator that wrote its last marker.
         transaction_start: the first offset of its open transaction here.
@@ -77,10 +76,10 @@ class ProducerState(NamedTuple):
 
 
 class Transactions:
-    """What an admin does with transactions: `Admin.transactions`. Errors and `timeout_ms` as in `Topics`."""
+    """Transactions: `Admin.transactions`. Errors and `timeout_ms` as in `Topics`."""
 
-    def __init__(self, routes: Routes) -> None:
-        self._routes = routes
+    def __init__(self, router: RequestRouter) -> None:
+        self._router = router
 
     async def list(
         self,
@@ -91,7 +90,7 @@ class Transactions:
         pattern: str | None = None,
         timeout_ms: int | None = None,
     ) -> list[TransactionListing]:
-        """The transactional ids of all brokers, in order.
+        """Returns the transactional ids of all brokers, sorted.
 
         Args:
             states, producer_ids: only these; none for all.
@@ -102,7 +101,7 @@ class Transactions:
         Raises:
             UnsupportedError: a broker is too old to filter so.
         """
-        deadline = self._routes.deadline(timeout_ms)
+        deadline = self._router.deadline(timeout_ms)
         request = ListTransactionsRequest(
             state_filters=tuple(states),
             producer_id_filters=tuple(producer_ids),
@@ -111,10 +110,12 @@ class Transactions:
         )
         needed = _PATTERN if pattern is not None else _DURATION if running_longer_than_ms is not None else 0
 
-        async def ask(line: Line, nodes: Sequence[int]) -> Mapping[int, list[TransactionListing] | Failure]:
-            if line.version(ListTransactionsRequest) < needed:
-                raise UnsupportedError(f"{line.broker} is too old to list transactions by duration or by pattern")
-            answer = await line.ask(request, ListTransactionsResponse)
+        async def ask(
+            connection: NodeConnection, nodes: Sequence[int]
+        ) -> Mapping[int, list[TransactionListing] | Failure]:
+            if connection.version(ListTransactionsRequest) < needed:
+                raise UnsupportedError(f"{connection.broker} is too old to list transactions by duration or by pattern")
+            answer = await connection.ask(request, ListTransactionsResponse)
             raise_for(answer.error_code)
             found = [
                 TransactionListing(each.transactional_id, each.producer_id, each.transaction_state, nodes[0])
@@ -122,42 +123,44 @@ class Transactions:
             ]
             return {nodes[0]: found}
 
-        listed = await everywhere(self._routes, ask, deadline)
+        listed = await ask_all_brokers(self._router, ask, deadline)
         return sorted(each for found in listed.values() for each in found)
 
     async def describe(
         self, *transactional_ids: str, timeout_ms: int | None = None
     ) -> dict[str, TransactionDescription]:
-        """What the coordinators know of transactional ids.
+        """Describes transactional ids.
 
         Raises:
             KafkaError: TRANSACTIONAL_ID_NOT_FOUND, …
         """
 
-        async def ask(line: Line, some: Sequence[str]) -> Mapping[str, TransactionDescription | Failure]:
+        async def ask(
+            connection: NodeConnection, some: Sequence[str]
+        ) -> Mapping[str, TransactionDescription | Failure]:
             request = DescribeTransactionsRequest(transactional_ids=tuple(some))
-            answer = await line.ask(request, DescribeTransactionsResponse)
+            answer = await connection.ask(request, DescribeTransactionsResponse)
             return {
                 each.transactional_id: (
-                    kafka_error(each.error_code) if each.error_code else _description(each, line.broker.node_id)
+                    kafka_error(each.error_code) if each.error_code else _description(each, connection.broker.node_id)
                 )
                 for each in answer.transaction_states
             }
 
-        deadline = self._routes.deadline(timeout_ms)
-        return (await self._routes.spread(transactional_ids, _BY_COORDINATOR, ask, deadline)).checked()
+        deadline = self._router.deadline(timeout_ms)
+        return (await self._router.ask_nodes(transactional_ids, _BY_COORDINATOR, ask, deadline)).checked()
 
     async def producers(
         self, *partitions: TopicPartition, timeout_ms: int | None = None
     ) -> dict[TopicPartition, tuple[ProducerState, ...]]:
-        """The producers that the leaders of partitions remember: what hangs in a partition, and whose it is."""
+        """Returns the producers that partitions' leaders know, with hanging transactions among them."""
 
         async def ask(
-            line: Line, some: Sequence[TopicPartition]
+            connection: NodeConnection, some: Sequence[TopicPartition]
         ) -> Mapping[TopicPartition, tuple[ProducerState, ...] | Failure]:
             kind = DescribeProducersRequest.Topic
-            topics = [kind(name=name, partition_indexes=tuple(numbers)) for name, numbers in by_topic(some).items()]
-            answer = await line.ask(DescribeProducersRequest(topics=topics), DescribeProducersResponse)
+            topics = [kind(name=name, partition_indexes=numbers) for name, numbers in by_topic(some).items()]
+            answer = await connection.ask(DescribeProducersRequest(topics=topics), DescribeProducersResponse)
             return {
                 TopicPartition(topic.name, each.partition_index): (
                     kafka_error(each.error_code, each.error_message)
@@ -168,15 +171,15 @@ class Transactions:
                 for each in topic.partitions
             }
 
-        deadline = self._routes.deadline(timeout_ms)
-        return (await self._routes.spread(partitions, leaders, ask, deadline)).checked()
+        deadline = self._router.deadline(timeout_ms)
+        return (await self._router.ask_nodes(partitions, leaders, ask, deadline)).checked()
 
     async def abort(self, partition: TopicPartition, producer: ProducerState, *, timeout_ms: int | None = None) -> None:
-        """End a transaction that hangs in a partition: one that its coordinator knows nothing of (KIP-664).
+        """Aborts a hanging transaction of a partition, which its coordinator doesn't know (KIP-664).
 
         Args:
-            partition: where it hangs.
-            producer: whose it is, as `producers` gives it.
+            partition: with the transaction.
+            producer: of the transaction, from `producers`.
             timeout_ms: as everywhere.
 
         Raises:
@@ -186,7 +189,9 @@ class Transactions:
         if producer.transaction_start < 0:
             raise ValueError(f"{partition}: producer {producer.producer_id} has no open transaction")
 
-        async def ask(line: Line, some: Sequence[TopicPartition]) -> Mapping[TopicPartition, Failure | None]:
+        async def ask(
+            connection: NodeConnection, some: Sequence[TopicPartition]
+        ) -> Mapping[TopicPartition, Failure | None]:
             kind = WriteTxnMarkersRequest.Marker
             marker = kind(
                 producer_id=producer.producer_id,
@@ -195,7 +200,7 @@ class Transactions:
                 topics=[kind.Topic(name=partition.topic, partition_indexes=(partition.partition,))],
                 coordinator_epoch=max(producer.coordinator_epoch, 0),
             )
-            answer = await line.ask(WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse)
+            answer = await connection.ask(WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse)
             return {
                 TopicPartition(topic.name, each.partition_index): kafka_error(each.error_code)
                 if each.error_code
@@ -205,22 +210,22 @@ class Transactions:
                 for each in topic.partitions
             }
 
-        deadline = self._routes.deadline(timeout_ms)
-        (await self._routes.spread([partition], leaders, ask, deadline)).checked()
+        deadline = self._router.deadline(timeout_ms)
+        (await self._router.ask_nodes([partition], leaders, ask, deadline)).checked()
 
     async def fence(self, *transactional_ids: str, timeout_ms: int | None = None) -> None:
-        """Fence the producers of transactional ids: what they have open is aborted, and they can't go on (KIP-588)."""
+        """Fences the producers of transactional ids: their open transactions are aborted, and they can't go on."""
 
-        async def ask(line: Line, some: Sequence[str]) -> Mapping[str, Failure | None]:
+        async def ask(connection: NodeConnection, some: Sequence[str]) -> Mapping[str, Failure | None]:
             outcomes: dict[str, Failure | None] = {}
             for each in some:
-                request = InitProducerIdRequest(transactional_id=each, transaction_timeout_ms=line.timeout_ms)
-                answer = await line.ask(request, InitProducerIdResponse)
+                request = InitProducerIdRequest(transactional_id=each, transaction_timeout_ms=connection.timeout_ms)
+                answer = await connection.ask(request, InitProducerIdResponse)
                 outcomes[each] = kafka_error(answer.error_code) if answer.error_code else None
             return outcomes
 
-        deadline = self._routes.deadline(timeout_ms)
-        (await self._routes.spread(transactional_ids, _BY_COORDINATOR, ask, deadline)).checked()
+        deadline = self._router.deadline(timeout_ms)
+        (await self._router.ask_nodes(transactional_ids, _BY_COORDINATOR, ask, deadline)).checked()
 
 
 def _description(state: DescribeTransactionsResponse.TransactionState, coordinator: int) -> TransactionDescription:

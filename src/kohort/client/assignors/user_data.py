@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 
-from kohort.client.types import TopicPartition
+from kohort.client.types import TopicPartition, by_topic
 from kohort.protocol.errors import ProtocolError
 from kohort.protocol.message import Data
 from kohort.protocol.schema import Struct, array, int32, string
@@ -31,13 +30,10 @@ class StickyAssignorUserData(Data, versions="0-1"):
 
 def encode_previous(partitions: Iterable[TopicPartition], generation: int) -> bytes:
     """Returns the user data, in version 1."""
-    topics: dict[str, list[int]] = defaultdict(list)
-    for topic, number in sorted(partitions):
-        topics[topic].append(number)
     return StickyAssignorUserData(
         previous_assignment=[
-            StickyAssignorUserData.TopicAssignment(topic=topic, partitions=tuple(numbers))
-            for topic, numbers in topics.items()
+            StickyAssignorUserData.TopicAssignment(topic=topic, partitions=numbers)
+            for topic, numbers in by_topic(partitions).items()
         ],
         generation=generation,
     ).encode(1)

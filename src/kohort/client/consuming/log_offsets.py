@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from kohort.client.cluster import Cluster
 from kohort.client.connection import Connection
-from kohort.client.errors import ClientError, ConnectionLostError, RequestTimeoutError, kafka_error
+from kohort.client.errors import ClientError, RequestTimeoutError, is_retriable, kafka_error
 from kohort.client.time_limit import time_limit_at
 from kohort.client.types import OffsetAndTimestamp, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -193,15 +193,6 @@ class LogOffsets:
         if failed:
             self._cluster.request_refresh()
         return found, failed
-
-
-def is_retriable(error: Exception) -> bool:
-    """Whether a retry may succeed."""
-    return (
-        error.code.retriable
-        if isinstance(error, KafkaError)
-        else isinstance(error, ConnectionLostError | RequestTimeoutError)
-    )
 
 
 def _by_topic(partitions: Iterable[TopicPartition]) -> Iterable[tuple[str, list[TopicPartition]]]:

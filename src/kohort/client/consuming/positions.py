@@ -15,8 +15,8 @@ from kohort.client.consuming.consumed_partitions import (
     ConsumedPartitions,
     FetchState,
 )
-from kohort.client.consuming.log_offsets import EpochEnd, LogOffsets, is_retriable
-from kohort.client.errors import ClientError, ConnectionLostError, RequestTimeoutError
+from kohort.client.consuming.log_offsets import EpochEnd, LogOffsets
+from kohort.client.errors import ClientError, ConnectionLostError, RequestTimeoutError, is_retriable
 from kohort.client.time_limit import time_limit
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import KafkaError

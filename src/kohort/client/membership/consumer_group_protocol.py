@@ -5,11 +5,10 @@ from __future__ import annotations
 from uuid import UUID
 
 from kohort.client.errors import UnsupportedError
-from kohort.client.membership.consumer_protocol import by_topic
 from kohort.client.membership.group_protocol import Call, ClusterView, Event, Partitions, error_event
 from kohort.client.membership.member_states import EventType
 from kohort.client.membership.settings import MembershipSettings, Subscription
-from kohort.client.types import TopicPartition
+from kohort.client.types import TopicPartition, by_topic
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Request, Response
 from kohort.protocol.messages.consumer_group_heartbeat import (

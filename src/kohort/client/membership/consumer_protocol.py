@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable
 from typing import Final
 
 from kohort.client.assignors import Member
-from kohort.client.types import TopicPartition
+from kohort.client.types import TopicPartition, by_topic
 from kohort.protocol.errors import ProtocolError
 from kohort.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-__all__ = ["by_topic", "decode_assignment", "decode_subscription", "encode_assignment", "encode_subscription"]
+__all__ = ["decode_assignment", "decode_subscription", "encode_assignment", "encode_subscription"]
 
 _NEWEST: Final = 3
-
-
-def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, tuple[int, ...]]:
-    """Numbers of partitions, by topic, sorted."""
-    topics: dict[str, list[int]] = defaultdict(list)
-    for topic, number in sorted(partitions):
-        topics[topic].append(number)
-    return {topic: tuple(numbers) for topic, numbers in topics.items()}
 
 
 def encode_subscription(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 from uuid import UUID
 
-from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition, by_topic
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -78,15 +78,12 @@ def fetch_request(
         version: the request's.
         consumer_group: whether the group has the consumer protocol, which checks the member.
     """
-    topics: dict[str, list[int]] = defaultdict(list)
-    for topic, number in sorted(partitions):
-        topics[topic].append(number)
+    topics = by_topic(partitions)
     if version < _SEVERAL_GROUPS:
         return OffsetFetchRequest(
             group_id=metadata.group_id,
             topics=[
-                OffsetFetchRequest.Topic(name=topic, partition_indexes=tuple(numbers))
-                for topic, numbers in topics.items()
+                OffsetFetchRequest.Topic(name=topic, partition_indexes=numbers) for topic, numbers in topics.items()
             ],
             require_stable=version >= _STABLE,
         )
@@ -96,9 +93,7 @@ def fetch_request(
         member_id=metadata.member_id if member else None,
         member_epoch=metadata.generation if member else -1,
         topics=[
-            OffsetFetchRequest.Group.Topic(
-                name=topic, topic_id=ids.get(topic, NO_UUID), partition_indexes=tuple(numbers)
-            )
+            OffsetFetchRequest.Group.Topic(name=topic, topic_id=ids.get(topic, NO_UUID), partition_indexes=numbers)
             for topic, numbers in topics.items()
         ],
     )

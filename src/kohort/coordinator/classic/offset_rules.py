@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Final
 
 from kohort.coordinator.classic.group import CONSUMERS, ClassicGroup
@@ -20,12 +20,6 @@ _GROUP_ID_NOT_FOUND: Final = 9  # first version of OffsetCommit with this error
 class ClassicOffsetRules:
     def __init__(self, groups: ClassicGroups) -> None:
         self._groups = groups
-
-    def group_ids(self) -> Collection[str]:
-        return self._groups.group_ids()
-
-    def ensure_simple_group(self, group_id: str) -> None:
-        self._groups.ensure_simple_group(group_id)
 
     def validate_commit(
         self,

@@ -13,15 +13,20 @@ from uuid import UUID
 
 from kohort.coordinator.offsets.expiration import expired_offsets
 from kohort.coordinator.offsets.records import committed_offset, offset_record, offset_tombstone
-from kohort.coordinator.offsets.responses import commit_refused, txn_commit_refused
-from kohort.coordinator.offsets.rules import OffsetRules
+from kohort.coordinator.offsets.responses import (
+    commit_refused,
+    commit_response,
+    txn_commit_refused,
+    txn_commit_response,
+)
+from kohort.coordinator.offsets.rules import OffsetGroups
 from kohort.coordinator.offsets.table import CommittedOffset, OffsetTable
 from kohort.coordinator.step import Answer, Client, Record, Reply, Step, first_batch
 from kohort.protocol.errors import ErrorCode
-from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from kohort.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kohort.protocol.schema import NO_UUID
 from kohort.protocol.stored.offset_commit import (
     LegacyOffsetCommitKey,
@@ -52,9 +57,9 @@ class OffsetSettings(Protocol):
 class Offsets:
     """Commits, fetches, deletes and expires the offsets of a shard's groups."""
 
-    def __init__(self, settings: OffsetSettings, rules: OffsetRules) -> None:
+    def __init__(self, settings: OffsetSettings, groups: OffsetGroups) -> None:
         self._settings = settings
-        self._rules = rules
+        self._groups = groups
         self._committed = OffsetTable()
         self._pending: dict[int, OffsetTable] = {}  # by producer id
         self._producers: dict[str, set[int]] = {}  # by group: producers with pending offsets of it
@@ -81,7 +86,7 @@ class Offsets:
 
     def commit(self, request: OffsetCommitRequest, client: Client, now: int, reply: Reply) -> Step:
         """OffsetCommit. Topics carry their names, and their ids where these are known, in any version."""
-        error = self._rules.validate_commit(
+        error = self._groups.offset_rules(request.group_id).validate_commit(
             request.group_id,
             request.member_id,
             request.generation_id_or_member_epoch,
@@ -94,30 +99,9 @@ class Offsets:
         if error:
             return Step(answers=[Answer(reply, commit_refused(request, error))])
         expires_at = -1 if request.retention_time_ms < 0 else min(now + request.retention_time_ms, _LATEST)
-        records: list[Record] = []
-        topics = []
-        for topic in request.topics:
-            outcomes = []
-            for partition in topic.partitions:
-                metadata = partition.committed_metadata or ""
-                refused = self._check_metadata(metadata)
-                outcomes.append(
-                    OffsetCommitResponse.Topic.Partition(partition_index=partition.partition_index, error_code=refused)
-                )
-                if not refused:
-                    offset = CommittedOffset(
-                        partition.committed_offset,
-                        partition.committed_leader_epoch,
-                        metadata,
-                        now,
-                        expires_at,
-                        topic.topic_id,
-                    )
-                    records.append(offset_record(request.group_id, topic.name, partition.partition_index, offset))
-            topics.append(OffsetCommitResponse.Topic(name=topic.name, topic_id=topic.topic_id, partitions=outcomes))
         return Step(
-            records,
-            [Answer(reply, OffsetCommitResponse(topics=topics))],
+            self._records(request, now, expires_at),
+            [Answer(reply, commit_response(request, self._check_metadata))],
             lambda code: Step(answers=[Answer(reply, commit_refused(request, code))]),
         )
 
@@ -125,7 +109,7 @@ class Offsets:
         """TxnOffsetCommit, in the producer's transaction, which the caller has verified (KIP-890)."""
         if not request.group_id:
             return Step(answers=[Answer(reply, txn_commit_refused(request, ErrorCode.INVALID_GROUP_ID))])
-        error = self._rules.validate_commit(
+        error = self._groups.offset_rules(request.group_id).validate_commit(
             request.group_id,
             request.member_id,
             request.generation_id,
@@ -139,30 +123,33 @@ class Offsets:
             if error is ErrorCode.STALE_MEMBER_EPOCH:
                 error = ErrorCode.ILLEGAL_GENERATION  # the API has no error for a member epoch
             return Step(answers=[Answer(reply, txn_commit_refused(request, error))])
-        records: list[Record] = []
-        topics = []
-        for topic in request.topics:
-            outcomes = []
-            for partition in topic.partitions:
-                metadata = partition.committed_metadata or ""
-                refused = self._check_metadata(metadata)
-                outcomes.append(
-                    TxnOffsetCommitResponse.Topic.Partition(
-                        partition_index=partition.partition_index, error_code=refused
-                    )
-                )
-                if not refused:
-                    offset = CommittedOffset(
-                        partition.committed_offset, partition.committed_leader_epoch, metadata, now
-                    )
-                    records.append(offset_record(request.group_id, topic.name, partition.partition_index, offset))
-            topics.append(TxnOffsetCommitResponse.Topic(name=topic.name, partitions=outcomes))
         return Step(
-            records,
-            [Answer(reply, TxnOffsetCommitResponse(topics=topics))],
+            self._records(request, now),
+            [Answer(reply, txn_commit_response(request, self._check_metadata))],
             lambda code: Step(answers=[Answer(reply, txn_commit_refused(request, code))]),
             producer=(request.producer_id, request.producer_epoch),
         )
+
+    def _records(
+        self, request: OffsetCommitRequest | TxnOffsetCommitRequest, now: int, expires_at: int = -1
+    ) -> list[Record]:
+        """The records of the offsets in a request, without those whose metadata is too large."""
+        records: list[Record] = []
+        for topic in request.topics:
+            topic_id = topic.topic_id if isinstance(topic, OffsetCommitRequest.Topic) else NO_UUID
+            for partition in topic.partitions:
+                metadata = partition.committed_metadata or ""
+                if not self._check_metadata(metadata):
+                    offset = CommittedOffset(
+                        partition.committed_offset,
+                        partition.committed_leader_epoch,
+                        metadata,
+                        now,
+                        expires_at,
+                        topic_id,
+                    )
+                    records.append(offset_record(request.group_id, topic.name, partition.partition_index, offset))
+        return records
 
     def fetch(self, group: OffsetFetchRequest.Group, *, require_stable: bool) -> OffsetFetchResponse.Group:
         """OffsetFetch: the offsets of a group; all that it has where `group.topics` is None.
@@ -171,7 +158,9 @@ class Offsets:
         UNSTABLE_OFFSET_COMMIT. An unknown group has no offsets; other errors are in `error_code`. Topics carry names,
         and ids if the request has them; an offset committed under another id of the topic doesn't count.
         """
-        error = self._rules.validate_fetch(group.group_id, group.member_id, group.member_epoch)
+        error = self._groups.offset_rules(group.group_id).validate_fetch(
+            group.group_id, group.member_id, group.member_epoch
+        )
         if error and error is not ErrorCode.GROUP_ID_NOT_FOUND:
             return OffsetFetchResponse.Group(group_id=group.group_id, error_code=error)
         wanted = group.topics if group.topics is not None else self._everything(group.group_id)
@@ -190,13 +179,14 @@ class Offsets:
 
     def delete(self, request: OffsetDeleteRequest, reply: Reply) -> Step:
         """OffsetDelete, for topics that no member of the group reads: else GROUP_SUBSCRIBED_TO_TOPIC."""
-        error = self._rules.validate_delete(request.group_id) if request.group_id else ErrorCode.INVALID_GROUP_ID
+        rules = self._groups.offset_rules(request.group_id)
+        error = rules.validate_delete(request.group_id) if request.group_id else ErrorCode.INVALID_GROUP_ID
         if error:
             return Step(answers=[Answer(reply, OffsetDeleteResponse(error_code=error))])
         records: list[Record] = []
         topics = []
         for topic in request.topics:
-            subscribed = self._rules.is_subscribed(request.group_id, topic.name)
+            subscribed = rules.is_subscribed(request.group_id, topic.name)
             outcome = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
             outcomes = []
             for partition in topic.partitions:
@@ -238,12 +228,13 @@ class Offsets:
 
     def _expired(self, now: int) -> Iterator[Record]:
         retention = self._settings.offsets_retention_minutes
-        for group_id in sorted(self._rules.group_ids()):
-            expired = list(expired_offsets(group_id, self._committed, self._rules, self.has_pending, retention, now))
+        for group_id in sorted(self._groups.group_ids()):
+            rules = self._groups.offset_rules(group_id)
+            expired = list(expired_offsets(group_id, self._committed, rules, self.has_pending, retention, now))
             yield from expired
             count = sum(len(self._committed.partitions(group_id, topic)) for topic in self._committed.topics(group_id))
             if count == len(expired) and group_id not in self._producers:
-                yield from self._rules.delete_if_empty(group_id)
+                yield from rules.delete_if_empty(group_id)
 
     # Replay -----------------------------------------------------------------------------------------------------
 
@@ -265,7 +256,7 @@ class Offsets:
             return
         self._replayed += 1
         committed = committed_offset(value, self._replayed)
-        self._rules.ensure_simple_group(group_id)
+        self._groups.ensure_simple_group(group_id)
         if producer is None:
             self._committed.put(group_id, topic, partition, committed)
         else:

@@ -8,14 +8,14 @@ from typing import Final, Protocol
 from kohort.coordinator.step import Record
 from kohort.protocol.errors import ErrorCode
 
-__all__ = ["EACH_COMMIT", "OffsetRules"]
+__all__ = ["EACH_COMMIT", "OffsetGroups", "OffsetRules"]
 
 EACH_COMMIT: Final = -1
 """The retention of each offset of a group begins with its own commit."""
 
 
-class OffsetRules(Protocol):
-    """The rules for the groups of a shard."""
+class OffsetGroups(Protocol):
+    """The groups of a shard."""
 
     def group_ids(self) -> Collection[str]:
         """All groups, with "simple" ones, which have offsets, but no members and no protocol type."""
@@ -24,6 +24,14 @@ class OffsetRules(Protocol):
     def ensure_simple_group(self, group_id: str) -> None:
         """Makes an unknown group a simple one, as an offset of it was replayed."""
         ...
+
+    def offset_rules(self, group_id: str) -> OffsetRules:
+        """The rules of a group's protocol; for an unknown group those of classic groups."""
+        ...
+
+
+class OffsetRules(Protocol):
+    """The rules of a group protocol."""
 
     def validate_commit(
         self,

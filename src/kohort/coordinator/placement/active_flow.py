@@ -33,12 +33,12 @@ class ActiveFlows:
         self._some = self._share(tasks)
         self._all = self._share(problem.tasks)
 
-    def free(self) -> ActiveSolution:
-        """Without regard to state stores."""
+    def ignoring_stores(self) -> ActiveSolution:
+        """Without regard to the spread of state stores."""
         extras = {s: self._share(rest) for s, rest in enumerate(self._shares.rest)}
         return _least_movement(self._problem, self._shares, extras, self._some, self._members, self._all)
 
-    def even(self, spread: StateStoreSpread) -> ActiveSolution:
+    def with_least_spread(self, spread: StateStoreSpread) -> ActiveSolution:
         """With numbers of stateful tasks in each process that make the spread of state stores least, if it is exact.
 
         Stateless tasks come second, so more of them may move than necessary.
@@ -52,7 +52,7 @@ class ActiveFlows:
         solution = _least_movement(self._problem, self._shares, extras, self._some, process, _Bounds(low, high))
         return solution | self._others(solution)
 
-    def fixed(self, extra_tasks: ExtraTasks) -> ActiveSolution:
+    def with_extra_tasks(self, extra_tasks: ExtraTasks) -> ActiveSolution:
         """With these stateful extra tasks on each member; then the stateless tasks."""
         extras = {}
         for subtopology in self._stateful:

@@ -102,10 +102,10 @@ class GreedyActives:
                     self._need[subtopology] -= 1
                     break
 
-    def _room_for_extra(self, process: int, subtopology: int, crowded: bool = False) -> int | None:
+    def _room_for_extra(self, process: int, subtopology: int, allow_more: bool = False) -> int | None:
         """The member of a process that can take a stateful extra task, the one with the fewest; None if none can.
 
-        Members have room for a fair share; with `crowded` for more, as one is moved on within the process then.
+        Members have room for a fair share; with `allow_more` for more, and one is moved on within the process.
         """
         extras = self.extra_tasks.stateful
         if self.extra_tasks.counts[process] >= self._spread.high[process]:
@@ -113,7 +113,7 @@ class GreedyActives:
         able = [
             member
             for member in self._problem.members_of[process]
-            if subtopology not in extras[member] and (crowded or len(extras[member]) < self._shares.stateful_high)
+            if subtopology not in extras[member] and (allow_more or len(extras[member]) < self._shares.stateful_high)
         ]
         return min(able, key=fewest_extra_tasks(extras), default=None)
 
@@ -177,12 +177,12 @@ class GreedyActives:
                     if process in short:
                         offers.append((cost - problem.full_cost[task], fair, task, process))
         offers.sort()
-        for crowded in (False, True):
+        for allow_more in (False, True):
             for loss, _, task, process in offers:
                 subtopology, owner = problem.subtopology[task], problem.previous_owner[task]
                 giver = problem.process[owner]
                 if extra_tasks.counts[process] < low[process] and extra_tasks.counts[giver] > low[giver]:
-                    member = self._room_for_extra(process, subtopology, crowded)
+                    member = self._room_for_extra(process, subtopology, allow_more)
                     if member is not None and subtopology in extra_tasks.stateful[owner]:
                         extra_tasks.move(owner, member, subtopology, -loss)
 

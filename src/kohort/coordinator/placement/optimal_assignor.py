@@ -64,13 +64,13 @@ def _place_active(problem: Problem) -> list[int]:
         return min(best, (score(problem, spread, active), active))
 
     flows = ActiveFlows(problem, shares)
-    best = better(flows.free())
+    best = better(flows.ignoring_stores())
     if best[0].spread == spread.least and best[1] is not greedy.active:
         return best[1]  # nothing moves less, and the spread is the least
     if is_small(problem) and (solution := solve_with_cp_sat(problem, shares, spread, best[0].spread)):
         best = better(solution)
     else:
-        best = better(flows.even(spread) if spread.exact else flows.fixed(greedy.extra_tasks))
+        best = better(flows.with_least_spread(spread) if spread.exact else flows.with_extra_tasks(greedy.extra_tasks))
     return best[1]
 
 

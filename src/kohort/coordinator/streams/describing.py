@@ -1,11 +1,11 @@
-"""What StreamsGroupDescribe tells of a group."""
+"""Descriptions of groups, for StreamsGroupDescribe."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kohort.coordinator.streams.configured_topology import ConfiguredSubtopology
 from kohort.coordinator.streams.group import StreamsGroup
-from kohort.coordinator.streams.internal_topics import ConfiguredSubtopology
 from kohort.coordinator.streams.member import StreamsMember
 from kohort.protocol.messages.streams_group_describe import (
     Assignment,
@@ -27,7 +27,7 @@ _Topology = StreamsGroupDescribeResponse.Group.Topology
 
 
 def describe(group: StreamsGroup) -> _Group:
-    """All there is to know of a group."""
+    """Returns the description of a group."""
     return _Group(
         group_id=group.group_id,
         group_state=group.state.value,
@@ -39,7 +39,7 @@ def describe(group: StreamsGroup) -> _Group:
 
 
 def _topology(group: StreamsGroup) -> _Topology | None:
-    """The topology with its topics resolved, where they are in order; as members brought it otherwise."""
+    """Returns the topology with its topics resolved if they are in order, otherwise as members brought it."""
     if group.topology is None:
         return None
     resolved = group.configured.subtopologies if group.configured is not None and group.configured.ready else {}
@@ -67,18 +67,18 @@ def _subtopology(name: str, each: Subtopology, resolved: ConfiguredSubtopology |
 
 
 def _member(group: StreamsGroup, member: StreamsMember) -> _Group.Member:
-    said, endpoint = member.metadata, member.metadata.endpoint
+    metadata, endpoint = member.metadata, member.metadata.endpoint
     return _Group.Member(
         member_id=member.member_id,
         member_epoch=member.current.epoch,
-        instance_id=said.instance_id,
-        rack_id=said.rack_id,
-        client_id=said.client_id,
-        client_host=said.client_host,
-        topology_epoch=said.topology_epoch,
-        process_id=said.process_id,
+        instance_id=metadata.instance_id,
+        rack_id=metadata.rack_id,
+        client_id=metadata.client_id,
+        client_host=metadata.client_host,
+        topology_epoch=metadata.topology_epoch,
+        process_id=metadata.process_id,
         user_endpoint=None if endpoint is None else Endpoint(host=endpoint.host, port=endpoint.port),
-        client_tags=[KeyValue(key=key, value=said.tags[key]) for key in sorted(said.tags)],
+        client_tags=[KeyValue(key=key, value=metadata.tags[key]) for key in sorted(metadata.tags)],
         task_offsets=task_offsets(TaskOffset, group.offsets.offsets_of(member.member_id)),
         task_end_offsets=task_offsets(TaskOffset, group.offsets.ends_of(member.member_id)),
         assignment=_assignment(member.current.assigned),

@@ -1,4 +1,4 @@
-"""What a streams group will be when the records of the step under way are in the log."""
+"""A streams group as it will be when the records of the current step are in the log."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ __all__ = ["Draft"]
 
 log = logging.getLogger(__name__)
 
-_NOTHING: Final[Mapping[TaskId, Role]] = {}
-_NOWHERE: Final[CurrentAssignment[TaskId, Role]] = CurrentAssignment()
+_NO_TASKS: Final[Mapping[TaskId, Role]] = {}
+_NO_ASSIGNMENT: Final[CurrentAssignment[TaskId, Role]] = CurrentAssignment()
 
 
 class Draft:
@@ -37,8 +37,8 @@ class Draft:
     Attributes:
         group: the group as it is.
         settings: its settings.
-        records: what the changes come to, in order.
-        epoch, assignment_epoch, topology, metadata_hash, validated_topology_epoch, configs: as the group's, changed.
+        records: the records of the changes, in order.
+        epoch, assignment_epoch, topology, metadata_hash, validated_topology_epoch, configs: the group's, changed.
     """
 
     def __init__(self, group: StreamsGroup, settings: StreamsSettings) -> None:
@@ -59,14 +59,14 @@ class Draft:
     # What it will be --------------------------------------------------------------------------------------------
 
     def members(self) -> dict[str, tuple[StreamsMetadata, CurrentAssignment[TaskId, Role]]]:
-        """All members, with what they say about themselves and where they stand."""
+        """All members, with their metadata and current assignments."""
         members = {
             member_id: (member.metadata, member.current)
             for member_id, member in self.group.members.items()
             if member_id not in self._removed
         }
         for member_id in dict.fromkeys((*self._metadata, *self._current)):
-            metadata, current = members.get(member_id, (StreamsMetadata(), _NOWHERE))
+            metadata, current = members.get(member_id, (StreamsMetadata(), _NO_ASSIGNMENT))
             members[member_id] = (
                 self._metadata.get(member_id, metadata),
                 self._current.get(member_id, current),
@@ -74,59 +74,59 @@ class Draft:
         return members
 
     def target(self, member_id: str) -> Mapping[TaskId, Role]:
-        """What a member shall hold in the end."""
+        """A member's target."""
         if member_id in self._targets:
             return self._targets[member_id]
-        return self.group.target.get(member_id, _NOTHING)
+        return self.group.target.get(member_id, _NO_TASKS)
 
     # Changes ----------------------------------------------------------------------------------------------------
 
     def put_member(self, member_id: str, metadata: StreamsMetadata) -> None:
-        """A member comes, or says something else about itself."""
+        """Adds a member, or changes its metadata."""
         self._metadata[member_id] = metadata
         self._removed.discard(member_id)
         self.records.append(member_record(self.group.group_id, member_id, metadata))
 
     def put_current(self, member_id: str, current: CurrentAssignment[TaskId, Role]) -> None:
-        """A member stands elsewhere."""
+        """Changes a member's current assignment."""
         self._current[member_id] = current
         self.records.append(current_assignment_record(self.group.group_id, member_id, current))
 
     def assume(self, member_id: str, current: CurrentAssignment[TaskId, Role]) -> None:
-        """A member stands here until it is put elsewhere, which has to follow: there is no record of it yet."""
+        """Sets a member's current assignment without a record; `put_current` has to follow."""
         self._current[member_id] = current
 
-    def remove(self, member_id: str) -> None:
-        """A member goes."""
+    def remove_member(self, member_id: str) -> None:
+        """Removes a member."""
         self._removed.add(member_id)
         self.records += member_tombstones(self.group.group_id, member_id)
 
     def put_topology(self, topology: Topology) -> None:
-        """The application consists of this."""
+        """Replaces the topology."""
         self.topology = topology
         self.records.append(topology_record(self.group.group_id, topology))
 
     def put_target(self, member_id: str, tasks: Mapping[TaskId, Role]) -> None:
-        """What one member shall hold in the end."""
+        """Sets the target of one member."""
         self._targets[member_id] = tasks
         self.records.append(target_record(self.group.group_id, member_id, tasks))
 
     def put_targets(self, targets: Mapping[str, Mapping[TaskId, Role]]) -> None:
-        """What all members shall hold, those not named nothing: the target for the group's epoch."""
+        """Sets the target of all members, for the group's epoch; members without an entry get no tasks."""
         for member_id in self.members():
-            tasks = targets.get(member_id, _NOTHING)
+            tasks = targets.get(member_id, _NO_TASKS)
             known = self._targets.get(member_id, self.group.target.get(member_id))
             if known != tasks:
                 self.put_target(member_id, tasks)
         self.put_assignment_epoch()
 
     def put_assignment_epoch(self) -> None:
-        """The target is for the group's epoch."""
+        """Sets the assignment epoch to the group's epoch."""
         self.assignment_epoch = self.epoch
         self.records.append(assignment_epoch_record(self.group.group_id, self.epoch))
 
     def bump(self, why: str) -> None:
-        """The group is in a new epoch."""
+        """Bumps the group epoch."""
         self.epoch += 1
         log.info("epoch bumped group=%s epoch=%d because=%s", self.group.group_id, self.epoch, why)
         self.records.append(

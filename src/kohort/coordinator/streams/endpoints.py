@@ -1,4 +1,4 @@
-"""Which application instance has which partitions, for interactive queries (KIP-1071)."""
+"""The map of endpoints: the partitions of each application instance, for interactive queries (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from kohort.coordinator.streams.internal_topics import ConfiguredTopology
+from kohort.coordinator.streams.configured_topology import ConfiguredTopology
 from kohort.protocol.messages.streams_group_heartbeat import Endpoint, StreamsGroupHeartbeatResponse, TopicPartition
 from kohort.streams.tasks import Role, TaskId
 
@@ -20,8 +20,8 @@ class Instance:
     """A member that answers queries.
 
     Attributes:
-        host, port: where.
-        tasks: what it is assigned.
+        host, port: its endpoint.
+        tasks: its assigned tasks.
     """
 
     host: str
@@ -32,7 +32,7 @@ class Instance:
 def partitions_by_endpoint(
     instances: Iterable[Instance], topology: ConfiguredTopology
 ) -> list[StreamsGroupHeartbeatResponse.PartitionsByUserEndpoint]:
-    """The partitions of all source topics, repartition topics included, that the tasks of each instance read.
+    """Returns the partitions of source and repartition topics that the tasks of each instance read.
 
     Warm-ups count as standbys. A task reads the partitions of its own number; topics that have fewer partitions than
     the subtopology has tasks aren't read by all of them. Members with the same endpoint are one instance: clients

@@ -1,4 +1,4 @@
-"""What streams groups want of the broker around them: its topics, their configuration, and somebody to solve."""
+"""What streams groups need of the broker: its topics, their settings, and a placer of tasks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Cluster", "NoTopics", "PlacementJob", "Placer", "StreamsEnvironment"
 
 
 class Cluster(Protocol):
-    """The topics that there are."""
+    """The topics of the cluster."""
 
     def partitions(self, topic: str) -> int | None:
         """How many partitions a topic has; None if there is no such topic."""
@@ -26,7 +26,7 @@ class Cluster(Protocol):
         ...
 
     def matching(self, pattern: str) -> Sequence[str]:
-        """Names of the topics that a regular expression matches whole, sorted; none for one that doesn't compile."""
+        """Names of the topics that a regular expression matches as a whole, sorted; none if it doesn't compile."""
         ...
 
 
@@ -54,9 +54,9 @@ class PlacementJob:
     """Tasks to be placed.
 
     Attributes:
-        group_id, group_epoch: for which group, and for which epoch of it.
+        group_id, group_epoch: the group and its epoch.
         assignor: name of the assignor.
-        group: what the assignor is told.
+        group: the assignor's input.
     """
 
     group_id: str
@@ -65,12 +65,12 @@ class PlacementJob:
     group: Group
 
     def run(self) -> Placement:
-        """Place them. May take a while, and may be called in another thread."""
+        """Runs the assignor. May take a while, and may be called in another thread."""
         return placement.ASSIGNORS[self.assignor](self.group)
 
 
 Placer = Callable[[PlacementJob], Placement | None]
-"""Gives the placement at once; or None, and later `StreamsGroups.placed` is told what came of it."""
+"""Returns the placement at once; or None, and `StreamsGroups.placed` gets it later."""
 
 
 def _defaults(group_id: str) -> StreamsSettings:
@@ -80,12 +80,12 @@ def _defaults(group_id: str) -> StreamsSettings:
 
 @dataclass(frozen=True, slots=True)
 class StreamsEnvironment:
-    """All of it; by default there are no topics, every group has Kafka's default settings, and placing is done at once.
+    """The environment; by default without topics, with Kafka's default settings, and with placement at once.
 
     Attributes:
-        settings_of: the settings of a group, by id. Asked with each heartbeat, so the answer should be at hand.
+        settings_of: returns the settings of a group, by id. Called for each heartbeat, so it should be quick.
         cluster: the topics.
-        placer: who places tasks.
+        placer: places tasks.
     """
 
     settings_of: Callable[[str], StreamsSettings] = _defaults

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kohort.coordinator.modern.group import ModernGroup
+from kohort.coordinator.streams.configured_topology import ConfiguredTopology
 from kohort.coordinator.streams.environment import PlacementJob
-from kohort.coordinator.streams.internal_topics import ConfiguredTopology
 from kohort.coordinator.streams.member import StreamsMember, StreamsMetadata
 from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.coordinator.streams.states import GroupState
@@ -22,29 +22,29 @@ __all__ = ["StreamsGroup"]
 
 
 class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role]):
-    """A streams group: what its records say, and soft state beside it that a restart may lose.
+    """A streams group: the state of its records, and soft state beside it that a restart may lose.
 
     Attributes of records:
-        topology: what the application consists of; None before a member told.
+        topology: the application's; None before a member brought one.
         metadata_hash: fingerprint of the topics at the latest bump of the group epoch.
         validated_topology_epoch: epoch of the topology if all its topics were in order then, else -1.
         configs: assignment configs at the latest bump.
 
     Soft state:
-        offsets: how far members say that their copies have got.
-        configured: what the topology comes to with the topics that there are; None if that has to be worked out anew.
-        fingerprint: that of the topics then.
-        refined: what members are reconciled to at `refined_epoch`: the target, but for tasks that warm up.
-        refine_again: something has happened that may let a task move on.
+        offsets: the task offsets that members reported.
+        configured: the topology with its topics resolved; None if that is out of date.
+        fingerprint: the metadata hash of the topics then.
+        refined: the refined target at `refined_epoch`: tasks that warm up elsewhere stay where they are.
+        refinement_stale: something has changed that may let a task move on.
         shutdown_by: the member that asked the whole application to shut down.
         endpoint_epoch: rises when the map of endpoints changes; `endpoints` is the map at an epoch.
-        endpoints_stale: it has changed since; `endpoints_at` is when the epoch rose last, in ms since 1970.
-        delay: waits for more members to join a new group.
-        soon: waits a moment, since where one member goes others may, before tasks are placed anew.
-        reports_due: waits for task offsets after a restart.
-        job: the placement that is being worked out.
-        settings: the group's settings when they were last looked at.
-        empty_since: when the last member left, in ms since 1970; None if that isn't known, or if there are members.
+        endpoints_stale: the map has changed since; `endpoints_at` is when the epoch rose last, in ms since 1970.
+        initial_rebalance_delay: the timer that waits for more members to join a new group.
+        placement_timer: waits before tasks are placed, since more members may leave at the same time.
+        task_offsets_timer: waits for task offsets after a restart.
+        job: the placement job under way.
+        settings: the group's settings at the latest heartbeat.
+        empty_since: when the last member left, in ms since 1970; None if it isn't known or the group has members.
     """
 
     members: dict[str, StreamsMember]  # type: ignore[assignment]
@@ -60,15 +60,15 @@ class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role]):
         self.fingerprint = 0
         self.refined: Refined | None = None
         self.refined_epoch = -1
-        self.refine_again = False
+        self.refinement_stale = False
         self.shutdown_by: str | None = None
         self.endpoint_epoch = 0
         self.endpoints_stale = False
         self.endpoints_at = 0
         self.endpoints: tuple[int, list[StreamsGroupHeartbeatResponse.PartitionsByUserEndpoint]] = (-1, [])
-        self.delay: Timer | None = None
-        self.soon: Timer | None = None
-        self.reports_due: Timer | None = None
+        self.initial_rebalance_delay: Timer | None = None
+        self.placement_timer: Timer | None = None
+        self.task_offsets_timer: Timer | None = None
         self.job: PlacementJob | None = None
         self.settings: StreamsSettings | None = None
         self.empty_since: int | None = None
@@ -81,7 +81,7 @@ class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role]):
 
     @property
     def state(self) -> GroupState:
-        """Where it stands."""
+        """The group's state."""
         if not self.members:
             return GroupState.EMPTY
         if self.topology is None or self.topology.epoch != self.validated_topology_epoch:
@@ -92,15 +92,15 @@ class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role]):
 
     @property
     def delayed(self) -> bool:
-        """Whether it still waits for more members to join."""
-        return self.delay is not None and self.delay.waiting
+        """Whether it waits for more members to join."""
+        return self.initial_rebalance_delay is not None and self.initial_rebalance_delay.waiting
 
     def new_member(self, member_id: str, metadata: StreamsMetadata) -> StreamsMember:
-        """Makes a member."""
+        """Returns a new member."""
         return StreamsMember(member_id, metadata)
 
     def drop_member(self, member_id: str) -> None:
-        """A member is gone, and what was known of its state on disk with it."""
+        """Removes a member, with its task offsets."""
         super().drop_member(member_id)
         self.offsets.forget(member_id)
         if self.refined is not None and member_id in self.refined.tasks:
@@ -110,7 +110,7 @@ class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role]):
             self.shutdown_by = None
 
     def put_topology(self, topology: Topology | None) -> None:
-        """The application consists of this now."""
+        """Replaces the topology."""
         self.topology = topology
         self.revision += 1
 
@@ -119,20 +119,20 @@ class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role]):
         """The subtopology that reads a topic, by the topic's name."""
         return {} if self.topology is None else self.topology.readers
 
-    def touch(self) -> None:
-        """Soft state has changed: what members were answered before may not hold any more."""
+    def bump_revision(self) -> None:
+        """Soft state has changed: results that are cached for members are out of date."""
         self.revision += 1
 
     def endpoints_changed(self) -> None:
-        """Another member, or another place of a task, for the map of endpoints."""
+        """The map of endpoints has changed."""
         self.endpoints_stale = True
-        self.touch()
+        self.bump_revision()
 
     def forget_derived(self) -> None:
-        """Forget what was worked out for records that never got into the log."""
+        """Forgets what was derived from records that couldn't be appended."""
         self.configured = None
         self.refined = None
-        self.refine_again = True
+        self.refinement_stale = True
         self.job = None
         self.endpoints_changed()
         if self.members:

@@ -1,4 +1,4 @@
-"""The streams groups of a shard: what members and administrators ask of them, and what their log tells."""
+"""The streams groups of a shard: requests of members and administrators, timeouts, and the log."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from kohort.coordinator.modern.states import MemberState
 from kohort.coordinator.modern.timeouts import MemberTimer, MemberTimers
 from kohort.coordinator.placement.model import Placement
 from kohort.coordinator.step import Answer, Client, Record, Reply, Step
-from kohort.coordinator.streams.configuring import configure_group, review, uses
 from kohort.coordinator.streams.describing import describe
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.environment import PlacementJob, StreamsEnvironment
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.heartbeats import Heartbeats
-from kohort.coordinator.streams.placing import Placing
 from kohort.coordinator.streams.records import group_tombstones
 from kohort.coordinator.streams.replaying import replay
-from kohort.coordinator.streams.requests import check_heartbeat, check_topology
+from kohort.coordinator.streams.request_validation import check_heartbeat, check_topology
 from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.coordinator.streams.states import GroupState
+from kohort.coordinator.streams.target_assignment import TargetUpdater
+from kohort.coordinator.streams.topology_updates import configure_topology, depends_on, detect_changes
 from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.message import Data
@@ -37,21 +37,21 @@ __all__ = ["STREAMS", "StreamsGroups"]
 log = logging.getLogger(__name__)
 
 STREAMS: Final = "streams"
-"""The type of these groups, and their protocol type, as ListGroups tells them."""
+"""The type of these groups, and their protocol type, as ListGroups has them."""
 
 _INT32: Final = 2**31
-_A_MOMENT_MS: Final = 50
+_PLACEMENT_DELAY_MS: Final = 50
 
 
 class StreamsGroups:
     """Streams groups, by id.
 
     Args:
-        environment: the topics, the settings, and who places tasks.
-        wheel: timers for what waits.
-        pending_steps: where steps go that timers bring about.
-        convert: what makes room for a streams group of an id: the records that remove an empty group of another type;
-            None if there is one that isn't empty.
+        environment: the topics, the settings, and the placer of tasks.
+        wheel: the timers.
+        pending_steps: gets the steps that timers cause.
+        convert: returns the records that remove an empty group of another type, so that a streams group can have its
+            id; None if that group isn't empty.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class StreamsGroups:
         self._convert = convert
         self._timed: list[tuple[Step, Draft]] = []
         self._groups: dict[str, StreamsGroup] = {}
-        self._timers = MemberTimers(wheel, self._late)
-        self._placing = Placing(environment.placer)
-        self._heartbeats = Heartbeats(environment.cluster, self._placing, self._timers, self._delay)
+        self._timers = MemberTimers(wheel, self._on_timeout)
+        self._target = TargetUpdater(environment.placer)
+        self._heartbeats = Heartbeats(environment.cluster, self._target, self._timers, self._delay)
 
     def get(self, group_id: str) -> StreamsGroup | None:
         """A group, or None."""
@@ -86,9 +86,9 @@ class StreamsGroups:
     # Members ----------------------------------------------------------------------------------------------------
 
     def heartbeat(self, request: StreamsGroupHeartbeatRequest, client: Client, now: int, reply: Reply) -> Step:
-        """A member joins, is alive, or leaves; answers with a `HeartbeatResult`, errors included."""
+        """A member joins, stays or leaves; answers with a `HeartbeatResult`, errors included."""
         group = self._groups.get(request.group_id)
-        if group is not None and (result := self._quiet(group, request, client, now)) is not None:
+        if group is not None and (result := self._cached_result(group, request, client, now)) is not None:
             return Step(answers=[Answer(reply, result)])
         try:
             check_heartbeat(request)
@@ -100,17 +100,17 @@ class StreamsGroups:
             log.info("heartbeat refused group=%r member=%r epoch=%d error=%s because=%s", *named)
             return Step(answers=[Answer(reply, HeartbeatResult.refused(error))])
 
-    def _quiet(
+    def _cached_result(
         self, group: StreamsGroup, request: StreamsGroupHeartbeatRequest, client: Client, now: int
     ) -> HeartbeatResult | None:
-        """The answer to a member that says nothing new and hears nothing new, as almost all do almost always."""
+        """Returns the cached result for a member if nothing changed, as is the case with almost all heartbeats."""
         member = group.members.get(request.member_id)
-        if member is None or member.quiet_at != group.revision or member.quiet is None:
+        if member is None or member.cached_revision != group.revision or member.cached_result is None:
             return None
-        metadata, quiet, timer = member.metadata, member.quiet, member.timer
+        metadata, cached_result, timer = member.metadata, member.cached_result, member.timer
         if (
-            request.member_epoch != quiet.response.member_epoch
-            or request.endpoint_information_epoch != quiet.response.endpoint_information_epoch
+            request.member_epoch != cached_result.response.member_epoch
+            or request.endpoint_information_epoch != cached_result.response.endpoint_information_epoch
             or request.active_tasks is not None
             or request.standby_tasks is not None
             or request.warmup_tasks is not None
@@ -131,7 +131,7 @@ class StreamsGroups:
         ):
             return None
         timer.last_heartbeat = now
-        return quiet
+        return cached_result
 
     def _heartbeat(self, request: StreamsGroupHeartbeatRequest, client: Client, now: int, reply: Reply) -> Step:
         group = self._groups.get(request.group_id)
@@ -147,15 +147,15 @@ class StreamsGroups:
         draft = self._draft(group)
         if leaves:
             result = self._heartbeats.leave(draft, request, now)
-            self._place_soon(group, now)
+            self._schedule_placement(group, now)
         else:
             result = self._heartbeats.heartbeat(draft, request, client, now)
             self._groups[group.group_id] = group
-            self._remember(draft, request, result)
+            self._cache_result(draft, request, result)
         return self._step(draft, [Answer(reply, result)], reply, room or ())
 
-    def _remember(self, draft: Draft, request: StreamsGroupHeartbeatRequest, result: HeartbeatResult) -> None:
-        """The same will be the answer as long as nothing changes."""
+    def _cache_result(self, draft: Draft, request: StreamsGroupHeartbeatRequest, result: HeartbeatResult) -> None:
+        """Caches the result until something changes."""
         member = draft.group.members.get(request.member_id)
         response = result.response
         if (
@@ -166,39 +166,39 @@ class StreamsGroups:
             and not result.missing_topics
             and not draft.group.endpoints_stale
         ):
-            member.quiet, member.quiet_at = result, draft.group.revision
+            member.cached_result, member.cached_revision = result, draft.group.revision
             member.timer = self._timers.get(draft.group.group_id, request.member_id)
 
-    # What happens without a member's doing ----------------------------------------------------------------------
+    # Placement, topics and timeouts -----------------------------------------------------------------------------
 
     def placed(self, job: PlacementJob, placement: Placement | None, now: int) -> Step:
-        """A placement that took its time is done; None, if it failed."""
+        """A placement that wasn't done at once is done; None if it failed."""
         del now
         group = self._groups.get(job.group_id)
         if group is None:
             return Step()
         draft = self._draft(group)
-        self._placing.placed(draft, job, placement)
+        self._target.placed(draft, job, placement)
         return self._step(draft)
 
     def topics_changed(self, names: Collection[str], now: int) -> Step:
-        """Topics were created or deleted, or have grown: groups that use them see what that means to them."""
+        """Topics were created or deleted, or have grown: groups that depend on them are updated."""
         del now
         for group in self._groups.values():
-            if not uses(group, names):
+            if not depends_on(group, names):
                 continue
             group.configured = None
-            group.touch()
+            group.bump_revision()
             if group.members:
                 draft = self._draft(group)
-                if reasons := review(draft, self._environment.cluster):
+                if reasons := detect_changes(draft, self._environment.cluster):
                     draft.bump("; ".join(reasons))
-                    self._placing.place(draft)
+                    self._target.update(draft)
                     self._pending.append(self._step(draft))
         return Step()
 
-    def _late(self, timer: MemberTimer, why: str) -> bool:
-        """A member's time is up; was that of any consequence?"""
+    def _on_timeout(self, timer: MemberTimer, why: str) -> bool:
+        """Fences a member whose session timeout or rebalance timeout has expired; returns whether it did."""
         group = self._groups.get(timer.group_id)
         member = None if group is None else group.members.get(timer.member_id)
         if group is None or member is None:
@@ -208,37 +208,37 @@ class StreamsGroups:
             if current.state is not MemberState.UNREVOKED or current.epoch != timer.rebalance_epoch:
                 return False
         draft = self._timed_draft(group)
-        self._heartbeats.remove(draft, timer.member_id, why, self._wheel.now)
-        self._place_soon(group, self._wheel.now)
+        self._heartbeats.remove_member(draft, timer.member_id, why, self._wheel.now)
+        self._schedule_placement(group, self._wheel.now)
         return True
 
     def _delay(self, group: StreamsGroup, until: int) -> None:
-        """Have a group wait for more members."""
+        """Makes a new group wait for more members: `group.streams.initial.rebalance.delay.ms`."""
         if not group.delayed:
-            group.delay = self._wheel.add(until, partial(self._place, group))
+            group.initial_rebalance_delay = self._wheel.add(until, partial(self._place, group))
 
-    def _place_soon(self, group: StreamsGroup, now: int) -> None:
-        """Have a group's tasks placed after a moment, unless a heartbeat brings that about before."""
-        if group.soon is None or not group.soon.waiting:
-            group.soon = self._wheel.add(now + _A_MOMENT_MS, partial(self._place, group))
+    def _schedule_placement(self, group: StreamsGroup, now: int) -> None:
+        """Schedules the placement of a group's tasks, unless a heartbeat causes it before."""
+        if group.placement_timer is None or not group.placement_timer.waiting:
+            group.placement_timer = self._wheel.add(now + _PLACEMENT_DELAY_MS, partial(self._place, group))
 
     def _place(self, group: StreamsGroup) -> None:
-        """A group has waited long enough."""
-        group.touch()
+        """Places the tasks of a group whose timer has run."""
+        group.bump_revision()
         if self._groups.get(group.group_id) is group:
             draft = self._timed_draft(group)
             if draft.members():
-                if (reasons := review(draft, self._environment.cluster)) and draft.epoch == group.epoch:
+                if (reasons := detect_changes(draft, self._environment.cluster)) and draft.epoch == group.epoch:
                     draft.bump("; ".join(reasons))
-                self._placing.place(draft)
+                self._target.update(draft)
 
-    def _expect_reports(self, group: StreamsGroup, since: int, now: int) -> None:
-        """Wait for task offsets after a restart: who was heard of since, and for so long reported none, never does."""
+    def _await_task_offsets(self, group: StreamsGroup, since: int, now: int) -> None:
+        """Waits for task offsets after a restart: members that sent heartbeats and reported none by then never do."""
         settings = self._draft(group).settings
         wait = settings.task_offset_interval_ms + settings.heartbeat_interval_ms
-        group.reports_due = self._wheel.add(now + wait, partial(self._expect_no_reports, group, since))
+        group.task_offsets_timer = self._wheel.add(now + wait, partial(self._task_offsets_awaited, group, since))
 
-    def _expect_no_reports(self, group: StreamsGroup, since: int) -> None:
+    def _task_offsets_awaited(self, group: StreamsGroup, since: int) -> None:
         silent = False
         for member_id, member in group.members.items():
             timer = self._timers.get(group.group_id, member_id)
@@ -249,13 +249,13 @@ class StreamsGroups:
             else:
                 member.may_report = False
                 group.offsets.forget(member_id)
-        group.refine_again = True
-        group.touch()
+        group.refinement_stale = True
+        group.bump_revision()
         if silent:
-            self._expect_reports(group, since, self._wheel.now)
+            self._await_task_offsets(group, since, self._wheel.now)
 
     def _timed_draft(self, group: StreamsGroup) -> Draft:
-        """For what a timer does to a group; timers that run at the same time do it in one step."""
+        """Returns the draft for changes by a timer; timers that run at the same time share one step."""
         for step, draft in self._timed:
             if draft.group is group and any(step is pending for pending in self._pending):
                 return draft
@@ -272,9 +272,9 @@ class StreamsGroups:
         settings = self._environment.settings_of(group.group_id)
         if settings is not group.settings:
             if settings != group.settings:
-                group.refine_again = True
+                group.refinement_stale = True
             group.settings = settings
-            group.touch()
+            group.bump_revision()
         return Draft(group, settings)
 
     def _step(
@@ -284,7 +284,7 @@ class StreamsGroups:
         return Step(records, list(answers), partial(self._failed, [draft.group], reply) if records else None)
 
     def _failed(self, groups: Collection[StreamsGroup], reply: Reply | None, code: ErrorCode) -> Step:
-        """Records didn't get into the log: forget what was concluded from them, and go on with what there was."""
+        """Records couldn't be appended: forgets everything derived from them, and goes on with the state before."""
         for group in groups:
             log.error("records could not be stored group=%s error=%s", group.group_id, code.name)
             group.forget_derived()
@@ -292,13 +292,13 @@ class StreamsGroups:
                 group.offsets.forget(member_id)
             if group.epoch == FIRST_EPOCH and not group.members:
                 self._remove(group)
-            self._watch(group, self._wheel.now)
+            self._start_timeouts(group, self._wheel.now)
         if reply is None:
             return Step()
         return Step(answers=[Answer(reply, HeartbeatResult(StreamsGroupHeartbeatResponse(error_code=code)))])
 
-    def _watch(self, group: StreamsGroup, now: int) -> None:
-        """Have the timers run that don't: all after a restart, and those that were stopped for what didn't happen."""
+    def _start_timeouts(self, group: StreamsGroup, now: int) -> None:
+        """Starts timers that don't run: all after a restart, and those that were stopped for records that got lost."""
         timeout = self._draft(group).settings.session_timeout_ms
         for member_id, member in group.members.items():
             timer = self._timers.get(group.group_id, member_id)
@@ -312,7 +312,7 @@ class StreamsGroups:
     # Administrators ---------------------------------------------------------------------------------------------
 
     def describe(self, group_id: str) -> StreamsGroupDescribeResponse.Group:
-        """All there is to know of a group."""
+        """Returns the description of a group."""
         group = self._groups.get(group_id)
         if group is None:
             return StreamsGroupDescribeResponse.Group(
@@ -321,11 +321,11 @@ class StreamsGroups:
                 error_message=f"There is no streams group {group_id}.",
             )
         if group.topology is not None:
-            configure_group(group, group.topology, self._environment.cluster)
+            configure_topology(group, group.topology, self._environment.cluster)
         return describe(group)
 
     def listed(self, states: Iterable[str] = ()) -> list[ListGroupsResponse.Group]:
-        """All groups in one of these states, written "NotReady" or "not_ready"; in any state without such."""
+        """Returns the groups in one of these states, such as "NotReady" or "not_ready"; without states, all groups."""
         wanted = {state.strip().lower().replace("_", "") for state in states}
         return [
             ListGroupsResponse.Group(
@@ -336,28 +336,28 @@ class StreamsGroups:
         ]
 
     def check_delete(self, group_id: str) -> ErrorCode:
-        """Whether a group may be deleted."""
+        """Returns NONE if a group may be deleted, or why not."""
         group = self._groups.get(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.NON_EMPTY_GROUP if group.members else ErrorCode.NONE
 
     def maybe_delete_empty(self, group_id: str) -> list[Record] | None:
-        """What removes a group if it is empty, so that one of another type can have its id; None if it isn't empty."""
+        """Returns the records that remove a group if it is empty, so that another type can have its id; None if not."""
         group = self._groups.get(group_id)
         if group is None:
             return []
         return None if group.members else self.delete(group_id)
 
     def delete(self, group_id: str) -> list[Record]:
-        """What removes a group without members, its offsets apart."""
+        """Returns the records that remove a group without members; not its offsets."""
         log.info("group deleted group=%s", group_id)
         return group_tombstones(group_id)
 
     # The log ----------------------------------------------------------------------------------------------------
 
     def replay(self, key: Data, value: Data | None) -> None:
-        """Take in a record of a group."""
+        """Applies a record of a group."""
         untyped: Any = key
         group = self._groups.get(untyped.group_id)
         if group is None:
@@ -368,26 +368,26 @@ class StreamsGroups:
             self._remove(group)
 
     def loaded(self, now: int) -> None:
-        """All of the log was replayed: from now on members have to be heard of, each within its session timeout."""
+        """The log was replayed: session timeouts start now."""
         for group in self._groups.values():
-            self._watch(group, now)
-            # An epoch that no member has seen before the restart, so that all ask for the map.
+            self._start_timeouts(group, now)
+            # An epoch that no member has seen before the restart, so that all get the map.
             group.endpoint_epoch = now // 1000 % _INT32
-            group.refine_again = True
+            group.refinement_stale = True
             for member_id, member in group.members.items():
                 member.may_report = True
                 group.offsets.report(member_id, member.metadata.process_id or member_id, {}, None)
             if group.members:
-                self._expect_reports(group, now, now)
+                self._await_task_offsets(group, now, now)
 
     def unload(self) -> None:
-        """Forget all groups: nobody waits for an answer."""
+        """Forgets all groups."""
         for group in list(self._groups.values()):
             self._remove(group)
 
     def _remove(self, group: StreamsGroup) -> None:
         self._groups.pop(group.group_id, None)
-        for timer in (group.delay, group.soon, group.reports_due):
+        for timer in (group.initial_rebalance_delay, group.placement_timer, group.task_offsets_timer):
             if timer is not None:
                 timer.cancel()
         for member_id in group.members:

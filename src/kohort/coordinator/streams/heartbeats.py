@@ -1,4 +1,4 @@
-"""What a heartbeat, a departure or a late member comes to, step by step."""
+"""Heartbeats of members that join, stay and leave, and the removal of members that are fenced, step by step."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from kohort.coordinator.modern.reconciliation import reconcile
 from kohort.coordinator.modern.states import MemberState
 from kohort.coordinator.modern.timeouts import MemberTimers
 from kohort.coordinator.step import Client
-from kohort.coordinator.streams.answers import answer, endpoint_map, statuses
-from kohort.coordinator.streams.configuring import review, take_topology
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.environment import Cluster
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
-from kohort.coordinator.streams.membership import Known, admit, departing, identify
-from kohort.coordinator.streams.placing import Placing
+from kohort.coordinator.streams.member_identity import Sender, identified_member, joining_member, leaving_member
 from kohort.coordinator.streams.reconciliation_rules import RULES
-from kohort.coordinator.streams.refining import hand_over, refined, settle
+from kohort.coordinator.streams.refined_target import hand_over, refine_target, refined_tasks
+from kohort.coordinator.streams.responses import endpoint_map, heartbeat_response
 from kohort.coordinator.streams.results import HeartbeatResult
+from kohort.coordinator.streams.statuses import statuses
+from kohort.coordinator.streams.target_assignment import TargetUpdater
+from kohort.coordinator.streams.topology_updates import detect_changes, update_topology
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 from kohort.streams.task_offsets import offsets_by_task
@@ -34,34 +35,38 @@ __all__ = ["Heartbeats"]
 
 log = logging.getLogger(__name__)
 
-_LARGE: Final = 64
-"""Members above which the map of endpoints isn't told of every change."""
+_LARGE_GROUP: Final = 64
+"""Members above which not every change of the map of endpoints is sent at once."""
 
 
 class Heartbeats:
-    """Works out heartbeats.
+    """Handles heartbeats.
 
     Args:
         cluster: the topics.
-        placing: who places tasks.
-        timers: the members' timers.
-        delay: has a new group wait for more members, for some ms.
+        target_updater: has tasks placed.
+        timers: the members' session and rebalance timeouts.
+        initial_rebalance_delay: makes a new group wait for more members until a time, in ms since 1970.
     """
 
     def __init__(
-        self, cluster: Cluster, placing: Placing, timers: MemberTimers, delay: Callable[[StreamsGroup, int], None]
+        self,
+        cluster: Cluster,
+        target_updater: TargetUpdater,
+        timers: MemberTimers,
+        initial_rebalance_delay: Callable[[StreamsGroup, int], None],
     ) -> None:
         self._cluster = cluster
-        self._placing = placing
+        self._target = target_updater
         self._timers = timers
-        self._delay = delay
+        self._delay = initial_rebalance_delay
 
-    # A member is alive ------------------------------------------------------------------------------------------
+    # A member joins or stays ------------------------------------------------------------------------------------
 
     def heartbeat(
         self, draft: Draft, request: StreamsGroupHeartbeatRequest, client: Client, now: int
     ) -> HeartbeatResult:
-        """A member joins, or shows that it is alive.
+        """A member joins or stays.
 
         Raises:
             KafkaError: the member is refused; nothing has changed then.
@@ -71,73 +76,73 @@ class Heartbeats:
         owned = None
         if request.active_tasks is not None and request.standby_tasks is not None and request.warmup_tasks is not None:
             owned = tasks_of(request.active_tasks, request.standby_tasks, request.warmup_tasks)
-        known = admit(draft, request) if joins else identify(group, request, owned)
-        metadata = known.metadata.merged(request, client)
+        sender = joining_member(draft, request) if joins else identified_member(group, request, owned)
+        metadata = sender.metadata.merged(request, client)
         reasons = []
-        if request.topology is not None and (why := take_topology(draft, topology_of(request.topology))):
+        if request.topology is not None and (why := update_topology(draft, topology_of(request.topology))):
             reasons.append(why)
             for other in group.members:
                 group.offsets.forget(other)
-        reasons += self._take_metadata(draft, member_id, known, metadata)
-        reasons += review(draft, self._cluster)
+        reasons += self._update_metadata(draft, member_id, sender, metadata)
+        reasons += detect_changes(draft, self._cluster)
         if owned:
-            _check_tasks_exist(group, known.current, owned)
-        eager = self._take_offsets(draft, member_id, metadata, request)
-        if known.replaces is not None:
+            _check_tasks_exist(group, sender.current, owned)
+        eager = self._update_offsets(draft, member_id, metadata, request)
+        if sender.replaces is not None:
             hand_over(
-                group, known.replaces, member_id, goes_on=metadata.topology_epoch == known.metadata.topology_epoch
+                group, sender.replaces, member_id, goes_on=metadata.topology_epoch == sender.metadata.topology_epoch
             )
-            eager = group.refine_again = True  # its state may have become old while it was away
+            eager = group.refinement_stale = True  # its state may be old by now
         if joins and not group.members and draft.settings.initial_rebalance_delay_ms > 0:
             self._delay(group, now + draft.settings.initial_rebalance_delay_ms)
         group.empty_since = None
         if reasons:
             draft.bump("; ".join(reasons))
-        self._placing.place(draft)
-        settle(draft, eager=eager)
-        current = known.current if known.behind else self._reconcile(draft, member_id, metadata, known, owned)
+        self._target.update(draft)
+        refine_target(draft, eager=eager)
+        current = sender.current if sender.behind else self._reconcile(draft, member_id, metadata, sender, owned)
         if request.shutdown_application and group.shutdown_by is None:
             log.info("application shuts down group=%s member=%s", group.group_id, member_id)
             group.shutdown_by = member_id
-            group.touch()
-        self._watch(draft, member_id, metadata, known, current, now)
-        given = current.assigned
-        # An earlier answer may have got lost: who has something else than it was given is told again, and so is who
-        # says everything again, since it doesn't know.
-        again = owned is not None and (owned != given or request.process_id is not None)
-        tell = joins or known.behind or given != known.current.assigned or again
-        if metadata.endpoint != known.metadata.endpoint or (
-            metadata.endpoint is not None and given != known.current.assigned
+            group.bump_revision()
+        self._reset_timeouts(draft, member_id, metadata, sender, current, now)
+        assigned = current.assigned
+        # An earlier response may have got lost: tasks are sent again to a member that reports others than it was
+        # assigned, and to one that reports everything again.
+        resends = owned is not None and (owned != assigned or request.process_id is not None)
+        sends_tasks = joins or sender.behind or assigned != sender.current.assigned or resends
+        if metadata.endpoint != sender.metadata.endpoint or (
+            metadata.endpoint is not None and assigned != sender.current.assigned
         ):
             group.endpoints_changed()
-        response = answer(
+        response = heartbeat_response(
             draft,
             member_id,
             current.epoch,
-            statuses(draft, metadata, given, client.version),
-            given if tell else None,
+            statuses(draft, metadata, assigned, client.version),
+            assigned if sends_tasks else None,
         )
-        self._tell_endpoints(draft, request, response, now)
+        self._add_endpoints(draft, request, response, now)
         configured = group.configured
         return HeartbeatResult(response, () if configured is None else configured.missing)
 
-    def _take_metadata(self, draft: Draft, member_id: str, known: Known, metadata: StreamsMetadata) -> list[str]:
-        """Note what the member says about itself; is that a reason to place tasks anew?"""
-        if metadata == known.metadata and not known.new and known.replaces in (None, member_id):
+    def _update_metadata(self, draft: Draft, member_id: str, sender: Sender, metadata: StreamsMetadata) -> list[str]:
+        """Stores the member's metadata if it changed; returns why tasks are to be placed again, if they are."""
+        if metadata == sender.metadata and not sender.new and sender.replaces in (None, member_id):
             return []
         draft.put_member(member_id, metadata)
-        if known.new:
+        if sender.new:
             return [f"member {member_id} joined"]
-        if metadata.instance_id is not None and not metadata.asks_for_other_tasks(known.metadata):
+        if metadata.instance_id is not None and not metadata.asks_for_other_tasks(sender.metadata):
             return []
         return [f"member {member_id} changed"]
 
-    def _take_offsets(
+    def _update_offsets(
         self, draft: Draft, member_id: str, metadata: StreamsMetadata, request: StreamsGroupHeartbeatRequest
     ) -> bool:
-        """Note how far the member's copies are; does that concern a task that is moving?
+        """Stores the member's task offsets; returns whether they concern a task that is moving.
 
-        On another topology than the group's, tasks of the same name are something else.
+        Tasks of the same name are others in another topology than the group's.
         """
         group = draft.group
         if request.task_offsets is None and request.task_end_offsets is None:
@@ -155,8 +160,8 @@ class Heartbeats:
         moving: frozenset[TaskId] = frozenset() if group.refined is None else group.refined.moving
         concerned = offsets is not None and not moving.isdisjoint(offsets)
         if concerned:
-            group.refine_again = True
-            group.touch()
+            group.refinement_stale = True
+            group.bump_revision()
         return concerned
 
     def _reconcile(
@@ -164,18 +169,18 @@ class Heartbeats:
         draft: Draft,
         member_id: str,
         metadata: StreamsMetadata,
-        known: Known,
+        sender: Sender,
         owned: Mapping[TaskId, Role] | None,
     ) -> CurrentAssignment[TaskId, Role]:
-        """Move the member as far as it can go."""
-        group, before = draft.group, known.current
+        """Reconciles the member as far as possible."""
+        group, before = draft.group, sender.current
         process = metadata.process_id or member_id
-        selves = {member_id, known.replaces}
+        selves = {member_id, sender.replaces}
         outdated = draft.assignment_epoch != draft.epoch
 
         def free(task: TaskId, role: Role) -> bool:
             if outdated:
-                return False  # a target that fits is on its way, and may have this task elsewhere
+                return False  # a new target is on its way, and may have this task elsewhere
             for holder, held in group.ownership.holders(task).items():
                 if holder not in selves:
                     other = group.members[holder].metadata.process_id or holder
@@ -183,7 +188,7 @@ class Heartbeats:
                         return False
             return True
 
-        wanted = refined(draft, member_id)
+        wanted = refined_tasks(draft, member_id)
         if wanted is None:
             wanted = before.assigned
         current = reconcile(before, wanted, draft.assignment_epoch, owned, free, RULES)
@@ -200,44 +205,44 @@ class Heartbeats:
                 shown(current.revoking),
             )
             if group.refined is not None and group.refined.moving:
-                group.refine_again = True
+                group.refinement_stale = True
         return current
 
-    def _watch(
+    def _reset_timeouts(
         self,
         draft: Draft,
         member_id: str,
         metadata: StreamsMetadata,
-        known: Known,
+        sender: Sender,
         current: CurrentAssignment[TaskId, Role],
         now: int,
     ) -> None:
-        """Wind up the member's timers."""
-        if known.replaces not in (None, member_id):
-            self._timers.stop(draft.group.group_id, known.replaces)
+        """Resets the session timeout; starts or ends the rebalance timeout."""
+        if sender.replaces not in (None, member_id):
+            self._timers.stop(draft.group.group_id, sender.replaces)
         timer = self._timers.reset_session_timeout(
             draft.group.group_id, member_id, now, draft.settings.session_timeout_ms
         )
         if current.state is not MemberState.UNREVOKED:
             timer.rebalance_deadline = None
-        elif current is not known.current and metadata.rebalance_timeout_ms > 0:
+        elif current is not sender.current and metadata.rebalance_timeout_ms > 0:
             self._timers.start_rebalance_timeout(timer, current.epoch, now + metadata.rebalance_timeout_ms)
 
-    def _tell_endpoints(
+    def _add_endpoints(
         self, draft: Draft, request: StreamsGroupHeartbeatRequest, response: StreamsGroupHeartbeatResponse, now: int
     ) -> None:
-        """Give the member the map of endpoints if it has an older one.
+        """Adds the map of endpoints to a response if the member has an older one.
 
-        The map names every member, and each member gets it: in a large group that is told once in a heartbeat interval
-        at most, while tasks move.
+        The map names every member, and each member gets it: in a large group it changes at most once in a heartbeat
+        interval while tasks move.
         """
         group = draft.group
-        pause = draft.settings.heartbeat_interval_ms if len(group.members) > _LARGE else 0
+        pause = draft.settings.heartbeat_interval_ms if len(group.members) > _LARGE_GROUP else 0
         if group.endpoints_stale and (now >= group.endpoints_at + pause or group.reconciled):
             group.endpoints_stale = False
             group.endpoints_at = now
             group.endpoint_epoch += 1
-            group.touch()
+            group.bump_revision()
         response.endpoint_information_epoch = group.endpoint_epoch
         if request.endpoint_information_epoch == group.endpoint_epoch or group.configured is None:
             return
@@ -245,7 +250,7 @@ class Heartbeats:
             group.endpoints = group.endpoint_epoch, endpoint_map(draft, group.configured)
         response.partitions_by_user_endpoint = group.endpoints[1]
 
-    # A member goes ----------------------------------------------------------------------------------------------
+    # A member leaves or is fenced -------------------------------------------------------------------------------
 
     def leave(self, draft: Draft, request: StreamsGroupHeartbeatRequest, now: int) -> HeartbeatResult:
         """A member leaves, for good or for a while.
@@ -254,19 +259,19 @@ class Heartbeats:
             KafkaError: there is no such member.
         """
         group = draft.group
-        member_id = departing(group, request)
+        member_id = leaving_member(group, request)
         if request.shutdown_application and group.shutdown_by is None:
             group.shutdown_by = member_id
-            group.touch()
+            group.bump_revision()
         if request.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH and request.instance_id is not None:
             log.info("static member left for a while group=%s member=%s", group.group_id, member_id)
-            self._away(draft, member_id)
+            self._leave_for_a_while(draft, member_id)
         else:
-            self.remove(draft, member_id, "it left", now)
+            self.remove_member(draft, member_id, "it left", now)
         return HeartbeatResult(StreamsGroupHeartbeatResponse(member_id=member_id, member_epoch=request.member_epoch))
 
-    def _away(self, draft: Draft, member_id: str) -> None:
-        """Keep the tasks of a static member that will be back, until its session is over."""
+    def _leave_for_a_while(self, draft: Draft, member_id: str) -> None:
+        """Keeps the tasks of a static member that will be back, until its session timeout."""
         current = draft.group.members[member_id].current
         draft.put_current(
             member_id,
@@ -281,17 +286,17 @@ class Heartbeats:
         if timer := self._timers.get(draft.group.group_id, member_id):
             timer.rebalance_deadline = None
 
-    def remove(self, draft: Draft, member_id: str, why: str, now: int) -> None:
-        """A member goes, by its own will or not. Its tasks are to be placed anew, but others may be about to go too."""
+    def remove_member(self, draft: Draft, member_id: str, why: str, now: int) -> None:
+        """Removes a member that leaves or is fenced. Its tasks are placed later: other members may leave as well."""
         group = draft.group
         log.info("member removed group=%s member=%s because=%s", group.group_id, member_id, why)
         self._timers.stop(group.group_id, member_id)
         if group.members[member_id].metadata.endpoint is not None:
             group.endpoints_changed()
-        draft.remove(member_id)
+        draft.remove_member(member_id)
         if not draft.members():
             group.empty_since = now
-        reasons = [f"member {member_id} is gone: {why}", *review(draft, self._cluster)]
+        reasons = [f"member {member_id} is gone: {why}", *detect_changes(draft, self._cluster)]
         if draft.epoch == group.epoch:
             draft.bump("; ".join(reasons))
 
@@ -299,7 +304,7 @@ class Heartbeats:
 def _check_tasks_exist(
     group: StreamsGroup, current: CurrentAssignment[TaskId, Role], owned: dict[TaskId, Role]
 ) -> None:
-    """Refuse tasks that nobody can have; those the member was given may be of an older topology."""
+    """Refuses tasks that don't exist; those that the member was assigned may be of an older topology."""
     configured = group.configured
     if configured is None or not configured.ready:
         return

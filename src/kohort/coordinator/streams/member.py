@@ -18,15 +18,15 @@ __all__ = ["StreamsMember", "StreamsMetadata"]
 
 @dataclass(frozen=True, slots=True)
 class StreamsMetadata:
-    """What a member says about itself.
+    """A member's metadata, from its heartbeats.
 
     Attributes:
-        instance_id: name of a static member; None for a dynamic one.
-        rack_id: the rack it is in; None if it doesn't say.
-        client_id: name its client gives itself.
-        client_host: address it was last heard from.
-        rebalance_timeout_ms: how long it may take to give up tasks; -1 if it never said.
-        topology_epoch: epoch of the topology it runs; -1 if it never said.
+        instance_id: instance id of a static member; None for a dynamic one.
+        rack_id: its rack; None if it didn't send one.
+        client_id: its client.id.
+        client_host: the address of its latest heartbeat.
+        rebalance_timeout_ms: its rebalance timeout, to revoke tasks; -1 if it never sent one.
+        topology_epoch: epoch of the topology it runs; -1 if it never sent one.
         process_id: the process it runs in, whose disk it shares.
         endpoint: where it answers queries; None if it doesn't.
         tags: by which standbys are spread.
@@ -43,7 +43,7 @@ class StreamsMetadata:
     tags: Mapping[str, str] = field(default_factory=dict)
 
     def merged(self, request: StreamsGroupHeartbeatRequest, client: Client) -> StreamsMetadata:
-        """What it says now: what a heartbeat leaves out is as before, but a joining member's endpoint may be none."""
+        """Returns the metadata after a heartbeat: what that leaves out stays, but for a joining member's endpoint."""
         endpoint = request.user_endpoint
         joining = request.member_epoch == 0
         return replace(
@@ -64,7 +64,7 @@ class StreamsMetadata:
         )
 
     def asks_for_other_tasks(self, before: StreamsMetadata) -> bool:
-        """Whether a static member that says this now may deserve other tasks than when it said that."""
+        """Whether a static member with this metadata may get other tasks than with the metadata before."""
         return (
             self.topology_epoch != before.topology_epoch
             or self.rack_id != before.rack_id
@@ -74,19 +74,19 @@ class StreamsMetadata:
 
 
 class StreamsMember(Member[StreamsMetadata, TaskId, Role]):
-    """A member, and what is only kept in memory about it.
+    """A member, with soft state.
 
     Attributes:
-        may_report: its shard was loaded a short while ago, and if it reports task offsets it will do so soon.
-        quiet: what it is answered as long as there is nothing new, at revision `quiet_at` of the group.
-        timer: its timer, if it is answered so.
+        may_report: its shard was loaded a short while ago, and it may still report task offsets.
+        cached_result: the result of its heartbeats while the group's revision is `cached_revision`.
+        timer: its timer, if a result is cached.
     """
 
-    __slots__ = ("may_report", "quiet", "quiet_at", "timer")
+    __slots__ = ("cached_result", "cached_revision", "may_report", "timer")
 
     def __init__(self, member_id: str, metadata: StreamsMetadata) -> None:
         super().__init__(member_id, metadata)
         self.may_report = False
-        self.quiet: HeartbeatResult | None = None
-        self.quiet_at = -1
+        self.cached_result: HeartbeatResult | None = None
+        self.cached_revision = -1
         self.timer: MemberTimer | None = None

@@ -1,8 +1,8 @@
-"""What streams groups mean for their committed offsets."""
+"""Rules for the committed offsets of streams groups."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.offset_rules import validate_commit, validate_fetch
@@ -22,10 +22,6 @@ class StreamsOffsetRules:
     def __init__(self, groups: StreamsGroups) -> None:
         self._groups = groups
 
-    def group_ids(self) -> Collection[str]:
-        """All groups."""
-        return self._groups.group_ids()
-
     def validate_commit(
         self,
         group_id: str,
@@ -38,7 +34,7 @@ class StreamsOffsetRules:
         version: int,
         now: int,
     ) -> ErrorCode:
-        """Whether offsets may be committed. That is no heartbeat: only a heartbeat says how the member fares."""
+        """Returns NONE if offsets may be committed, or why not. A commit doesn't reset the session timeout."""
         del now
         group = self._group(group_id)
 
@@ -63,7 +59,7 @@ class StreamsOffsetRules:
         return validate_fetch(self._group(group_id).members, member_id, member_epoch)
 
     def validate_delete(self, group_id: str) -> ErrorCode:
-        """What a streams group reads is known."""
+        """Returns NONE: the topics that a streams group reads are known."""
         del group_id
         return ErrorCode.NONE
 
@@ -78,7 +74,7 @@ class StreamsOffsetRules:
         return EACH_COMMIT if since is None else since
 
     def delete_if_empty(self, group_id: str) -> list[Record]:
-        """What removes a group that nobody is in."""
+        """Returns the records that remove a group without members."""
         return [] if self._group(group_id).members else self._groups.delete(group_id)
 
     def _group(self, group_id: str) -> StreamsGroup:

@@ -1,8 +1,8 @@
 """Regular expressions for the names of source topics.
 
-Applications write Java's dialect, and whoever joins a group can send one. RE2 reads what both dialects have in common,
-and nobody can slow it down. What it would read otherwise than Java is refused, and so is what it doesn't know:
-look-around, back references, possessive quantifiers.
+Applications write Java's dialect, and every member that joins can send a pattern. RE2 reads what both dialects have in
+common, and no pattern can slow it down. What it would read otherwise than Java is refused, and so is what it doesn't
+know: look-around, back references, possessive quantifiers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def check_pattern(pattern: str) -> None:
 
 
 def matching(pattern: str, names: Iterable[str]) -> list[str]:
-    """The names that a pattern matches as a whole, sorted. Raises ValueError for one that is none."""
+    """Returns the names that a pattern matches as a whole, sorted. Raises ValueError for an invalid pattern."""
     ordered = sorted(names)
     return [name for name, matched in zip(ordered, full_matches(pattern, ordered), strict=True) if matched]
 

@@ -1,4 +1,4 @@
-"""The rules by which members of a streams group are reconciled: who has to stop before others can begin."""
+"""Rules of reconciliation for streams groups: which roles of a task have to be revoked before others get it."""
 
 from __future__ import annotations
 

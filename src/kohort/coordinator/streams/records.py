@@ -51,7 +51,7 @@ _STATE_OF: Final = {number: state for state, number in _STATES.items()}
 def group_record(
     group_id: str, epoch: int, metadata_hash: int, validated_topology_epoch: int, configs: Mapping[str, str]
 ) -> Record:
-    """Type 17: the group's epoch, and what it was bumped for."""
+    """Type 17: the group's epoch, and the state that it was bumped for."""
     return Record(
         metadata.StreamsGroupMetadataKey(group_id=group_id),
         metadata.StreamsGroupMetadataValue(
@@ -65,27 +65,27 @@ def group_record(
     )
 
 
-def member_record(group_id: str, member_id: str, said: StreamsMetadata) -> Record:
-    """Type 19: what a member says about itself."""
-    endpoint = said.endpoint
+def member_record(group_id: str, member_id: str, given: StreamsMetadata) -> Record:
+    """Type 19: a member's metadata."""
+    endpoint = given.endpoint
     return Record(
         member.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id),
         member.StreamsGroupMemberMetadataValue(
-            instance_id=said.instance_id,
-            rack_id=said.rack_id,
-            client_id=said.client_id,
-            client_host=said.client_host,
-            rebalance_timeout_ms=said.rebalance_timeout_ms,
-            topology_epoch=said.topology_epoch,
-            process_id=said.process_id,
+            instance_id=given.instance_id,
+            rack_id=given.rack_id,
+            client_id=given.client_id,
+            client_host=given.client_host,
+            rebalance_timeout_ms=given.rebalance_timeout_ms,
+            topology_epoch=given.topology_epoch,
+            process_id=given.process_id,
             user_endpoint=None if endpoint is None else member.Endpoint(host=endpoint.host, port=endpoint.port),
-            client_tags=[member.KeyValue(key=key, value=said.tags[key]) for key in sorted(said.tags)],
+            client_tags=[member.KeyValue(key=key, value=given.tags[key]) for key in sorted(given.tags)],
         ),
     )
 
 
 def metadata_of(value: member.StreamsGroupMemberMetadataValue) -> StreamsMetadata:
-    """What a record of type 19 tells."""
+    """Returns the metadata of a record of type 19."""
     endpoint = value.user_endpoint
     return StreamsMetadata(
         instance_id=value.instance_id,
@@ -109,7 +109,7 @@ def assignment_epoch_record(group_id: str, epoch: int) -> Record:
 
 
 def target_record(group_id: str, member_id: str, tasks: Mapping[TaskId, Role]) -> Record:
-    """Type 21: what a member shall hold in the end."""
+    """Type 21: a member's target."""
     active, standby, warmup = (task_ids(target.TaskIds, tasks, role) for role in Role)
     return Record(
         target.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
@@ -118,12 +118,12 @@ def target_record(group_id: str, member_id: str, tasks: Mapping[TaskId, Role]) -
 
 
 def target_of(value: target.StreamsGroupTargetAssignmentMemberValue) -> dict[TaskId, Role]:
-    """What a record of type 21 tells."""
+    """Returns the target of a record of type 21."""
     return tasks_of(value.active_tasks, value.standby_tasks, value.warmup_tasks)
 
 
 def current_assignment_record(group_id: str, member_id: str, assignment: CurrentAssignment[TaskId, Role]) -> Record:
-    """Type 22: where a member stands."""
+    """Type 22: a member's current assignment."""
     given, revoking = assignment.assigned, assignment.revoking
     return Record(
         current.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id),
@@ -142,10 +142,10 @@ def current_assignment_record(group_id: str, member_id: str, assignment: Current
 
 
 def read_current_assignment(value: current.StreamsGroupCurrentMemberAssignmentValue) -> CurrentAssignment[TaskId, Role]:
-    """What a record of type 22 tells.
+    """Returns the current assignment of a record of type 22.
 
     A state that isn't known, a newer server's, counts as waiting for others: the member's next heartbeat finds out.
-    Tasks of records that tell no epochs, an older server's, count as given in the member's epoch.
+    Tasks of records without assignment epochs, an older server's, count as assigned in the member's epoch.
     """
     assignment_epochs = {}
     for ids in (*value.active_tasks, *value.active_tasks_pending_revocation):
@@ -172,7 +172,7 @@ def topology_record(group_id: str, topology: Topology) -> Record:
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Record]:
-    """What removes a member."""
+    """Returns the tombstones of a member."""
     return [
         Record(current.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
         Record(target.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),
@@ -181,7 +181,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[Record]:
 
 
 def group_tombstones(group_id: str, member_ids: Iterable[str] = ()) -> list[Record]:
-    """What removes a group with these members."""
+    """Returns the tombstones of a group with these members."""
     return [
         *(record for member_id in member_ids for record in member_tombstones(group_id, member_id)),
         Record(target_epoch.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id), None),

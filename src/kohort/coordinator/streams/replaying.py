@@ -1,4 +1,4 @@
-"""What a record does to a streams group."""
+"""Replays records into a streams group."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KEYS = (
 
 
 def replay(group: StreamsGroup, key: Data, value: Data | None) -> bool:
-    """Take in a record; True if it removes the group."""
+    """Applies a record; returns whether it removes the group."""
     match key, value:
         case StreamsGroupCurrentMemberAssignmentKey(), StreamsGroupCurrentMemberAssignmentValue():
             group.put_current(key.member_id, read_current_assignment(value))

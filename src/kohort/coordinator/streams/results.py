@@ -1,4 +1,4 @@
-"""What `StreamsGroups.heartbeat` answers with."""
+"""Results of heartbeats."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["HeartbeatResult"]
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class HeartbeatResult:
-    """The answer to a heartbeat. A member with nothing new gets the same object each time.
+    """The result of a heartbeat. It is cached, so a member gets the same object while nothing changes.
 
     Attributes:
-        response: what the member is told.
-        missing_topics: internal topics that are to be created.
+        response: for the member.
+        missing_topics: internal topics to create.
     """
 
     response: StreamsGroupHeartbeatResponse
@@ -25,5 +25,5 @@ class HeartbeatResult:
 
     @classmethod
     def refused(cls, error: KafkaError) -> HeartbeatResult:
-        """The answer that something was wrong."""
+        """Returns the result for an error."""
         return cls(StreamsGroupHeartbeatResponse(error_code=error.code, error_message=error.detail))

@@ -12,14 +12,14 @@ class StreamsSettings:
     """A streams group's settings: Kafka's keys (`group.streams.…`, per group `streams.…`) and its defaults.
 
     Attributes:
-        session_timeout_ms: silence after which a member is fenced.
-        heartbeat_interval_ms: time between two heartbeats that members are told.
+        session_timeout_ms: time without a heartbeat after which a member is fenced.
+        heartbeat_interval_ms: the time between heartbeats that members get.
         num_standby_replicas: standby copies of each stateful task.
         num_warmup_replicas: warm-up copies in the whole group at a time; 0 moves stateful tasks without warming up.
         acceptable_recovery_lag: records that a warm-up may lag behind and still take over.
         task_offset_interval_ms: how often members are to report their task offsets.
-        initial_rebalance_delay_ms: how long an empty group waits for more members before it gives out tasks.
-        max_size: members that the group may have.
+        initial_rebalance_delay_ms: how long an empty group waits for more members before it assigns tasks.
+        max_size: most members of the group.
         assignor_name: the assignor that places its tasks.
         rack_aware_assignment_tags: client tags over whose values standbys are spread.
     """

@@ -1,12 +1,12 @@
-"""The states of a streams group. They follow from what its records say; nobody sets them.
+"""The states of a streams group. They follow from its records; nothing sets them.
 
 state         while
 ------------  -------------------------------------------------------------------------------------------------
 Empty         it has no members
-NotReady      topics of its topology are missing, or have the wrong number of partitions: nobody gets tasks
-Assigning     something changed that the target doesn't know of yet
-Reconciling   some member hasn't reached the target yet
-Stable        all members have
+NotReady      topics of its topology are missing, or have the wrong number of partitions: no tasks are assigned
+Assigning     the target isn't up to date
+Reconciling   some member isn't reconciled to the target yet
+Stable        all members are reconciled
 Dead          it was removed
 """
 

@@ -1,4 +1,4 @@
-"""What consumers of a classic group tell each other inside JoinGroup and SyncGroup."""
+"""The consumer protocol: subscriptions and assignments inside JoinGroup and SyncGroup of classic groups."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kohort.protocol.schema import Struct, array, bytes_, int32, string
 
 
 class ConsumerProtocolSubscription(Data, versions="0-3"):
-    """What a classic consumer wants to read, as bytes in JoinGroup; newer versions only add.
+    """A classic consumer's subscription, as bytes in JoinGroup; newer versions only add.
 
     - v1: OwnedPartitions, so that assignors can keep what members have
     - v2: GenerationId, to spot stale claims in OwnedPartitions

@@ -1,4 +1,4 @@
-"""Control records: keys and values of the batches that mark things in a log instead of carrying data."""
+"""Control records: keys and values of control batches, such as transaction markers."""
 
 from __future__ import annotations
 

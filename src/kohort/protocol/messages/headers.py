@@ -1,4 +1,4 @@
-"""What stands before every request and response."""
+"""The headers of requests and responses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kohort.protocol.schema import int16, int32, string
 
 
 class RequestHeader(Header, versions="1-2", flexible=2):
-    """Stands before every request: which API in which version, and which reply will answer it.
+    """The header of a request: API, version, and the correlation id of its response.
 
     - v2: flexible, yet ClientId keeps its two-byte length, so that any broker can read it
     """
@@ -24,7 +24,7 @@ class RequestHeader(Header, versions="1-2", flexible=2):
 
 
 class ResponseHeader(Header, versions="0-1", flexible=1):
-    """Stands before every response; ApiVersions always answers with version 0.
+    """The header of a response; that of ApiVersions always has version 0.
 
     - v1: flexible
     """

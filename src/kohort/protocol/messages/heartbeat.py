@@ -7,7 +7,7 @@ from kohort.protocol.schema import int16, int32, string
 
 
 class HeartbeatRequest(Request, key=12, versions="0-4", flexible=4):
-    """A member of a classic group says that it is alive, and hears whether a rebalance has begun.
+    """A member of a classic group stays alive, and learns whether a rebalance has started.
 
     - v1: the response has a throttle time
     - v2: no change on the wire: when over quota, the broker answers first and throttles after

@@ -7,7 +7,7 @@ from kohort.protocol.schema import Struct, array, boolean, bytes_, int16, int32,
 
 
 class JoinGroupRequest(Request, key=11, versions="0-9", flexible=6):
-    """A member enters a classic group, or enters it anew while the group rebalances.
+    """A member joins a classic group, or joins again in a rebalance.
 
     - v1: RebalanceTimeoutMs (before, the session timeout serves)
     - v2: the response has a throttle time

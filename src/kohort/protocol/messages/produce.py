@@ -39,7 +39,7 @@ class ProduceRequest(Request, key=0, versions="3-13", flexible=9):
         partition_data: list[PartitionData] = array(PartitionData, "The batches to append, by partition.")
 
     transactional_id: str | None = string("The producer's transactional.id; null outside transactions.", nullable=True)
-    acks: int = int16("Wait for: 0 = nobody (and no response), 1 = the leader, -1 = all in-sync replicas.")
+    acks: int = int16("Wait for: 0 = none (and no response), 1 = the leader, -1 = all in-sync replicas.")
     timeout_ms: int = int32("How long the leader may wait for the in-sync replicas, in ms.")
     topic_data: list[TopicData] = array(TopicData, "The batches to append, by topic.")
 

@@ -27,5 +27,5 @@ class SaslAuthenticateResponse(Response, key=36, versions="0-2", flexible=2):
     error_message: str | None = string("What went wrong, for people; null without an error.", nullable=True, default="")
     auth_bytes: bytes = bytes_("The broker's next token; its form is up to the mechanism.")
     session_lifetime_ms: int = int64(
-        "How long until the client must authenticate anew, in ms; 0 = never.", since=1, ignorable=True
+        "How long until the client must authenticate again, in ms; 0 = never.", since=1, ignorable=True
     )

@@ -74,7 +74,7 @@ class StreamsGroupDescribeResponse(Response, key=89, versions="0", flexible=0):
                 """One subtopology and the topics it uses."""
 
                 subtopology_id: str = string("Name of the subtopology within the application.")
-                source_topics: tuple[str, ...] = array(string, "Topics it reads that somebody else created.")
+                source_topics: tuple[str, ...] = array(string, "External topics it reads.")
                 repartition_sink_topics: tuple[str, ...] = array(string, "Names of repartition topics it writes.")
                 state_changelog_topics: list[TopicInfo] = array(TopicInfo, "Topics that back up its state stores.")
                 repartition_source_topics: list[TopicInfo] = array(TopicInfo, "Repartition topics it reads.")

@@ -84,7 +84,7 @@ class StreamsGroupHeartbeatRequest(Request, key=88, versions="0-1", flexible=0):
                 )
 
             subtopology_id: str = string("Name of the subtopology, the same on every member.")
-            source_topics: tuple[str, ...] = array(string, "Topics the subtopology reads that somebody else created.")
+            source_topics: tuple[str, ...] = array(string, "External topics the subtopology reads.")
             source_topic_regex: tuple[str, ...] = array(
                 string, "Patterns for source topics that are not named outright."
             )

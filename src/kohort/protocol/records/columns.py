@@ -224,7 +224,7 @@ def _headers(
             payload, header_at, header_ends, key_ends, keys, value_ends, values, value_valid
         )
     ):
-        raise _corrupt(batches[0], f"{kernels.FAULTS[fault]}: the buffer was written to meanwhile")
+        raise _corrupt(batches[0], f"{kernels.FAULTS[fault]}: the buffer was written to in the meantime")
     names = _binary(pa.string(), key_ends, keys, None)
     try:
         names.validate(full=True)

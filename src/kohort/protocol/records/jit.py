@@ -60,7 +60,7 @@ def _warn() -> None:
     if not _warned:
         _warned = True
         warnings.warn(
-            "Kohort can't cache compiled code, so each process compiles it anew (some seconds): "
+            "Kohort can't cache compiled code, so each process compiles it again (some seconds): "
             "set NUMBA_CACHE_DIR to a directory that can be written",
             RuntimeWarning,
             stacklevel=3,

@@ -295,18 +295,18 @@ def plan_batches(
     value_ends: Ints,
     value_valid: Flags,
     header_sizes: Longs,
-    wanted: int,
+    max_bytes: int,
     sizes: Longs,
     firsts: Longs,
     lengths: Longs,
 ) -> int:
-    """Splits records into batches of at most `wanted` bytes of records; a larger record gets a batch of its own.
+    """Splits records into batches of at most `max_bytes` bytes of records; a larger record gets a batch of its own.
 
     Args:
         timestamps, offsets, key_valid, value_valid: an entry a record.
         key_ends, value_ends: an entry a record and one more, with the ends of each in its column.
         header_sizes: bytes of each record's headers, with their count.
-        wanted: bytes of records in a batch.
+        max_bytes: bytes of records in a batch.
         sizes: out, the length of each record, without the length field.
         firsts, lengths: out, an entry a batch: its first record, and its bytes of records.
 
@@ -320,8 +320,8 @@ def plan_batches(
         fixed = 1 + np.int64(header_sizes[row])
         fixed += blob_size(key_ends, key_valid[row], row) + blob_size(value_ends, value_valid[row], row)
         body = fixed + varint_size(timestamps[row] - timestamps[first]) + varint_size(offsets[row] - offsets[first])
-        whole = body + varint_size(body)
-        if row == 0 or total + whole > wanted or offsets[row] - offsets[first] > 2147483647:
+        size = body + varint_size(body)
+        if row == 0 or total + size > max_bytes or offsets[row] - offsets[first] > 2147483647:
             if row > 0:
                 lengths[batches - 1] = total
             first = row
@@ -329,9 +329,9 @@ def plan_batches(
             batches += 1
             total = np.int64(0)
             body = fixed + 2  # both deltas are 0 now
-            whole = body + varint_size(body)
+            size = body + varint_size(body)
         sizes[row] = body
-        total += whole
+        total += size
     if batches > 0:
         lengths[batches - 1] = total
     return batches

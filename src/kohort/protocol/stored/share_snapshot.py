@@ -28,7 +28,7 @@ class ShareSnapshotValue(Data, key=0, versions="0", flexible=0):
         delivery_count: int = int16("How often these records have been delivered so far.")
 
     snapshot_epoch: int = int32("Number of this snapshot, one more each time; updates refer to it.")
-    state_epoch: int = int32("Rises when the state is set up anew, e.g. by altered offsets; fences old writes.")
+    state_epoch: int = int32("Rises when the state is initialized again, e.g. by altered offsets; fences old writes.")
     leader_epoch: int = int32("Leader epoch of the partition's leader that wrote the state; older ones are fenced.")
     start_offset: int = int64("First offset not yet done with; -1 = not set, the group's reset policy decides.")
     delivery_complete_count: int = int32(

@@ -1,4 +1,4 @@
-"""What values of records mean: bytes to columns and back.
+"""The formats of records' values: bytes to columns and back.
 
     decoded = decoder("json", schema).decode(values)
     decoded.columns  # the rows that could be read, in order

@@ -16,7 +16,7 @@ from pyspark.sql import types as spark
 from kohort.spark.formats import avro_kernel as kernels
 from kohort.spark.formats.arrow_types import arrow_schema
 from kohort.spark.formats.avro_schema import check_finite, parse, spark_schema, unwrap
-from kohort.spark.formats.byte_columns import Bools, booleans, fixed, gathered, places
+from kohort.spark.formats.byte_columns import Bools, booleans, byte_column, fixed, gathered
 from kohort.spark.formats.codec import Decoded, FormatError
 from kohort.spark.formats.text_kernels import is_text
 
@@ -146,7 +146,7 @@ class _Flat:
         self.wanted: list[tuple[Any, pa.DataType]] = []
 
     def read(self, values: pa.Array) -> tuple[list[pa.Array], dict[int, str]]:
-        at = places(values)
+        at = byte_column(values)
         rows, count = len(at.starts), len(self.wanted)
         there = np.zeros((count, rows), np.bool_)
         starts, sizes = np.empty((count, rows), np.int32), np.empty((count, rows), np.int32)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from kohort.spark.formats.codec import Decoded
 from kohort.spark.formats.text_kernels import gather
 
-__all__ = ["Bools", "Places", "booleans", "combined", "fixed", "gathered", "places"]
+__all__ = ["Bools", "ByteColumn", "booleans", "byte_column", "combined", "fixed", "gathered"]
 
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 Ints = np.ndarray[Any, np.dtype[Any]]
@@ -18,8 +18,8 @@ Ints = np.ndarray[Any, np.dtype[Any]]
 _EMPTY: Final = np.empty(0, np.uint8)
 
 
-class Places:
-    """Where the values of a column of bytes lie.
+class ByteColumn:
+    """A column of bytes as numpy arrays: where its values lie.
 
     Attributes:
         data: uint8, not to be written to.
@@ -36,8 +36,8 @@ class Places:
         return self.data[start : start + int(self.sizes[row])].tobytes()
 
 
-def places(values: pa.Array | pa.ChunkedArray) -> Places:
-    """The places of a column of bytes or strings (less than 2 GiB of them)."""
+def byte_column(values: pa.Array | pa.ChunkedArray) -> ByteColumn:
+    """A column of bytes or strings (less than 2 GiB of them) as numpy arrays."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if not pa.types.is_binary(values.type):
@@ -48,10 +48,10 @@ def places(values: pa.Array | pa.ChunkedArray) -> Places:
     data = data.view()
     data.flags.writeable = False  # compiled code is another one for arrays that can be written to
     if not rows or offsets is None:
-        return Places(data, np.zeros(rows, np.int32), np.zeros(rows, np.int32), np.zeros(rows, np.bool_))
+        return ByteColumn(data, np.zeros(rows, np.int32), np.zeros(rows, np.int32), np.zeros(rows, np.bool_))
     ends = np.frombuffer(offsets, np.int32)[values.offset : values.offset + rows + 1]
     there = values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else np.ones(rows, np.bool_)
-    return Places(data, ends[:-1].copy(), np.diff(ends), there)
+    return ByteColumn(data, ends[:-1].copy(), np.diff(ends), there)
 
 
 def fixed(kind: pa.DataType, numbers: Ints, there: Bools) -> pa.Array:

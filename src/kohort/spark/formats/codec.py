@@ -1,4 +1,4 @@
-"""What all decoders and encoders have in common, and which there are."""
+"""The interfaces of decoders and encoders, and the choice of one by format."""
 
 from __future__ import annotations
 

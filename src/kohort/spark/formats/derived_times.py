@@ -1,4 +1,4 @@
-"""Columns of times that no value has as such: made of a number in it, or of the record's own timestamp."""
+"""Columns of times that aren't in the values: computed from a number there, or the record's own timestamp."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pyspark.sql import types as spark
 
 from kohort.spark.formats import json_kernel as kernels
 from kohort.spark.formats.arrow_types import arrow_schema, arrow_type
-from kohort.spark.formats.byte_columns import Bools, Places, booleans, combined, fixed, gathered, places
+from kohort.spark.formats.byte_columns import Bools, ByteColumn, booleans, byte_column, combined, fixed, gathered
 from kohort.spark.formats.codec import Decoded, FormatError
 from kohort.spark.formats.json_values import BITS, BadValueError, maker, parsed
 from kohort.spark.formats.text_kernels import is_text, unescape
@@ -76,7 +76,7 @@ class JsonDecoder:
 
     def decode(self, values: pa.Array) -> Decoded:
         """Read a column of bytes; see `Decoder`."""
-        at = places(values)
+        at = byte_column(values)
         doubtful = np.zeros(len(at.starts), np.bool_)
         _check_text(at, doubtful)
         columns = self._struct.read(at.data, at.starts, at.sizes, at.there & ~doubtful, doubtful)
@@ -94,7 +94,7 @@ class JsonDecoder:
         slow = [pa.array([each[field.name] for each in rows], field.type) for field in self.schema]
         return combined(quick, pa.RecordBatch.from_arrays(slow, schema=self.schema), doubtful, errors)
 
-    def _row(self, at: Places, row: int) -> dict[str, Any]:
+    def _row(self, at: ByteColumn, row: int) -> dict[str, Any]:
         if not at.there[row]:
             raise BadValueError("there's no value, and the schema has columns that can't be null")
         text = at.value(row)
@@ -180,7 +180,7 @@ class _Field:
         if self.kind == kernels.TEXT:
             text = self._text(data, found, starts, sizes, there, doubtful)
             if self._written is not None:
-                micros, bad = self._written.read(places(text))
+                micros, bad = self._written.read(byte_column(text))
                 doubtful |= bad
                 return fixed(self._arrow, micros, there & ~bad)
             return self._bytes(text, doubtful) if pa.types.is_binary(self._arrow) else text
@@ -189,7 +189,7 @@ class _Field:
         if self._inner is not None:
             columns = self._inner.read(data, starts, np.where(there, sizes, 0), there, doubtful)
             return pa.StructArray.from_arrays(columns, fields=list(self._arrow), mask=pa.array(~there))
-        return self._one_by_one(Places(data, starts, sizes, there), doubtful)
+        return self._one_by_one(ByteColumn(data, starts, sizes, there), doubtful)
 
     def _text(self, data: Any, found: Any, starts: Any, sizes: Any, there: Bools, doubtful: Bools) -> pa.Array:
         if not (found == kernels.ROUGH).any():
@@ -211,7 +211,7 @@ class _Field:
                 doubtful[row] = True
         return pa.array(made, pa.binary())
 
-    def _one_by_one(self, at: Places, doubtful: Bools) -> pa.Array:
+    def _one_by_one(self, at: ByteColumn, doubtful: Bools) -> pa.Array:
         made: list[Any] = [None] * len(at.there)
         for row in np.flatnonzero(at.there).tolist():
             try:
@@ -237,7 +237,7 @@ def _range(kind: spark.DataType) -> tuple[int, int]:
     return -most - 1, most
 
 
-def _check_text(at: Places, doubtful: Bools) -> None:
+def _check_text(at: ByteColumn, doubtful: Bools) -> None:
     """Make rows doubtful that aren't UTF-8."""
     rows = len(at.starts)
     if not rows:

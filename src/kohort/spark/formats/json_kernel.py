@@ -351,7 +351,7 @@ def read_objects(
         doubtful: bool: set for rows that have to be looked at otherwise; what is found of them means nothing.
     """
     nesting = np.empty(_DEPTH, np.uint8)
-    # Objects in a row mostly have the same names in the same places: compare with the one before.
+    # Objects in a row mostly have the same names in the same order: compares with the one before.
     key_at, key_size, key_field = np.zeros(_KEYS, np.int64), np.full(_KEYS, -1, np.int64), np.zeros(_KEYS, np.int64)
     for row in range(len(row_starts)):
         if not wanted[row]:

@@ -252,7 +252,7 @@ def _map(kind: spark.MapType, times: TimeFormats, name: str) -> Make:
         try:
             value = name if as_text else parsed(name.encode(errors="replace"))
         except BadValueError:
-            value = name  # which is told what is wanted
+            value = name  # make_key says what is wanted
         try:
             return make_key(value)
         except BadValueError as error:

@@ -1,4 +1,4 @@
-"""Values that are what they are: text, or bytes."""
+"""The formats "string" and "raw": values that are text, or bytes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 
 from kohort.spark.formats.arrow_types import arrow_schema
-from kohort.spark.formats.byte_columns import places
+from kohort.spark.formats.byte_columns import byte_column
 from kohort.spark.formats.codec import Decoded, FormatError
 from kohort.spark.formats.text_kernels import is_text
 
@@ -42,7 +42,7 @@ class PlainDecoder:
             try:
                 values = values.cast(pa.string())
             except pa.ArrowInvalid:
-                at, text = places(values), np.ones(len(values), np.bool_)
+                at, text = byte_column(values), np.ones(len(values), np.bool_)
                 is_text(at.data, at.starts, at.sizes, text)
                 text |= ~at.there
                 errors |= {row: _why(at.value(row)) for row in np.flatnonzero(~text).tolist()}

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.formats.byte_columns import Bools, Ints, Places, places
+from kohort.spark.formats.byte_columns import Bools, ByteColumn, Ints, byte_column
 from kohort.spark.formats.codec import FormatError
 from kohort.spark.formats.text_kernels import read_timestamps
 from kohort.spark.formats.time_patterns import compiled_pattern, read_by_pattern
@@ -85,7 +85,7 @@ class Written:
         self._zone = zone
         self.wanted = f"a time such as {pattern or '2013-01-31T05:00:00Z'}"
 
-    def read(self, texts: Places) -> tuple[Ints, Bools]:
+    def read(self, texts: ByteColumn) -> tuple[Ints, Bools]:
         """The times in µs, and which texts are none. (They may be in another of ISO's forms, which `one` knows.)"""
         rows = len(texts.starts)
         micros, bad = np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
@@ -105,7 +105,7 @@ class Written:
         if not isinstance(value, str):
             return None
         try:
-            micros, bad = self.read(places(pa.array([value])))
+            micros, bad = self.read(byte_column(pa.array([value])))
         except UnicodeEncodeError:  # half a pair of surrogates
             return None
         if not bad[0]:

@@ -1,1 +1,1 @@
-"""What Spark runs: plans, and the stages which fetch, join and merge on the executors."""
+"""The Spark jobs of epochs: plans, and the stages that fetch, join and merge on the executors."""

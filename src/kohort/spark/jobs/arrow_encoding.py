@@ -1,4 +1,4 @@
-"""Wire types in Arrow: reading the JSON objects that hold them, and making Arrow columns of any type of them."""
+"""Encoded types in Arrow: reads the JSON objects that hold them, and makes Arrow columns of any type of them."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def read_objects(values: pa.Array, schema: pa.Schema, what: str) -> pa.RecordBat
     return one_batch(table.select(schema.names))
 
 
-def unwire(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A column of a wire type as `kind`; the Arrow side of `kohort.spark.jobs.column_encoding.from_wire`.
+def decoded_array(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column of an encoded type as `kind`; the Arrow side of `kohort.spark.jobs.column_encoding.decoded_column`.
 
     Raises:
         StoredValueError: its values aren't of this type.

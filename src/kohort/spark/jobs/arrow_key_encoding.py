@@ -1,4 +1,4 @@
-"""Keys as texts in Arrow: to the byte what `kohort.spark.jobs.key_encoding.key_text` gives in Spark."""
+"""Keys as texts in Arrow: the same bytes as `kohort.spark.jobs.key_encoding.key_text` gives in Spark."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def key_texts(names: Sequence[str], columns: Sequence[pa.Array], *, plain_decima
     """
     if len(columns) == 1:
         return _distinct(partial(_text, plain_decimals=plain_decimals), columns[0])
-    parts: list[Any] = []
+    pieces: list[Any] = []
     for name, column in zip(names, columns, strict=True):
         field = "".join(_ESCAPES.get(each, each) for each in name)
-        parts += [f'{"," if parts else "{"}"{field}":', pc.fill_null(_distinct(_json, column), "null")]
-    return pc.binary_join_element_wise(*parts, "}", "")
+        pieces += [f'{"," if pieces else "{"}"{field}":', pc.fill_null(_distinct(_json, column), "null")]
+    return pc.binary_join_element_wise(*pieces, "}", "")
 
 
 def _distinct(write: Callable[[pa.Array], pa.Array], column: pa.Array) -> pa.Array:
@@ -85,8 +85,8 @@ def _escaped(text: pa.Array) -> pa.Array:
 
 def _iso(column: pa.Array) -> pa.Array:
     """`2013-01-01` or `2013-01-01T05:00:00.000000`, without nulls; years before 0 and after 9999 as Java has them."""
-    unit, whole = ("D", pa.int32()) if pa.types.is_date(column.type) else ("us", pa.int64())
+    unit, integer = ("D", pa.int32()) if pa.types.is_date(column.type) else ("us", pa.int64())
     # Arrow has other ideas of years beyond 32,767.
-    times = column.cast(whole).to_numpy(zero_copy_only=False).astype(f"datetime64[{unit}]")
+    times = column.cast(integer).to_numpy(zero_copy_only=False).astype(f"datetime64[{unit}]")
     text = pa.array(np.datetime_as_string(times).astype(object), pa.string())
     return pc.replace_substring_regex(pc.replace_substring_regex(text, r"^-(\d{3}-)", r"-0\1"), r"^(\d{5,}-)", r"+\1")

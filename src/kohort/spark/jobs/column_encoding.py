@@ -1,6 +1,6 @@
-"""Wire types: the few types in which state, partials and repartitioned rows are written.
+"""Encoded types: the few types in which state, partials and repartitioned rows are written.
 
-| Spark | wire |
+| Spark | encoded |
 | --- | --- |
 | tinyint, smallint, int, bigint | bigint |
 | float, double, decimal | string, as `cast(… as string)` writes them, so that nothing is rounded |
@@ -37,8 +37,8 @@ _TIME: Final = (T.TimestampType, T.TimestampNTZType)
 _NESTED: Final = (T.ArrayType, T.StructType, T.MapType)
 
 
-def wire_type(kind: T.DataType) -> T.DataType:
-    """The wire type of a Spark type.
+def encoded_type(kind: T.DataType) -> T.DataType:
+    """The encoded type of a Spark type.
 
     Raises:
         ProgramError: it has none.
@@ -55,8 +55,8 @@ def wire_type(kind: T.DataType) -> T.DataType:
     raise ProgramError(f"a column of type {kind.simpleString()} can't be kept in a store or a topic: cast it")
 
 
-def to_wire(column: Column, kind: T.DataType) -> Column:
-    """`column`, which has type `kind`, in its wire type."""
+def encoded_column(column: Column, kind: T.DataType) -> Column:
+    """`column`, which has type `kind`, in its encoded type."""
     if isinstance(kind, _LONG):
         return column.cast("bigint")
     if isinstance(kind, _TIME):
@@ -67,12 +67,12 @@ def to_wire(column: Column, kind: T.DataType) -> Column:
         return F.replace(F.base64(column), F.lit("\r\n"), F.lit(""))
     if isinstance(kind, _NESTED):
         return F.to_json(column, JSON_OPTIONS)
-    wire_type(kind)  # complains of types that have none
+    encoded_type(kind)  # raises for types that have none
     return column.cast("string")
 
 
-def from_wire(column: Column, kind: T.DataType) -> Column:
-    """The reverse of `to_wire`."""
+def decoded_column(column: Column, kind: T.DataType) -> Column:
+    """The reverse of `encoded_column`."""
     if isinstance(kind, T.LongType):
         return column
     if isinstance(kind, T.TimestampType):
@@ -87,7 +87,7 @@ def from_wire(column: Column, kind: T.DataType) -> Column:
         return F.from_json(column, kind, JSON_OPTIONS)
     if isinstance(kind, T.NullType):
         return F.lit(None)  # nothing can be cast to it
-    wire_type(kind)
+    encoded_type(kind)
     return column.cast(kind)
 
 
@@ -98,8 +98,8 @@ def shown(column: Column, kind: T.DataType) -> Column:
     if isinstance(kind, _TIME):
         zone = "'Z'" if isinstance(kind, T.TimestampType) else ""
         text = F.date_format(column, f"yyyy-MM-dd'T'HH:mm:ss.SSSSSS{zone}")
-        whole = F.date_format(column, f"yyyy-MM-dd'T'HH:mm:ss.SSS{zone}")
-        return F.when(F.pmod(F.unix_micros(column.cast("timestamp")), F.lit(1000)) == 0, whole).otherwise(text)
+        millis = F.date_format(column, f"yyyy-MM-dd'T'HH:mm:ss.SSS{zone}")
+        return F.when(F.pmod(F.unix_micros(column.cast("timestamp")), F.lit(1000)) == 0, millis).otherwise(text)
     if not _has_times(kind):
         return column
     if isinstance(kind, T.ArrayType):
@@ -123,22 +123,22 @@ def _has_times(kind: T.DataType) -> bool:
 
 
 def nullable(kind: T.DataType) -> T.DataType:
-    """The type that `from_wire` gives: whatever is in it may be null, for all that Spark knows."""
+    """The type that `decoded_column` gives: whatever is in it may be null, for all that Spark knows."""
     return kind.toNullable() if isinstance(kind, _NESTED) else kind
 
 
-def wire_schema(columns: tuple[tuple[str, T.DataType], ...]) -> T.StructType:
-    """The wire types of columns, as a schema."""
-    return T.StructType([T.StructField(name, wire_type(kind)) for name, kind in columns])
+def encoded_schema(columns: tuple[tuple[str, T.DataType], ...]) -> T.StructType:
+    """The encoded types of columns, as a schema."""
+    return T.StructType([T.StructField(name, encoded_type(kind)) for name, kind in columns])
 
 
 def quoted(name: str) -> str:
-    """A column's name as `functions.col` takes it, dots and all."""
+    """A column's name as `functions.col` takes it, whatever characters it has."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def column(name: str) -> Column:
-    """The column of this very name."""
+    """The column of this name, in which a dot is a character."""
     return F.col(quoted(name))
 
 
@@ -153,4 +153,4 @@ def _check_nested(kind: T.DataType) -> None:
         for field in kind.fields:
             _check_nested(field.dataType)
     else:
-        wire_type(kind)
+        encoded_type(kind)

@@ -1,4 +1,4 @@
-"""Which columns of its input a plan uses: asked of Spark's optimizer."""
+"""Finds which columns of its input a plan uses, by Spark's optimizer."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from kohort.spark.internals import NodeName, PlanNode, optimized
-from kohort.spark.program.compiled import PARTITION
 from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.internal_columns import PARTITION
 
 
 def used_columns(spark: SparkSession, schema: StructType, build: Callable[[DataFrame], DataFrame]) -> frozenset[str]:
@@ -26,7 +26,7 @@ def used_columns(spark: SparkSession, schema: StructType, build: Callable[[DataF
 def _used(node: PlanNode, above: frozenset[int] | None) -> frozenset[str]:
     """What is used of the sources under a node, where its parents use the columns with the ids `above`; None: all.
 
-    Names wouldn't do instead of ids: an expression has a column's name as the user wrote it, in whatever case.
+    It goes by ids, not by names: an expression has a column's name as the user wrote it, in any case.
     """
     if node.name == NodeName.MAP_IN_ARROW and [each.name for each in node.children] == [NodeName.RANGE]:
         return frozenset(each.name for each in node.output if above is None or each.id in above)
@@ -45,7 +45,7 @@ def _used(node: PlanNode, above: frozenset[int] | None) -> frozenset[str]:
 
 
 def _keeps_rows(leaf: PlanNode) -> bool:
-    """Whether these are rows of the stream, which `_partition` tells from others."""
+    """Whether the leaf has kept rows of the stream: only those have `_partition`."""
     if leaf.name == NodeName.CACHED:
         return leaf.cached_plan.mentions(PARTITION)
     return leaf.name == NodeName.RDD and any(each.name == PARTITION for each in leaf.output)

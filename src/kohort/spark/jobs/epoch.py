@@ -1,10 +1,9 @@
-"""What an epoch has to do, and what came of it."""
+"""The input, the output and the statistics of an epoch."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 import pyarrow as pa
 
@@ -36,17 +35,6 @@ DEAD_SCHEMA = pa.schema(
 )
 """Records that couldn't be read, as they were, with the reason. `timestamp` is in ms."""
 
-UNREADABLE: Final = "unreadable"
-"""Why a record is dropped: it couldn't be decoded, and `on_error` lets the others go on."""
-MISPLACED: Final = "misplaced"
-"""Why a record is dropped: it lies in another partition than its key's columns lead to; likewise."""
-NO_VALUE: Final = "no value"
-"""Why a record of a stream is dropped: it is a tombstone."""
-NO_KEY: Final = "no key"
-"""Why a record is dropped: it lacks the key that it is kept or aggregated by."""
-NO_WINDOW: Final = "no window"
-"""Why a row is dropped: its time is null, or out of the years that windows have."""
-
 
 @dataclass(frozen=True)
 class OffsetRange:
@@ -65,7 +53,7 @@ class OffsetRange:
 
 @dataclass(frozen=True)
 class EpochInput:
-    """One epoch of one lane: what to read, and the stream time (ms) of each partition before it.
+    """One epoch of one subtopology: what to read, and the stream time (ms) of each partition before it.
 
     `partitions` is how many the topic has, if it is to be checked that records lie where their keys belong; else 0.
     """
@@ -98,19 +86,19 @@ class EpochStatistics:
     dead: pa.Table = field(default_factory=DEAD_SCHEMA.empty_table)
 
     def drop(self, reason: str, count: int) -> None:
-        """Count what was left out for a reason (`NO_KEY`, …)."""
+        """Counts what was dropped, by a reason of `drop_reasons`."""
         if count:
             self.reasons[reason] = self.reasons.get(reason, 0) + count
 
     @property
     def dropped(self) -> int:
-        """What was left out, for all reasons."""
+        """What was dropped, for all reasons."""
         return sum(self.reasons.values())
 
 
 @dataclass
 class EpochOutput:
-    """What an epoch made: the rows (`ROWS_SCHEMA`) of each of the part's branches, by its index; and what was read."""
+    """What an epoch made: the rows (`ROWS_SCHEMA`) of each of the subtopology's branches, and what was read."""
 
     rows: dict[int, pa.Table]
     read: EpochStatistics

@@ -1,4 +1,4 @@
-"""What can go wrong in a job, beside what Spark itself says."""
+"""Errors of jobs, beside Spark's own."""
 
 from __future__ import annotations
 

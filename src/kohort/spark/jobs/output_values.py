@@ -1,4 +1,4 @@
-"""Text of JSON objects, put together in Arrow without reading it."""
+"""The values of an aggregate's output topic, cut out of the store's JSON without parsing it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def output_values(keys: pa.Array, values: pa.Array) -> pa.Array:
         binary; one object each, the key's fields first.
     """
     split = pc.split_pattern(_text(values), _STATE, max_splits=1, reverse=True)
-    # Nothing but state: nothing is left of it.
+    # A value that has nothing but state.
     finished = pc.if_else(pc.greater(pc.list_value_length(split), 1), pc.list_element(split, 0), "{")
     inside = pc.binary_replace_slice(finished, 0, 1, "")
     group = pc.cast(pc.binary_slice(pc.cast(_text(keys), pa.binary()), 1, -1), pa.string())

@@ -1,4 +1,4 @@
-"""A part's epochs as Spark jobs."""
+"""A subtopology's epochs as Spark jobs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from kohort.client.config import ClientConfig
 from kohort.spark.executor_rpc.client import RpcAddress
 from kohort.spark.executor_rpc.messages import ReportRequest
 from kohort.spark.executor_rpc.server import RpcServer
-from kohort.spark.jobs.epoch import DEAD_SCHEMA, NO_KEY, EpochInput, EpochOutput, EpochStatistics
+from kohort.spark.jobs.drop_reasons import NO_KEY
+from kohort.spark.jobs.epoch import DEAD_SCHEMA, EpochInput, EpochOutput, EpochStatistics
 from kohort.spark.jobs.errors import BadRecordError
-from kohort.spark.jobs.plan_reuse import is_reusable, shuffle_into
+from kohort.spark.jobs.plan_reuse import is_reusable
 from kohort.spark.jobs.plans import Plans
-from kohort.spark.jobs.send_order import in_order, taken
-from kohort.spark.jobs.stages.common import READING, Place
-from kohort.spark.program.compiled import CompiledSubtopology, TableStore, TopicInput
+from kohort.spark.jobs.send_order import in_order
+from kohort.spark.jobs.session_settings import shuffle_into
+from kohort.spark.jobs.stages.context import READING, StageContext
+from kohort.spark.jobs.stages.lateness import drop_outside_windows
+from kohort.spark.program.compiled import CompiledSubtopology, TableStore, ToPartials, TopicInput
 from kohort.spark.program.error_policies import ErrorPolicy, Fail
 
 SMALL_EPOCH: Final = 20_000
@@ -30,14 +33,14 @@ _log = logging.getLogger(__name__)
 
 
 class SubtopologyJobs:
-    """Runs the epochs of one part, one after the other, in the calling thread.
+    """Runs the epochs of one subtopology, one after the other, in the calling thread.
 
     The session must have `session_settings`. Plans that may run again are kept; the others are built for each epoch.
 
     Args:
         spark: the session.
-        part: the part.
-        line: where executors ask for work and prior values.
+        subtopology: whose epochs.
+        rpc_server: where executors request their input and prior values.
         servers: where executors read.
         parallelism: how many splits a large epoch has; asked for each, since executors come and go.
     """
@@ -45,93 +48,90 @@ class SubtopologyJobs:
     def __init__(
         self,
         spark: SparkSession,
-        part: CompiledSubtopology,
-        line: RpcServer,
+        subtopology: CompiledSubtopology,
+        rpc_server: RpcServer,
         *,
         servers: ClientConfig,
         parallelism: Callable[[], int],
     ) -> None:
         self._spark = spark
-        self._part = part
-        self._server = line
-        self._line = RpcAddress(line.address, line.token)
+        self._subtopology = subtopology
+        self._rpc_server = rpc_server
+        self._rpc_address = RpcAddress(rpc_server.address, rpc_server.token)
         self._parallelism = parallelism
-        self._plans = Plans(spark, part, servers)
-        self._kept: dict[tuple[str, int, int], DataFrame] = {}
-        self._once: set[tuple[str, int, int]] = set()
-        self._group = f"kohort-{part.id}-{id(self):x}"
+        self._plans = Plans(spark, subtopology, servers)
+        self._reusable: dict[tuple[str, int, int], DataFrame] = {}
+        self._built_each_time: set[tuple[str, int, int]] = set()
+        self._job_group = f"kohort-{subtopology.id}-{id(self):x}"
 
-    def run(self, work: EpochInput) -> EpochOutput:
-        """An epoch of the part's input.
+    def run(self, epoch_input: EpochInput) -> EpochOutput:
+        """Runs an epoch of the subtopology's input.
 
         Raises:
             BadRecordError: a record can't be read, and the source says `Fail`.
             ProgramError: the program can't run.
             Exception: whatever Spark says of a job that failed or was cancelled.
         """
-        lane = self._part.id
-        rows, reports = self._run(
-            lane, work, len(self._part.branches), lambda number, place: self._plans.branch(number, place)
-        )
-        read = _summed(reports)
-        if isinstance(self._part.input, TopicInput):
-            _judge(read, self._part.input.source.on_error)
-        ends = [branch.terminal for branch in self._part.branches]
-        return EpochOutput({number: in_order(taken(made, ends[number], read)) for number, made in rows.items()}, read)
+        branches = self._subtopology.branches
+        rows, statistics = self._run(self._subtopology.id, epoch_input, len(branches), self._plans.branch)
+        if isinstance(self._subtopology.input, TopicInput):
+            _fail_if_bad(statistics, self._subtopology.input.source.on_error)
+        for number, branch in enumerate(branches):
+            if isinstance(branch.terminal, ToPartials) and branch.terminal.aggregate.window is not None:
+                rows[number] = drop_outside_windows(rows[number], statistics)
+        return EpochOutput({number: in_order(made) for number, made in rows.items()}, statistics)
 
-    def run_table(self, table: TableStore, work: EpochInput) -> EpochOutput:
-        """An epoch of a table's topic: rows of its store in `rows[0]`, the last of each key.
+    def run_table(self, table: TableStore, epoch_input: EpochInput) -> EpochOutput:
+        """Runs an epoch of a table's topic: rows of its store are in `rows[0]`, the last of each key.
 
         Records without a key are left out, and counted as dropped: no store or changelog could take them.
 
         Raises:
             as `run`.
         """
-        lane = f"{self._part.id}/{table.name}"
-        rows, reports = self._run(lane, work, 1, lambda _, place: self._plans.table(table, place))
-        read = _summed(reports)
-        _judge(read, table.source.on_error)
+        name = f"{self._subtopology.id}/{table.name}"
+        rows, statistics = self._run(name, epoch_input, 1, lambda _, context: self._plans.table(table, context))
+        _fail_if_bad(statistics, table.source.on_error)
         keyed = in_order(rows[0].filter(rows[0]["key"].is_valid()))
-        read.drop(NO_KEY, rows[0].num_rows - keyed.num_rows)
-        return EpochOutput({0: last_of_each_key(keyed)}, read)
+        statistics.drop(NO_KEY, rows[0].num_rows - keyed.num_rows)
+        return EpochOutput({0: last_of_each_key(keyed)}, statistics)
 
     def cancel(self) -> None:
-        """End the job that runs, if any, from another thread; `run` raises what Spark says of it."""
-        self._spark.sparkContext.cancelJobGroup(self._group)
+        """Cancels the job that runs, if any, from another thread; `run` raises what Spark says of it."""
+        self._spark.sparkContext.cancelJobGroup(self._job_group)
 
     def _run(
-        self, lane: str, work: EpochInput, branches: int, build: Callable[[int, Place], DataFrame]
-    ) -> tuple[dict[int, pa.Table], list[tuple[ReportRequest, pa.RecordBatch | None]]]:
-        splits = 1 if work.length <= SMALL_EPOCH else self._many()
-        run = self._server.begin_epoch(lane, work)
+        self, name: str, epoch_input: EpochInput, branches: int, build: Callable[[int, StageContext], DataFrame]
+    ) -> tuple[dict[int, pa.Table], EpochStatistics]:
+        """The rows of each branch, and what all splits read. `name` is the subtopology's id, or "id/table"."""
+        splits = 1 if epoch_input.length <= SMALL_EPOCH else self._splits()
+        run = self._rpc_server.begin_epoch(name, epoch_input)
         reports: list[tuple[ReportRequest, pa.RecordBatch | None]] = []
         try:
-            self._spark.sparkContext.setJobGroup(self._group, f"part {lane}, epoch {work.epoch}", True)
-            rows = {}
-            for number in range(branches):
-                frame = self._plan(lane, number, splits, build)
-                rows[number] = frame.toArrow()
+            description = f"subtopology {name}, epoch {epoch_input.epoch}"
+            self._spark.sparkContext.setJobGroup(self._job_group, description, True)
+            rows = {number: self._plan(name, number, splits, build).toArrow() for number in range(branches)}
         finally:
-            reports = self._server.end_epoch(lane, run)
-        return rows, reports
+            reports = self._rpc_server.end_epoch(name, run)
+        return rows, _summed(reports)
 
-    def _many(self) -> int:
+    def _splits(self) -> int:
         """The splits of a large epoch, for which its shuffles, if it has any, are made as wide."""
         splits = max(self._parallelism(), 1)
         shuffle_into(self._spark, splits)
         return splits
 
-    def _plan(self, lane: str, number: int, splits: int, build: Callable[[int, Place], DataFrame]) -> DataFrame:
-        name = (lane, number, splits)
-        if name in self._kept:
-            return self._kept[name]
-        frame = build(number, Place(self._line, lane, number, splits))
-        if name not in self._once:
+    def _plan(self, name: str, number: int, splits: int, build: Callable[[int, StageContext], DataFrame]) -> DataFrame:
+        key = (name, number, splits)
+        if key in self._reusable:
+            return self._reusable[key]
+        frame = build(number, StageContext(self._rpc_address, name, number, splits))
+        if key not in self._built_each_time:
             if is_reusable(frame):
-                self._kept[name] = frame
+                self._reusable[key] = frame
             else:
-                self._once.add(name)
-                _log.debug("part %s, branch %d, %d splits: its plan is built for each epoch", lane, number, splits)
+                self._built_each_time.add(key)
+                _log.debug("subtopology %s, branch %d, %d splits: its plan is built for each epoch", *key)
         return frame
 
 
@@ -145,33 +145,33 @@ def last_of_each_key(rows: pa.Table) -> pa.Table:
 
 
 def _summed(reports: list[tuple[ReportRequest, pa.RecordBatch | None]]) -> EpochStatistics:
-    """What all splits read. Branches read the same, so one's counts are it; what each leaves out later is its own.
+    """What all splits read. All branches read the same, so one's counts are taken; what each drops later is its own.
 
-    It isn't always the first branch's: Spark leaves out to read where it sees that nothing comes of it.
+    It isn't always the first branch's: Spark doesn't read where it sees that no row would come of it.
     """
-    read = EpochStatistics()
+    statistics = EpochStatistics()
     dead = []
     readers = [report.branch for report, _ in reports if report.stage == READING]
     for report, records in reports:
-        read.late += report.late
+        statistics.late += report.late
         if report.stage == READING and report.branch != min(readers):
             continue
         for reason, count in report.reasons.items():
-            read.drop(reason, count)
+            statistics.drop(reason, count)
         if report.stage != READING:
             continue
-        read.records += report.records
-        read.bytes += report.bytes
+        statistics.records += report.records
+        statistics.bytes += report.bytes
         for partition, time in report.max_times.items():
-            read.max_times[partition] = max(time, read.max_times.get(partition, time))
+            statistics.max_times[partition] = max(time, statistics.max_times.get(partition, time))
         if records is not None:
             dead.append(records)
-    read.dead = pa.Table.from_batches(dead, schema=DEAD_SCHEMA)
-    return read
+    statistics.dead = pa.Table.from_batches(dead, schema=DEAD_SCHEMA)
+    return statistics
 
 
-def _judge(read: EpochStatistics, policy: ErrorPolicy) -> None:
-    """Raise the first bad record, if that is the policy."""
-    if isinstance(policy, Fail) and read.dead.num_rows:
-        first = read.dead.slice(0, 1).to_pylist()[0]
+def _fail_if_bad(statistics: EpochStatistics, policy: ErrorPolicy) -> None:
+    """Raises the first bad record, if that is the policy."""
+    if isinstance(policy, Fail) and statistics.dead.num_rows:
+        first = statistics.dead.slice(0, 1).to_pylist()[0]
         raise BadRecordError(first["topic"], first["partition"], first["offset"], first["error"])

@@ -1,12 +1,13 @@
-"""An aggregate with all its types settled."""
+"""What an aggregate keeps and gives, with the types of its columns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kohort.spark.program.compiled import OFFSET, PARTITION, AggregateSpec, ArrowAggregation, Route
+from kohort.spark.program.compiled import AggregateSpec, ArrowAggregation, Route
 from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.internal_columns import OFFSET, PARTITION
 from kohort.spark.program.source_times import to_millis
 from kohort.spark.program.sources import check_types, one_of, parsed_schema
 from kohort.spark.program.streams import AggregateDef
@@ -25,8 +26,14 @@ __all__ = ["Keyed", "aggregate_spec", "group_types", "with_offset"]
 
 @dataclass(frozen=True)
 class Keyed:
-    """A stream, as far as its key matters: what messages call it, its key, why that is lost, its columns, and how keys
-    become partitions.
+    """A stream's key, and what it is needed for.
+
+    Attributes:
+        where: how messages call the stream.
+        key: its columns; () for unknown.
+        lost: why it doesn't hold any more; "" if it does, or never did.
+        schema: the stream's columns.
+        partitioner: how keys become partitions.
     """
 
     where: str
@@ -54,7 +61,7 @@ def aggregate_spec(
         rows: a DataFrame of the rows' schema.
         changelog: its topic.
         event_time: the stream's, if it is there.
-        routed_by: the columns that the part's input is keyed by, in order.
+        routed_by: the columns that the subtopology's input is keyed by, in order.
         in_place: whether that is the stream's own input.
 
     Raises:
@@ -182,10 +189,12 @@ def with_offset(rows: DataFrame) -> DataFrame:
 def _kinds(bound: list[tuple[str, Aggregation]], rows: DataFrame) -> tuple[_Columns, _Columns]:
     """The names and types of state and output columns, as Spark finds them."""
     rows = with_offset(rows)
-    partial = rows.groupBy().agg(*[each.alias(part) for name, one in bound for part, each in one.partial(name)])
+    partial = rows.groupBy().agg(
+        *[each.alias(state_name) for name, one in bound for state_name, each in one.partial(name)]
+    )
     kinds = {each.name: each.dataType for each in partial.schema.fields}
     merged = partial.groupBy().agg(
-        *[each.cast(kinds[part]).alias(part) for name, one in bound for part, each in one.merge(name)]
+        *[each.cast(kinds[state_name]).alias(state_name) for name, one in bound for state_name, each in one.merge(name)]
     )
     result = merged.select([one.finish(name).alias(name) for name, one in bound])
     return tuple(kinds.items()), tuple((each.name, each.dataType) for each in result.schema.fields)

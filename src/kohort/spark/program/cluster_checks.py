@@ -1,4 +1,4 @@
-"""What has to be right in the cluster before an instance joins."""
+"""Checks a program against the cluster, before an instance joins the group."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_GROUP: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
 async def check_against(admin: Admin, program: Program) -> None:
-    """Compare a program with the cluster that it is to run on.
+    """Compares a program with the cluster that it will run on.
 
     Raises:
         ProgramError: topics that are missing, or have the wrong numbers of partitions; a group of that name that is of
@@ -34,8 +34,8 @@ async def check_against(admin: Admin, program: Program) -> None:
     """
     topics = await admin.topics.list(internal=True)
     _check_topics(program, topics)
-    for part in program.parts:
-        _check_copartitioned(part, topics)
+    for subtopology in program.subtopologies:
+        _check_copartitioned(subtopology, topics)
     _check_group(program, await _group(admin, program.application_id))
     _check_committed(program, await _committed(admin, program.application_id))
 
@@ -62,16 +62,16 @@ def _these(names: list[str]) -> str:
     return f"topic {names[0]!r}{more}"
 
 
-def _check_copartitioned(part: CompiledSubtopology, topics: Mapping[str, TopicInfo]) -> None:
-    counts = {name: len(topics[name].partitions) for name in part.input_topics if name in topics}
-    if isinstance(part.input, RowsInput) and part.input.partitions:
-        counts = {part.input.topic: part.input.partitions, **counts}
+def _check_copartitioned(subtopology: CompiledSubtopology, topics: Mapping[str, TopicInfo]) -> None:
+    counts = {name: len(topics[name].partitions) for name in subtopology.input_topics if name in topics}
+    if isinstance(subtopology.input, RowsInput) and subtopology.input.partitions:
+        counts = {subtopology.input.topic: subtopology.input.partitions, **counts}
     if len(set(counts.values())) <= 1:
         return
     first, *others = counts
     other = next(name for name in others if counts[name] != counts[first])
     listed = ", ".join(f"{name} has {number}" for name, number in counts.items())
-    if isinstance(part.input, RowsInput):
+    if isinstance(subtopology.input, RowsInput):
         remedy = "leave partitions= out of .repartition(…): its topic gets as many as the table's"
     else:
         remedy = (
@@ -123,8 +123,8 @@ def _check_group(program: Program, group: GroupDescription | None) -> None:
         for name, each in group.topology.subtopologies.items()
     }
     ours = {
-        part.id: (frozenset(part.input_topics), frozenset(store.changelog for store in part.stores))
-        for part in program.parts
+        each.id: (frozenset(each.input_topics), frozenset(store.changelog for store in each.stores))
+        for each in program.subtopologies
     }
     if theirs == ours:
         return
@@ -134,25 +134,25 @@ def _check_group(program: Program, group: GroupDescription | None) -> None:
     )
 
 
-_Parts = Mapping[str, tuple[frozenset[str], frozenset[str]]]
+_Topics = Mapping[str, tuple[frozenset[str], frozenset[str]]]
 
 
-def _difference(theirs: _Parts, ours: _Parts) -> str:
-    def topics(parts: _Parts) -> set[str]:
-        return {topic for pair in parts.values() for some in pair for topic in some}
+def _difference(theirs: _Topics, ours: _Topics) -> str:
+    def topics(subtopologies: _Topics) -> set[str]:
+        return {topic for pair in subtopologies.values() for some in pair for topic in some}
 
     gone, new = sorted(topics(theirs) - topics(ours)), sorted(topics(ours) - topics(theirs))
-    told = []
+    differences = []
     if gone:
-        told.append(f"it has {', '.join(gone)}, which this program hasn't")
+        differences.append(f"it has {', '.join(gone)}, which this program hasn't")
     if new:
-        told.append(f"this program has {', '.join(new)}, which it hasn't")
-    return "; ".join(told) or "the same topics are in other sub-topologies (compare app.describe())"
+        differences.append(f"this program has {', '.join(new)}, which it hasn't")
+    return "; ".join(differences) or "the same topics are in other sub-topologies (compare app.describe())"
 
 
 def _check_committed(program: Program, committed: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
-    ours = {topic for part in program.parts for topic in part.input_topics}
-    digests = expression_digests(program.parts)
+    ours = {topic for subtopology in program.subtopologies for topic in subtopology.input_topics}
+    digests = expression_digests(program.subtopologies)
     changed: set[str] = set()
     for partition, offset in committed.items():
         said = committed_by(offset.metadata)

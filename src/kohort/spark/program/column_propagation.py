@@ -1,8 +1,8 @@
-"""Columns of Kohort's own, carried past what a transform selects.
+"""Passes internal columns through transforms that don't select them.
 
-A row's partition, its record's time and the like are columns beside the user's. A transform that says
-`select("origin", "delay")` leaves them out without meaning to. So its plan is rebuilt: whatever passes rows on one by
-one passes these columns on with them.
+A row's partition, its record's time and so on are columns beside the user's. A transform such as
+`select("origin", "delay")` leaves them out. So its plan is rebuilt: each node that passes on rows one by one passes on
+these columns with them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kohort.spark.internals import Attribute, NodeName, PlanNode, analyzed, frame_of
-from kohort.spark.program.compiled import PARTITION
+from kohort.spark.program.internal_columns import PARTITION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["carried", "transformed"]
+__all__ = ["propagated", "transformed"]
 
 _PASSING: Final = frozenset(
     {
@@ -35,22 +35,22 @@ _PASSING: Final = frozenset(
         NodeName.WITH_CTE,
     }
 )
-"""Nodes whose output has all columns of (at least) one child. Projections and unions are told what to pass on."""
+"""Nodes whose output has all columns of (at least) one child. Projections and unions are rebuilt with more columns."""
 
 
 def transformed(rows: DataFrame, function: Callable[[DataFrame], DataFrame], hidden: Collection[str]) -> DataFrame:
-    """What a transform makes of rows, with the columns that it isn't to lose: `hidden`, which it doesn't see, and
+    """The result of a transform, with the columns that it mustn't lose: `hidden`, which it doesn't see, and
     `_partition`, which it does.
 
     Raises:
-        whatever the function does.
+        whatever the function raises.
     """
     unseen = [name for name in rows.columns if name in hidden]
-    return carried(function(rows.drop(*unseen) if unseen else rows), rows, [PARTITION, *unseen])
+    return propagated(function(rows.drop(*unseen) if unseen else rows), rows, [PARTITION, *unseen])
 
 
-def carried(made: DataFrame, rows: DataFrame, names: Sequence[str]) -> DataFrame:
-    """What a transform made of rows, with those of their columns `names` that it has left out, at the end.
+def propagated(made: DataFrame, rows: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The result of a transform (`made`) with those of the columns `names` that it has left out, at the end.
 
     They are lost where rows go through something that can't be looked into: `mapInPandas`, `mapInArrow`, a union with
     other rows.
@@ -59,8 +59,8 @@ def carried(made: DataFrame, rows: DataFrame, names: Sequence[str]) -> DataFrame
     if not lost:
         return made
     source = analyzed(rows)
-    places = {each.name: place for place, each in enumerate(source.output) if each.name in lost}
-    plan, _ = _Carrier(source, places).carry(analyzed(made))
+    positions = {each.name: position for position, each in enumerate(source.output) if each.name in lost}
+    plan, _ = _Propagation(source, positions).rebuild(analyzed(made))
     return frame_of(plan)
 
 
@@ -68,7 +68,7 @@ _Columns = Mapping[str, Attribute]
 """By name."""
 
 
-class _Carrier:
+class _Propagation:
     """Rebuilds plans so that columns of their source are in their output.
 
     Args:
@@ -76,41 +76,41 @@ class _Carrier:
         places: which ones, by name, and where they are in its output.
     """
 
-    def __init__(self, source: PlanNode, places: Mapping[str, int]) -> None:
+    def __init__(self, source: PlanNode, positions: Mapping[str, int]) -> None:
         self._source = source
-        self._places = places
+        self._positions = positions
 
-    def carry(self, node: PlanNode) -> tuple[PlanNode, _Columns]:
+    def rebuild(self, node: PlanNode) -> tuple[PlanNode, _Columns]:
         """The plan rebuilt, and the columns as they are in its output; none where they are lost."""
         if node.same_result(self._source):  # in a union with itself one side has other ids
-            return node, {name: node.output[place] for name, place in self._places.items()}
+            return node, {name: node.output[position] for name, position in self._positions.items()}
         name = node.name
         if not node.children or (name not in _PASSING and name not in (NodeName.PROJECT, NodeName.UNION)):
             return node, {}
-        carried = [self.carry(child) for child in node.children]
+        rebuilt = [self.rebuild(child) for child in node.children]
         if name == NodeName.UNION:
-            return self._union(node, carried)
-        columns = next((found for _, found in carried if found), {})
+            return self._union(node, rebuilt)
+        columns = next((found for _, found in rebuilt if found), {})
         if not columns:
             return node, {}
-        node = node.with_children([child for child, _ in carried])
+        node = node.with_children([child for child, _ in rebuilt])
         there = {each.id for each in node.output}
         if name == NodeName.PROJECT:
             return node.with_columns([each for each in columns.values() if each.id not in there]), columns
         return node, {name: each for name, each in columns.items() if each.id in there}
 
-    def _union(self, node: PlanNode, carried: Sequence[tuple[PlanNode, _Columns]]) -> tuple[PlanNode, _Columns]:
+    def _union(self, node: PlanNode, rebuilt: Sequence[tuple[PlanNode, _Columns]]) -> tuple[PlanNode, _Columns]:
         """A union of the same stream several times: each side has the columns in the same places, by ids of its own."""
-        if not all(found for _, found in carried):
+        if not all(found for _, found in rebuilt):
             return node, {}
         sides = []
-        for child, found in carried:
+        for child, found in rebuilt:
             ids = {each.id for each in found.values()}
             own = [each for each in child.output if each.id not in ids]
-            side = frame_of(child.projected([*own, *(found[name] for name in self._places)]))
+            side = frame_of(child.projected([*own, *(found[name] for name in self._positions)]))
             # A column that replaces one of its name has an id of its own.
-            for name in self._places:
+            for name in self._positions:
                 side = side.withColumn(name, side[name])
             sides.append(analyzed(side))
         union = node.with_children(sides)
-        return union, dict(zip(self._places, union.output[-len(self._places) :], strict=True))
+        return union, dict(zip(self._positions, union.output[-len(self._positions) :], strict=True))

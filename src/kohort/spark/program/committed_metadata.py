@@ -1,4 +1,4 @@
-"""What is committed beside an offset: with what the next owner of the task goes on, and which program that was."""
+"""The metadata of committed offsets: the stream time, with which the task's next owner goes on, and the program."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Committed(NamedTuple):
 
 
 def metadata(stream_time: int | None, program: Fingerprint) -> str:
-    """The text that is committed beside an offset."""
+    """The text of the metadata."""
     said: dict[str, Any] = {"stream_time": stream_time, "program": program.text}
     if program.expressions:
         said["expressions"] = "".join(program.expressions)
@@ -45,7 +45,7 @@ def metadata(stream_time: int | None, program: Fingerprint) -> str:
 
 
 def committed_by(text: str) -> Committed | None:
-    """What such a text says; None if another tool has set the offset."""
+    """Parses the metadata; None if another tool has set the offset."""
     try:
         said = json.loads(text)
         stream_time, program = said["stream_time"], said["program"]

@@ -1,8 +1,8 @@
-"""A program as data: what `StreamsApp.compile` makes of it, and what all that runs it goes by.
+"""A program as data: what `StreamsApp.compile` makes of it, and the runtime runs.
 
-A program is made of *parts* (subtopologies, in Kafka's words). A part reads one topic, or one topic and the tables that
-are joined to it, and runs as one task for each partition. What it does with a record is a tree, kept as its *branches*:
-each goes from the input over steps to a terminal.
+A program is made of subtopologies. Each reads one topic, or one topic and the tables that are joined to it, and runs as
+one task for each partition. What it does with a record is a tree, kept as its *branches*: each goes from the input over
+steps to a terminal.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
+from kohort.spark.program.internal_columns import OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
 from kohort.spark.program.windows import WindowSpec
 from kohort.streams.topology import Topology
 
@@ -27,10 +28,6 @@ if TYPE_CHECKING:
     from kohort.spark.program.aggregates import Aggregation
 
 __all__ = [
-    "OFFSET",
-    "PARTITION",
-    "RESERVED",
-    "STREAM_TIME",
     "Aggregate",
     "AggregateSpec",
     "ArrowAggregation",
@@ -54,18 +51,6 @@ __all__ = [
     "TopicInput",
     "Transform",
 ]  # fmt: skip
-
-PARTITION: Final = "_partition"
-"""The column of a stream's DataFrame that says which partition, so which task, a row belongs to (INT)."""
-
-STREAM_TIME: Final = "_stream_time"
-"""The column that says at which stream time of its task, in ms, a row was read (BIGINT). Transforms don't see it."""
-
-OFFSET: Final = "_offset"
-"""The column that has the offset of a row's record, where anything goes by it (BIGINT). Transforms don't see it."""
-
-RESERVED: Final = frozenset({PARTITION, STREAM_TIME, OFFSET, "_key", "_records", "_time", "_window"})
-"""Columns of Kohort's own; those of users have other names."""
 
 Emit = Literal["update", "close"]
 
@@ -130,7 +115,7 @@ class TableStore:
 
 @dataclass(frozen=True)
 class Store:
-    """A state store of a part: its name and its changelog, for those who needn't know what is in it."""
+    """A subtopology's state store, whatever is in it: its name and its changelog."""
 
     name: str
     changelog: str
@@ -141,7 +126,7 @@ class Store:
 
 @dataclass(frozen=True)
 class TopicInput:
-    """A part that reads a topic of the user's."""
+    """A topic of the user's is read."""
 
     source: SourceSpec
 
@@ -150,10 +135,20 @@ class TopicInput:
         """The topic's name."""
         return self.source.topic
 
+    @property
+    def schema(self) -> StructType:
+        """The rows' columns, without the internal ones."""
+        return self.source.schema
+
+    @property
+    def event_time(self) -> str | None:
+        """A TIMESTAMP column of the schema, or None for the record's timestamp."""
+        return self.source.event_time
+
 
 @dataclass(frozen=True)
 class RowsInput:
-    """A part that reads rows that another has repartitioned.
+    """Rows are read that another subtopology has repartitioned.
 
     Attributes:
         topic: the repartition topic.
@@ -172,7 +167,7 @@ class RowsInput:
 
 @dataclass(frozen=True)
 class PartialsInput:
-    """A part that reads partial aggregates; it has one branch, without steps, that ends in `Aggregate`."""
+    """Partial aggregates are read; the one branch has no steps and ends in `Aggregate`."""
 
     topic: str
     aggregate: AggregateSpec
@@ -232,7 +227,7 @@ class ArrowAggregation:
 
 @dataclass(frozen=True)
 class AggregateSpec:
-    """An aggregate: by which columns, of what, in which windows, and when it is told.
+    """An aggregate: by which columns, of what, in which windows, and when it is written.
 
     Attributes:
         name: of its store and topics.
@@ -245,7 +240,7 @@ class AggregateSpec:
         arrow: a function instead of `aggregations`.
         state_columns: what is kept, in Spark's types.
         output_columns: what comes out beside the key, in Spark's types.
-        route: how the key of the part's input holds the columns of `routed_by`, to find a key's partition.
+        route: how the key of the subtopology's input holds the columns of `routed_by`, to find a key's partition.
         routed_by: the columns of `group`, in the order in which they are in that key.
     """
 
@@ -268,9 +263,9 @@ class AggregateSpec:
         return tuple(name for name, _ in self.group)
 
     @property
-    def by_arrival(self) -> bool:
+    def by_offset(self) -> bool:
         """Whether rows need `_offset`."""
-        return any(aggregation.by_arrival for _, aggregation in self.aggregations)
+        return any(aggregation.by_offset for _, aggregation in self.aggregations)
 
     @property
     def heap_bytes(self) -> int:
@@ -280,7 +275,7 @@ class AggregateSpec:
     def partial_columns(self) -> list[Column]:
         """Aggregate expressions over rows that give the state columns, by name and in their types.
 
-        The rows have `_offset` (null for unknown) if `by_arrival`.
+        The rows have `_offset` (null for unknown) if `by_offset`.
         """
         return self._typed([each for name, aggregation in self.aggregations for each in aggregation.partial(name)])
 
@@ -322,18 +317,18 @@ class ToTopic:
 
 @dataclass(frozen=True)
 class ToRows:
-    """Rows go to a repartition topic, by `key` (`Route.TEXT`), so that they fall in with a table's keys.
+    """Rows go to a repartition topic, by `key` (`Route.TEXT`), so that they lie where a table's keys do.
 
     Attributes:
         event_time: the column of the rows that becomes the record's timestamp; None: they keep that of their record.
-        timed: whether they are read for windows with a grace, so that their order says which are late.
+        by_stream_time: whether they are read for windows with a grace, so that their order says which are late.
     """
 
     topic: str
     key: tuple[str, ...]
     schema: StructType
     event_time: str | None = None
-    timed: bool = False
+    by_stream_time: bool = False
 
 
 @dataclass(frozen=True)
@@ -357,7 +352,7 @@ Terminal = ToTopic | ToRows | ToPartials | Aggregate
 
 @dataclass(frozen=True)
 class Branch:
-    """A way from a part's input to an end."""
+    """A way from a subtopology's input to an end."""
 
     steps: tuple[Step, ...]
     terminal: Terminal
@@ -369,18 +364,33 @@ class Branch:
         return joined or isinstance(self.terminal, Aggregate)
 
     @property
-    def timed(self) -> bool:
+    def by_stream_time(self) -> bool:
         """Whether it matters at which stream time a row was read."""
         match self.terminal:
-            case ToRows(timed=timed):
-                return timed
+            case ToRows(by_stream_time=by_stream_time):
+                return by_stream_time
             case ToPartials(_, spec) | Aggregate(spec, _):
                 return spec.window is not None and spec.window.grace_ms is not None
             case _:
                 return False
 
+    def internal_columns(self, event_time: str | None) -> tuple[str, ...]:
+        """The columns of Kohort's own that its rows need, where `event_time` is the input's."""
+        match self.terminal:
+            case ToPartials(_, spec) | Aggregate(spec, _):
+                by_offset = spec.by_offset
+            case _:
+                by_offset = False
+        wanted = {
+            PARTITION: True,
+            TIMESTAMP: event_time is None,
+            STREAM_TIME: self.by_stream_time,
+            OFFSET: by_offset,
+        }
+        return tuple(name for name, is_wanted in wanted.items() if is_wanted)
 
-# Parts and programs --------------------------------------------------------------------------------------------------
+
+# Subtopologies and programs ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -389,7 +399,7 @@ class CompiledSubtopology:
 
     Attributes:
         id: the subtopology's id: "0", "1", ….
-        input: what its branches read; None for a part that only keeps tables, for queries.
+        input: what its branches read; None if it only keeps tables, for queries.
         tables: tables of its tasks; global ones aren't among them.
     """
 
@@ -411,7 +421,7 @@ class CompiledSubtopology:
         return (*tables, *(Store(spec.name, spec.changelog) for spec in self.aggregates))
 
     @property
-    def placed(self) -> tuple[SourceSpec, ...]:
+    def partition_checked(self) -> tuple[SourceSpec, ...]:
         """The topics whose records have to lie where their keys belong: state is by partition, and so are joins."""
         if self.input is None:
             return ()
@@ -438,25 +448,25 @@ class Program:
 
     Attributes:
         application_id: the group's id, and the beginning of all its topics' names.
-        parts: by id, in order.
+        subtopologies: by id, in order.
         globals: tables that every instance has all of.
-        topology: as the group is told.
+        topology: what a member sends to the group.
         fingerprint: changes with whatever makes stores and repartition topics unreadable for another program. It is
             committed with each offset.
     """
 
     application_id: str
-    parts: tuple[CompiledSubtopology, ...]
+    subtopologies: tuple[CompiledSubtopology, ...]
     globals: tuple[TableStore, ...]
     topology: Topology
     fingerprint: Fingerprint
 
-    def part(self, part_id: str) -> CompiledSubtopology:
-        """The part with this id. Raises KeyError."""
-        for part in self.parts:
-            if part.id == part_id:
-                return part
-        raise KeyError(part_id)
+    def subtopology(self, subtopology_id: str) -> CompiledSubtopology:
+        """The subtopology with this id. Raises KeyError."""
+        for subtopology in self.subtopologies:
+            if subtopology.id == subtopology_id:
+                return subtopology
+        raise KeyError(subtopology_id)
 
     @property
     def sources(self) -> tuple[SourceSpec, ...]:
@@ -467,8 +477,8 @@ class Program:
     def sinks(self) -> tuple[str, ...]:
         """All topics of the user's that it writes, dead letters' too."""
         found: dict[str, None] = {}
-        for part in self.parts:
-            for branch in part.branches:
+        for subtopology in self.subtopologies:
+            for branch in subtopology.branches:
                 end = branch.terminal
                 outputs = (end,) if isinstance(end, ToTopic) else end.outputs if isinstance(end, Aggregate) else ()
                 found.update(dict.fromkeys(output.topic for output in outputs))
@@ -484,8 +494,8 @@ class Program:
         return (*repartition, *(topic.name for each in subtopologies for topic in each.changelogs))
 
     def _sources(self) -> Iterator[SourceSpec]:
-        for part in self.parts:
-            if isinstance(part.input, TopicInput):
-                yield part.input.source
-            yield from (table.source for table in part.tables)
+        for subtopology in self.subtopologies:
+            if isinstance(subtopology.input, TopicInput):
+                yield subtopology.input.source
+            yield from (table.source for table in subtopology.tables)
         yield from (table.source for table in self.globals)

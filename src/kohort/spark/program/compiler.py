@@ -1,7 +1,7 @@
-"""From what a user wrote to a `Program`.
+"""Compiles what a user wrote to a `Program`.
 
 Each stream is followed from its source, step by step, over DataFrames of no rows that Spark analyses: a flow is what is
-known at a point. Where records have to move to other tasks, the part ends and another begins.
+known at a point. Where records have to move to other tasks, the subtopology ends and another begins.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 
 from kohort.spark.internals import empty_frame
 from kohort.spark.program.aggregate_specs import Keyed, aggregate_spec, group_types
-from kohort.spark.program.column_propagation import carried
+from kohort.spark.program.column_propagation import propagated
 from kohort.spark.program.compiled import (
-    PARTITION,
-    STREAM_TIME,
     Aggregate,
     Branch,
     CompiledSubtopology,
@@ -36,6 +34,7 @@ from kohort.spark.program.compiled import (
 )
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.fingerprint import fingerprint
+from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.sources import SourceDef, TableDef, check_names, check_types, one_of, resolved
@@ -72,7 +71,7 @@ def compile_program(graph: Graph, settings: AppSettings, spark: SparkSession) ->
 
 @dataclass(eq=False)
 class _Draft:
-    """A part that is being put together. A draft without input becomes a part only if its table is joined by none."""
+    """A subtopology that is being put together. One without input is kept only if nothing is joined to its table."""
 
     input: Input | None
     tables: list[TableStore] = field(default_factory=list)
@@ -115,11 +114,11 @@ class _Compiler:
         self._spark = spark
         self._tables: dict[TableDef, TableStore] = {}
         self._sources: dict[SourceDef, _Draft] = {}
-        self._homes: dict[TableStore, _Draft | None] = {}  # the part that a table is in
+        self._drafts_of_tables: dict[TableStore, _Draft | None] = {}  # the subtopology that a table is in
         self._drafts: list[_Draft] = []
         self._flows: dict[tuple[object, ...], _Flow] = {}
         self._topics: dict[str, str] = {}  # internal topics, and what for
-        self._unplaced: dict[str, str] = {}  # topics of rows that have lost `_partition`, and where
+        self._partition_lost: dict[str, str] = {}  # topics of rows that have lost `_partition`, and where
 
     def program(self) -> Program:
         self._read_sources()
@@ -128,15 +127,15 @@ class _Compiler:
                 self._sink(self._flow(end.stream), end.output)
             else:
                 self._aggregate(self._flow(end.grouped._stream), end)
-        parts = self._parts()
-        if not parts:
+        subtopologies = self._subtopologies()
+        if not subtopologies:
             raise ProgramError("the program does nothing: it has no stream that ends anywhere, and no table")
         return Program(
             application_id=self._settings.application_id,
-            parts=parts,
+            subtopologies=subtopologies,
             globals=tuple(table for table in self._tables.values() if table.is_global),
-            topology=topology(parts, self._settings),
-            fingerprint=fingerprint(parts),
+            topology=topology(subtopologies, self._settings),
+            fingerprint=fingerprint(subtopologies),
         )
 
     # Sources ---------------------------------------------------------------------------------------------------------
@@ -148,13 +147,13 @@ class _Compiler:
         names: set[str] = set()
         for each in self._graph.sources:
             if isinstance(each, TableDef):
-                self._take(each.name, names)
+                self._take_name(each.name, names)
                 source = resolved(each.source, "global_table" if each.is_global else "table")
                 changelog = None if each.is_global else self._internal(f"{each.name}-changelog", f"table {each.name!r}")
                 table = TableStore(each.name, source, changelog)
                 self._tables[each] = table
                 if not each.is_global:
-                    self._homes[table] = None
+                    self._drafts_of_tables[table] = None
                     self._drafts.append(_Draft(None, [table]))
             else:
                 if each not in ended:
@@ -166,9 +165,9 @@ class _Compiler:
                 self._drafts.append(draft)
         for end in self._graph.ends:
             if isinstance(end, AggregateDef):
-                self._take(end.name, names)
+                self._take_name(end.name, names)
 
-    def _take(self, name: str, names: set[str]) -> None:
+    def _take_name(self, name: str, names: set[str]) -> None:
         if name in names:
             raise ProgramError(
                 f"two stores are called {name!r}: tables and aggregates need names of their own, since queries and "
@@ -189,36 +188,33 @@ class _Compiler:
         self._topics[topic] = what
         return topic
 
-    def _parts(self) -> tuple[CompiledSubtopology, ...]:
-        self._mark_timed()
-        homeless = {
-            id(draft) for draft in self._drafts if draft.input is None and self._homes[draft.tables[0]] is not None
-        }
-        drafts = [draft for draft in self._drafts if id(draft) not in homeless]
+    def _subtopologies(self) -> tuple[CompiledSubtopology, ...]:
+        self._mark_by_stream_time()
+        drafts = [draft for draft in self._drafts if draft.input or not self._drafts_of_tables[draft.tables[0]]]
         return tuple(
             CompiledSubtopology(str(number), draft.input, tuple(draft.tables), tuple(draft.branches))
             for number, draft in enumerate(drafts)
         )
 
-    def _mark_timed(self) -> None:
+    def _mark_by_stream_time(self) -> None:
         """Note which rows are read for windows with a grace, directly or when they have moved again.
 
         Raises:
             ProgramError: they have lost what their order goes by.
         """
         read: set[str] = set()
-        for draft in reversed(self._drafts):  # parts come after those that they read from
+        for draft in reversed(self._drafts):  # each comes after those that it reads from
             for number, branch in enumerate(draft.branches):
                 end = branch.terminal
                 if isinstance(end, ToRows) and end.topic in read:
-                    if end.topic in self._unplaced:
+                    if end.topic in self._partition_lost:
                         raise ProgramError(
-                            f"{self._unplaced[end.topic]}: a window with a grace follows, so rows have to go in order, "
-                            f"and a transform loses the column {PARTITION}, by which they do. It goes along through "
-                            f"select, where, explode, joins and UDFs; keep it in mapInPandas and mapInArrow"
+                            f"{self._partition_lost[end.topic]}: a window with a grace follows, so rows have to go in "
+                            f"order, and a transform loses the column {PARTITION}, by which they do. It goes along "
+                            f"through select, where, explode, joins and UDFs; keep it in mapInPandas and mapInArrow"
                         )
-                    draft.branches[number] = replace(branch, terminal=replace(end, timed=True))
-            if isinstance(draft.input, RowsInput) and any(branch.timed for branch in draft.branches):
+                    draft.branches[number] = replace(branch, terminal=replace(end, by_stream_time=True))
+            if isinstance(draft.input, RowsInput) and any(branch.by_stream_time for branch in draft.branches):
                 read.add(draft.input.topic)
 
     # Streams ---------------------------------------------------------------------------------------------------------
@@ -254,7 +250,7 @@ class _Compiler:
         if several := over_several_rows(made, flow.frame):
             raise ProgramError(f"{where}: {several}; a transform treats each row by itself")
         check_names(where, [name for name in made.columns if name != PARTITION])
-        made = carried(made, flow.rows, [PARTITION, STREAM_TIME])
+        made = propagated(made, flow.rows, [PARTITION, STREAM_TIME])
         before, after = identities(flow.frame), identities(made)
         gone = [name for name in (*flow.key, PARTITION) if name not in before or before[name] != after.get(name)]
         schema = made.schema
@@ -278,17 +274,17 @@ class _Compiler:
         keyed = Keyed(flow.where, flow.key, flow.lost, flow.frame.schema, flow.partitioner)
         on, schema = joined(keyed, table, step)
         if not table.is_global:
-            self._settle(flow, table)
+            self._assign_table(flow, table)
         compiled = Join(table, on, step.how, table.is_global)
         own = [field for field in flow.rows.schema.fields if field.name == STREAM_TIME]
         return replace(flow, steps=(*flow.steps, compiled), rows=empty_frame(self._spark, _with(schema, own)))
 
-    def _settle(self, flow: _Flow, table: TableStore) -> None:
-        home = self._homes[table]
-        if home is None:
-            self._homes[table] = flow.draft
+    def _assign_table(self, flow: _Flow, table: TableStore) -> None:
+        draft = self._drafts_of_tables[table]
+        if draft is None:
+            self._drafts_of_tables[table] = flow.draft
             flow.draft.tables.append(table)
-        elif home is not flow.draft:
+        elif draft is not flow.draft:
             raise ProgramError(
                 f"{flow.where}: table {table.name!r} is joined to another topic's stream already, and its store is "
                 f"with that one's tasks. Make it an app.global_table, which every stream can be joined to"
@@ -309,7 +305,7 @@ class _Compiler:
         draft = _Draft(RowsInput(topic, schema, key, parent.event_time, partitions))
         self._drafts.append(draft)
         if PARTITION not in parent.frame.columns:
-            self._unplaced[topic] = f"{parent.where}, to be repartitioned by {', '.join(key)}"
+            self._partition_lost[topic] = f"{parent.where}, to be repartitioned by {', '.join(key)}"
         where = f"{parent.where}, repartitioned by {', '.join(key)}"
         return _Flow(where, draft, (), self._rows(schema), key, parent.event_time)
 
@@ -358,7 +354,7 @@ class _Compiler:
 
     @staticmethod
     def _check_stream_time(where: str, flow: _Flow) -> None:
-        """Rows that are aggregated in the part that reads them are late by its stream time, which they have to keep."""
+        """Rows that are aggregated where they are read are late by the stream time there, which they have to keep."""
         if flow.retimed:
             raise ProgramError(
                 f"{where}: the window has a grace, which goes by {flow.event_time!r} as it was read, and "

@@ -1,4 +1,4 @@
-"""What becomes of records that can't be decoded."""
+"""Error policies: what becomes of records that can't be decoded, or are misplaced."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["DeadLetter", "Drop", "ErrorPolicy", "Fail"]
 class Fail:
     """The instance stops, and says which record it was (topic, partition, offset) and what is wrong with it.
 
-    Whoever takes its task over stops there, too. Nothing of the epoch that the record is in has counted: with another
+    The next owner of its task stops there, too. Nothing of the epoch that the record is in has counted: with another
     policy, or with the group's offset behind the record, the application goes on.
     """
 

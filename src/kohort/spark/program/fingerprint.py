@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["expression_digests", "fingerprint"]
 
 
-def fingerprint(parts: Sequence[CompiledSubtopology]) -> Fingerprint:
+def fingerprint(subtopologies: Sequence[CompiledSubtopology]) -> Fingerprint:
     """16 hex digits that change with what stores and repartition topics hold, and with what it means.
 
     So each aggregation is in it with its parameters, and those of users with their version. Functions over rows aren't,
@@ -35,16 +35,16 @@ def fingerprint(parts: Sequence[CompiledSubtopology]) -> Fingerprint:
     Spark's next version may print them in another way: their digests go beside it. Of Arrow functions only the schema
     of the state is in it: one that was mended goes on with the state that it finds.
     """
-    text = json.dumps([_part(part) for part in parts], sort_keys=True, separators=(",", ":"))
-    return Fingerprint(_digest(text, 16), tuple(expression_digests(parts).values()))
+    text = json.dumps(list(map(_subtopology, subtopologies)), sort_keys=True, separators=(",", ":"))
+    return Fingerprint(_digest(text, 16), tuple(expression_digests(subtopologies).values()))
 
 
-def expression_digests(parts: Sequence[CompiledSubtopology]) -> dict[str, str]:
+def expression_digests(subtopologies: Sequence[CompiledSubtopology]) -> dict[str, str]:
     """8 hex digits for each aggregation that has expressions of the user's: by its store and column, `delays.mean`."""
     found = {
         f"{spec.name}.{name}": expressions(aggregation)
-        for part in parts
-        for spec in part.aggregates
+        for subtopology in subtopologies
+        for spec in subtopology.aggregates
         for name, aggregation in spec.aggregations
     }
     return {name: _digest(json.dumps(texts), 8) for name, texts in found.items() if texts}
@@ -54,23 +54,23 @@ def _digest(text: str, digits: int) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:digits]
 
 
-def _part(part: CompiledSubtopology) -> Any:
-    said: dict[str, Any] = {"id": part.id, "tables": [_table(table) for table in part.tables]}
-    match part.input:
+def _subtopology(subtopology: CompiledSubtopology) -> Any:
+    said: dict[str, Any] = {"id": subtopology.id, "tables": [_table(table) for table in subtopology.tables]}
+    match subtopology.input:
         case TopicInput(source):
             said["topic"] = source.topic
         case RowsInput():
-            said["rows"] = [part.input.topic, _fields(part.input.schema), list(part.input.key)]
+            said["rows"] = [subtopology.input.topic, _fields(subtopology.input.schema), list(subtopology.input.key)]
         case PartialsInput():
-            said["partials"] = part.input.topic
+            said["partials"] = subtopology.input.topic
         case None:
             pass
-    said["aggregates"] = [_aggregate(spec) for spec in part.aggregates]
+    said["aggregates"] = [_aggregate(spec) for spec in subtopology.aggregates]
     said["joins"] = sorted(
-        {step.table.name for branch in part.branches for step in branch.steps if isinstance(step, Join)}
+        {step.table.name for branch in subtopology.branches for step in branch.steps if isinstance(step, Join)}
     )
     said["ends"] = [
-        branch.terminal.topic for branch in part.branches if isinstance(branch.terminal, (ToRows, ToPartials))
+        branch.terminal.topic for branch in subtopology.branches if isinstance(branch.terminal, (ToRows, ToPartials))
     ]
     return said
 

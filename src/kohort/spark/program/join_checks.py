@@ -1,12 +1,13 @@
-"""Whether a stream can be joined to a table, and what comes of it."""
+"""Checks whether a stream can be joined to a table, and finds the columns of the result."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from kohort.spark.program.aggregate_specs import Keyed
-from kohort.spark.program.compiled import PARTITION, TableStore
+from kohort.spark.program.compiled import TableStore
 from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.internal_columns import PARTITION
 from kohort.spark.program.sources import one_of
 from kohort.spark.program.streams import JoinDef
 

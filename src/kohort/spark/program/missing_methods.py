@@ -1,4 +1,4 @@
-"""What to write instead of a method that isn't there."""
+"""Says what to write instead of a method that is missing."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ class Advised:
     """A class whose missing attributes are AttributeErrors that say what to write instead.
 
     Attributes:
-        instead: that, of all that the class hasn't got.
+        instead: what to write, whatever is missing.
     """
 
     instead: ClassVar[str]
 
-    if not TYPE_CHECKING:  # to a type checker, nothing that is missing is there
+    if not TYPE_CHECKING:  # a type checker has to see what is missing
 
         def __getattr__(self, name: str) -> Any:
             what = f"{type(self).__name__} has no {name!r}"
@@ -29,7 +29,7 @@ class Advised:
 
 
 def of_a_dataframe(name: str) -> bool:
-    """Whether DataFrames have this."""
+    """Whether DataFrames have such an attribute."""
     from pyspark.sql import DataFrame
 
     return hasattr(DataFrame, name)

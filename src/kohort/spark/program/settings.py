@@ -83,7 +83,7 @@ class AppSettings:
     journal: Path | None = None
 
     def __post_init__(self) -> None:
-        """Check and normalise."""
+        """Checks and normalises."""
         check_name("application_id", self.application_id)
         self._path("state_dir")
         self._path("journal")

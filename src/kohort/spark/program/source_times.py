@@ -1,4 +1,4 @@
-"""What a program says of its sources' times: how they are written, and which are made of what is in a record."""
+"""The times of sources: how they are written, and which are computed from a number or the record's timestamp."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ def time_formats(
 
 
 def check_time_formats(where: str, times: TimeFormats, schema: StructType) -> None:
-    """Refuse formats of columns that aren't there, or have no times.
+    """Refuses formats of columns that are missing, or have no times.
 
     Raises:
         ProgramError: there is one.
     """
     there = dict(_paths(schema, ""))
-    timed = sorted(name for name, has_times in there.items() if has_times)
-    if not timed:
+    with_times = sorted(name for name, has_times in there.items() if has_times)
+    if not with_times:
         raise ProgramError(f"{where}: timestamp_format and time_zone are for TIMESTAMP columns; the schema has none")
     for name, _ in times.formats:
         if name and not there.get(name):
             why = "isn't a TIMESTAMP" if name in there else "isn't in the schema"
-            raise ProgramError(f"{where}: timestamp_format of {name!r}: it {why}; there are {', '.join(timed)}")
+            raise ProgramError(f"{where}: timestamp_format of {name!r}: it {why}; there are {', '.join(with_times)}")
 
 
 def event_time_of(where: str, given: str | Column | None) -> tuple[str | None, DerivedTime | None]:
@@ -99,8 +99,8 @@ def event_time_of(where: str, given: str | Column | None) -> tuple[str | None, D
             f'{where}: event_time={text} needs a name, by which windows and aggregates go: say .alias("at")'
         )
     raise ProgramError(
-        f"{where}: event_time={text} can't be: it takes a TIMESTAMP column's name, or {what} and likewise "
-        f"F.timestamp_seconds and F.timestamp_micros. Texts are read by timestamp_format"
+        f"{where}: event_time={text} can't be: it takes a TIMESTAMP column's name, or {what} or "
+        f"F.timestamp_seconds or F.timestamp_micros. Texts are read by timestamp_format"
     )
 
 
@@ -139,7 +139,7 @@ def with_times(
 
 
 def to_millis(name: str) -> str:
-    """What messages say of a column of whole numbers that should be a time."""
+    """The hint in messages about a column of whole numbers that should be a time."""
     return (
         f"If it counts milliseconds since 1970, say TIMESTAMP in the schema and "
         f"timestamp_format={{{name!r}: 'timestamp_millis'}}"

@@ -1,4 +1,4 @@
-"""Topics that a program reads: what the user says of them, and what that comes to."""
+"""The topics that a program reads: as the user defines them, and as they are compiled."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from kohort.spark.formats import FORMATS
 from kohort.spark.internals import error_sentence
-from kohort.spark.program.compiled import PARTITION, RESERVED, SourceSpec
+from kohort.spark.program.compiled import SourceSpec
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
 from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.internal_columns import PARTITION, RESERVED
 from kohort.spark.program.source_times import RECORD_TIME, check_time_formats, to_millis, with_times
 
 if TYPE_CHECKING:
@@ -23,11 +25,10 @@ if TYPE_CHECKING:
     from kohort.spark.formats.times import TimeFormats
 
 __all__ = [
-    "FORMATS", "Schema", "SourceDef", "TableDef", "check_names", "check_types", "column_names", "known_format",
+    "Schema", "SourceDef", "TableDef", "check_names", "check_types", "column_names", "known_format",
     "one_of", "parsed_schema", "resolved",
 ]  # fmt: skip
 
-FORMATS: Final = ("json", "avro", "string", "raw")
 _OF_TABLES: Final = re.compile(r"\b(var)?char\([0-9]+\)")
 _ALONE: Final = {"string": "STRING", "raw": "BINARY"}  # formats of one column, and its type
 
@@ -40,7 +41,7 @@ else:
 
 @dataclass(eq=False)
 class SourceDef:
-    """A topic that is read, as the user says it. `schema` isn't parsed yet, since that takes a Spark session."""
+    """A topic that is read, as the user defines it. `schema` isn't parsed yet, since that takes a Spark session."""
 
     topic: str
     schema: Schema | None
@@ -58,11 +59,11 @@ class SourceDef:
 
 @dataclass(eq=False)
 class TableDef:
-    """A table, as the user says it.
+    """A table, as the user defines it.
 
     Raises:
         ProgramError: it is a global one with dead letters, of its own or the application's. Every instance reads all of
-            it, outside of transactions: each would write them. What becomes of such records has to be said, then.
+            it, outside of transactions, so each would write them: the program has to say another policy.
     """
 
     name: str
@@ -163,7 +164,7 @@ def parsed_schema(where: str, given: Schema) -> StructType:
 
 
 def check_names(where: str, names: Sequence[str]) -> None:
-    """Refuse columns that are there twice, or are called as Kohort's own. As for Spark, case makes no difference.
+    """Refuses columns that occur twice, or have the name of an internal one. As in Spark, case makes no difference.
 
     Raises:
         ProgramError: there is one.
@@ -176,7 +177,7 @@ def check_names(where: str, names: Sequence[str]) -> None:
 
 
 def check_types(where: str, schema: StructType) -> None:
-    """Refuse columns of types that can't be moved or kept.
+    """Refuses columns of types that can't be moved or kept.
 
     Raises:
         ProgramError: there is one.
@@ -239,7 +240,7 @@ def column_names(what: str, given: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _avro_schema(where: str, schema: StructType) -> str:
-    """What Spark writes all the columns with: of those that are read, which may be fewer, it couldn't be told."""
+    """The schema that Spark writes all the columns with. The columns that are read may be fewer, so it is made here."""
     from kohort.spark.formats import FormatError
     from kohort.spark.formats.avro_schema import spark_schema
 

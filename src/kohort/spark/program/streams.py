@@ -1,6 +1,7 @@
 """What a user writes a program with: streams, tables and grouped streams.
 
-They only note what was said; `compiling` makes a program of it. Mistakes that show without Spark are told at once.
+These classes only record what was written; `compiler` makes a program of it. Mistakes that show without Spark are
+raised at once.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from kohort.spark.formats import FORMATS
 from kohort.spark.internals import column_text
 from kohort.spark.program.aggregates import Aggregation
 from kohort.spark.program.compiled import Emit
 from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.missing_methods import Advised, of_a_dataframe
 from kohort.spark.program.settings import check_name
-from kohort.spark.program.sources import FORMATS, Schema, SourceDef, TableDef, column_names, known_format
+from kohort.spark.program.sources import Schema, SourceDef, TableDef, column_names, known_format
 from kohort.spark.program.windows import WindowSpec
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-# What is noted -------------------------------------------------------------------------------------------------------
+# Definitions -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
@@ -48,7 +50,7 @@ class JoinDef:
 
 @dataclass(eq=False)
 class RepartitionDef:
-    """A stream that is written anew by other columns."""
+    """A stream that goes through a repartition topic, by other columns."""
 
     parent: Stream
     columns: tuple[str, ...]
@@ -92,7 +94,7 @@ End = SinkDef | AggregateDef
 
 @dataclass(eq=False)
 class Graph:
-    """All that was said, in the order in which it was."""
+    """All definitions, in the order in which they were written."""
 
     sources: list[SourceDef | TableDef] = field(default_factory=list)
     ends: list[End] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""A program's parts as the group is told of them."""
+"""The topology of a program, as a member sends it to the group."""
 
 from __future__ import annotations
 
@@ -30,48 +30,47 @@ _REPARTITION: Final = {
 _CHANGELOG: Final = {"cleanup.policy": "compact", **_EVENT_TIME}
 
 
-def topology(parts: Sequence[CompiledSubtopology], settings: AppSettings) -> Topology:
-    """What a member says to its group.
+def topology(subtopologies: Sequence[CompiledSubtopology], settings: AppSettings) -> Topology:
+    """The topology that a member sends to its group.
 
     Raises:
         ProgramError: no group would take it.
     """
     try:
-        found = Topology({part.id: _subtopology(part, settings) for part in parts})
+        found = Topology({each.id: _subtopology(each, settings) for each in subtopologies})
         check(found)
     except TopologyError as error:
         raise ProgramError(str(error)) from None
     return found
 
 
-def _subtopology(part: CompiledSubtopology, settings: AppSettings) -> Subtopology:
+def _subtopology(subtopology: CompiledSubtopology, settings: AppSettings) -> Subtopology:
     replicas = max(settings.replication_factor, 0)  # 0: the brokers' default
-    sources = [table.source.topic for table in part.tables]
+    sources = [table.source.topic for table in subtopology.tables]
     repartition = []
-    if isinstance(part.input, TopicInput):
-        sources.append(part.input.topic)
-    elif part.input is not None:
-        partitions = part.input.partitions if isinstance(part.input, RowsInput) else 0
+    if isinstance(subtopology.input, TopicInput):
+        sources.append(subtopology.input.topic)
+    elif subtopology.input is not None:
+        partitions = subtopology.input.partitions if isinstance(subtopology.input, RowsInput) else 0
         repartition.append(
             InternalTopic(
-                name=part.input.topic, partitions=partitions, replication_factor=replicas, configs=_REPARTITION
+                name=subtopology.input.topic, partitions=partitions, replication_factor=replicas, configs=_REPARTITION
             )
         )
-    retained = {spec.changelog: spec for spec in part.aggregates}
-    together = part.input_topics
+    retained = {spec.changelog: spec for spec in subtopology.aggregates}
+    together = subtopology.input_topics
+    terminals = [branch.terminal for branch in subtopology.branches]
     return Subtopology(
         source_topics=sources,
         repartition_sources=repartition,
-        repartition_sinks={
-            branch.terminal.topic for branch in part.branches if isinstance(branch.terminal, (ToRows, ToPartials))
-        },
+        repartition_sinks={end.topic for end in terminals if isinstance(end, (ToRows, ToPartials))},
         changelogs=[
             InternalTopic(
                 name=store.changelog,
                 replication_factor=replicas,
                 configs=_changelog(retained.get(store.changelog), settings),
             )
-            for store in part.stores
+            for store in subtopology.stores
         ],
         copartition_groups=[together] if len(together) > 1 else [],
     )

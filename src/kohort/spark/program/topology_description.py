@@ -1,4 +1,4 @@
-"""A program as Kafka Streams prints a topology."""
+"""Describes a program as Kafka Streams prints a topology."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def describe(program: Program) -> str:
     """
     names = _Names()
     text = ["Topologies:\n "]
-    for part in program.parts:
-        nodes = "".join(f"    {node}\n" for node in _part(part, names))
-        text.append(f"  Sub-topology: {part.id}\n{nodes}\n")
-    for number, table in enumerate(program.globals, start=len(program.parts)):
+    for subtopology in program.subtopologies:
+        nodes = "".join(f"    {node}\n" for node in _subtopology(subtopology, names))
+        text.append(f"  Sub-topology: {subtopology.id}\n{nodes}\n")
+    for number, table in enumerate(program.globals, start=len(program.subtopologies)):
         nodes = "".join(f"    {node}\n" for node in _table(table, names))
         text.append(f"  Sub-topology: {number} for global store (will not generate tasks)\n{nodes}")
     return "".join(text)
@@ -81,12 +81,12 @@ class _Names:
         return f"{what}-{next(self._numbers):010d}"
 
 
-def _part(part: CompiledSubtopology, names: _Names) -> Iterator[_Node]:
-    for table in part.tables:
+def _subtopology(subtopology: CompiledSubtopology, names: _Names) -> Iterator[_Node]:
+    for table in subtopology.tables:
         yield from _table(table, names)
-    if part.input is not None:
-        root = names.source(part.input.topic)
-        yield from _walk(root, part.branches, names)
+    if subtopology.input is not None:
+        root = names.source(subtopology.input.topic)
+        yield from _walk(root, subtopology.branches, names)
 
 
 def _walk(root: _Node, branches: tuple[Branch, ...], names: _Names) -> list[_Node]:

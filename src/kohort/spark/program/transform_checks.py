@@ -1,4 +1,4 @@
-"""What Spark knows of a plan before it runs: columns, their identity, what goes over several rows."""
+"""Checks transforms by their plans: whether they pass columns on, and whether they treat each row by itself."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def _has_union(node: PlanNode) -> bool:
 def over_several_rows(frame: DataFrame, source: DataFrame) -> str | None:
     """What in a plan goes over several rows of `source`, or adds some, and what that would do; None if nothing does.
 
-    That a static DataFrame is joined is no harm, whatever it is made of.
+    A static DataFrame may be joined, whatever it is made of.
     """
     stream = analyzed(source).first_leaf
     found: list[str] = []
     others: list[str] = []
 
     def walk(node: PlanNode) -> bool:
-        """Whether the rows come by here."""
+        """Whether the stream's rows go through this node."""
         if not node.children:
             # In a join with itself one side has new ids, but is the same otherwise.
             return node.same_result(stream)
@@ -88,7 +88,7 @@ def _join(node: PlanNode, within: list[bool]) -> Iterator[str]:
 
 
 def called(where: str, function: Callable[[DataFrame], DataFrame], frame: DataFrame) -> DataFrame:
-    """What a function of the user's makes of a DataFrame.
+    """Calls a function of the user's.
 
     Raises:
         ProgramError: it fails, or makes something else.
@@ -110,7 +110,7 @@ def called(where: str, function: Callable[[DataFrame], DataFrame], frame: DataFr
 
 @contextmanager
 def explained(where: str) -> Iterator[None]:
-    """What Spark refuses becomes a `ProgramError` that says where it is in the program, and what Spark says."""
+    """Turns errors of Spark's into a `ProgramError` that says where in the program, and what Spark says."""
     try:
         with unlogged_errors():
             yield

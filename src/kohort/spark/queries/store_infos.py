@@ -16,7 +16,7 @@ def store_infos(program: Program) -> dict[str, StoreInfo]:
 
 
 def _infos(program: Program) -> Iterator[StoreInfo]:
-    for subtopology in program.parts:
+    for subtopology in program.subtopologies:
         yield from (_of_table(table, subtopology.id) for table in subtopology.tables)
         yield from (_of_aggregate(spec, subtopology) for spec in subtopology.aggregates)
     yield from (_of_table(table, None) for table in program.globals)

@@ -1,4 +1,4 @@
-"""Records read where they are computed with: in Spark's Python workers, without an event loop of the caller's.
+"""Reads records in Spark's Python workers, for callers without an event loop.
 
 Nothing is imported before it is asked for.
 """

@@ -1,4 +1,4 @@
-"""What a range of offsets that can't be read is told with."""
+"""The error of a range of offsets that can't be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One range of offsets fetched: question after question to the partition's leader, one answer ahead of who reads."""
+"""Fetches one range of offsets: request after request to the partition's leader, one response ahead of the reader."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 from kohort.client.cluster import Cluster
 from kohort.client.consuming.completed_fetch import Piece, read_fetch
 from kohort.client.consuming.fetch_session import BY_ID
-from kohort.client.consuming.log_offsets import LogOffsets, is_retriable
-from kohort.client.errors import ClientError, RecordError, kafka_error
+from kohort.client.consuming.log_offsets import LogOffsets
+from kohort.client.errors import ClientError, RecordError, is_retriable, kafka_error
 from kohort.client.time_limit import time_limit_at
 from kohort.client.types import Broker, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -104,7 +104,7 @@ class _RangeFetch:
                 self._failure = error
                 pieces = ()
                 self._cluster.request_refresh()
-                # Whatever is wrong, a pause: metadata may come at once, and say the same again.
+                # Pauses whatever is wrong: metadata may come at once, and be the same again.
                 await asyncio.sleep(backoff.next() / 1000)
             for piece in pieces:
                 if piece.headers:
@@ -131,7 +131,7 @@ class _RangeFetch:
         connection = await self._cluster.connection(leader.node_id, _LANE)
         topic_id = info.topics[self._at.topic].topic_id
         if self._topic_id not in (NO_UUID, topic_id):
-            raise self._error("the topic was deleted and made anew")
+            raise self._error("the topic was deleted and created again")
         self._topic_id = topic_id
         version = connection.version(FetchRequest)
         if topic_id == NO_UUID:
@@ -142,7 +142,7 @@ class _RangeFetch:
             max_bytes=self._size,
             isolation_level=int(self._committed),
             session_id=0,
-            session_epoch=-1,  # no session: the question is never asked again
+            session_epoch=-1,  # no session: the request isn't repeated
             # No rack_id: with one, a leader may name a follower to read from, and gives no records. That would be taken
             # for a gap that compaction has left.
             topics=[
@@ -175,7 +175,7 @@ class _RangeFetch:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{self._at}: the answer leaves it out")
 
     async def _take(self, read: _Read) -> Sequence[Piece]:
-        """What an answer brought; the offset is moved behind it."""
+        """Takes what a response has; the offset moves behind it."""
         if read.error_code:
             await self._refused(read)
         if not read.records:
@@ -216,7 +216,7 @@ class _RangeFetch:
         why = (
             "its beginning was deleted: by the topic's retention, DeleteRecords, or a new topic of the same name"
             if self._offset < first
-            else "the log was truncated, or the topic deleted and made anew"
+            else "the log was truncated, or the topic deleted and created again"
         )
         return self._error(f"the log has offsets {first} to {last} (exclusive) now: {why}")
 

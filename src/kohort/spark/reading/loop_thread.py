@@ -28,7 +28,7 @@ class LoopThread:
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run it to its end; if the caller is interrupted meanwhile, it's cancelled."""
+        """Runs it to its end; if the caller is interrupted meanwhile, it's cancelled."""
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
@@ -37,7 +37,7 @@ class LoopThread:
             raise
 
     def close(self) -> None:
-        """Cancel what runs, and end the thread. May be called twice."""
+        """Cancels what runs, and ends the thread. May be called twice."""
         if self.loop.is_closed():
             return
         with contextlib.suppress(Exception):

@@ -157,7 +157,7 @@ class RangeReader:
         return opened.thread.run(opened.topics())
 
     def close(self) -> None:
-        """Close the connections; reading again opens new ones. May be called twice."""
+        """Closes the connections; reading again opens new ones. May be called twice."""
         with self._lock:
             opened, self._opened = self._opened, None
         if opened is not None and opened.pid == os.getpid():

@@ -139,12 +139,12 @@ class _Running:
 
     async def __call__(self) -> None:
         from kohort.spark.executor_rpc.server import RpcServer
-        from kohort.spark.jobs.plan_reuse import session_settings
+        from kohort.spark.jobs.session_settings import session_settings
         from kohort.spark.observability import Observability
         from kohort.spark.queries.store_infos import store_infos
 
         spark, program, settings = self._spark, self._program, self._settings
-        subtopologies = {each.id: each for each in program.parts}
+        subtopologies = {each.id: each for each in program.subtopologies}
         subtopologies[GLOBALS] = CompiledSubtopology(GLOBALS, None, program.globals, ())
 
         async def before_joining(admin: Admin) -> None:
@@ -185,7 +185,7 @@ class _Running:
             instance.tell(*self._listeners, *service.listeners)
             if self._progress:
                 stop_progress_bar(spark)
-            largest = max((spec.heap_bytes for each in program.parts for spec in each.aggregates), default=0)
+            largest = max((spec.heap_bytes for each in program.subtopologies for spec in each.aggregates), default=0)
             stack.enter_context(session_settings(spark, parallelism(), largest))
             rpc_server = stack.enter_context(RpcServer(instance.lookup, *_addresses(spark)))
             stack.enter_context(_signals(instance))

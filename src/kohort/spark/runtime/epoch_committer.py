@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from kohort.client.cluster import Cluster
 from kohort.client.column_codec import columns_loaded
 from kohort.client.producer import Producer
-from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kohort.client.streams_member import StreamsMember
+from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.runtime.epoch_writes import EpochWrites
 from kohort.spark.runtime.errors import RestartFromCommittedError
 
@@ -27,13 +28,6 @@ log = logging.getLogger(__name__)
 
 Probe = Callable[[str], Awaitable[None]]
 """Called between the steps of an epoch, with the step's name: tests kill and pause there."""
-
-
-class GroupMember(Protocol):
-    """The member of the group, as commits need it."""
-
-    def group_metadata(self) -> GroupMetadata:
-        """Its id and its epoch as they are now."""
 
 
 async def unprobed(step: str) -> None:
@@ -53,7 +47,7 @@ class EpochCommitter:
     """
 
     def __init__(
-        self, make: Callable[[], Producer], cluster: Cluster, member: GroupMember, probe: Probe = unprobed
+        self, make: Callable[[], Producer], cluster: Cluster, member: StreamsMember, probe: Probe = unprobed
     ) -> None:
         self._make, self._cluster, self._member, self._probe = make, cluster, member, probe
         self._producer: Producer | None = None

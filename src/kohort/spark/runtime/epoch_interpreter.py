@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
-from typing import Any, Final, Protocol, TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from typing import Any, Final, TypeAlias
 
 from kohort.client.errors import ClientError
 from kohort.client.types import TopicPartition
@@ -15,6 +15,7 @@ from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import EpochDone, Listener
 from kohort.spark.runtime.commit_errors import while_committing, while_sending
 from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs
+from kohort.spark.runtime.end_offsets import EndOffsets
 from kohort.spark.runtime.epoch_planning import lag
 from kohort.spark.runtime.epoch_states import EpochEffect, EpochEvent
 from kohort.spark.runtime.plain_errors import plain
@@ -27,19 +28,6 @@ log = logging.getLogger(__name__)
 _LOOK_S: Final = 2.0
 
 _Do: TypeAlias = Callable[[Iterable[Effect]], None]
-
-
-class EndOffsetsReader(Protocol):
-    """`end_offsets.EndOffsets`."""
-
-    async def of(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where partitions end."""
-
-    async def partitions(self, topics: Collection[str]) -> dict[str, int]:
-        """How many partitions topics have."""
-
-    async def pause(self) -> None:
-        """Wait until idle subtopologies look again."""
 
 
 class EpochInterpreter:
@@ -58,7 +46,7 @@ class EpochInterpreter:
     def __init__(
         self,
         manager: TaskManager,
-        ends: EndOffsetsReader,
+        ends: EndOffsets,
         make_runner: Callable[[str], SubtopologyRunner],
         under_way: UnderWay,
         *,

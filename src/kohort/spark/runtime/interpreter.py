@@ -7,13 +7,12 @@ subtopology's epochs (`under_way`); what it comes to is an event for the task ma
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable
 
 from kohort.client.errors import ClientError
-from kohort.client.types import TopicPartition
+from kohort.client.streams_member import StreamsMember
 from kohort.protocol.errors import KafkaError
-from kohort.spark.runtime.activation import Activated
+from kohort.spark.runtime.activation import Activation
 from kohort.spark.runtime.application_plan import ApplicationPlan
 from kohort.spark.runtime.effects import Effect, ForTask
 from kohort.spark.runtime.epoch_interpreter import EpochInterpreter
@@ -21,32 +20,8 @@ from kohort.spark.runtime.open_stores import OpenStores
 from kohort.spark.runtime.task_manager import TaskManager
 from kohort.spark.runtime.task_states import TaskEffect, TaskEvent
 from kohort.spark.runtime.under_way import Outcome, UnderWay
-from kohort.spark.state import StateError, Store
+from kohort.spark.state import ChangelogReader, StateError
 from kohort.streams.tasks import TaskId
-
-
-class Member(Protocol):
-    """The member of the group."""
-
-    def closed(self, *tasks: TaskId) -> None:
-        """These are given up."""
-
-
-class ChangelogFollower(Protocol):
-    """What keeps stores abreast of their changelogs: `kohort.spark.state.ChangelogReader`."""
-
-    def follow(self, store: Store, partition: TopicPartition) -> None:
-        """Keep a store abreast of its changelog."""
-
-    async def unfollow(self, partition: TopicPartition) -> None:
-        """Leave it alone."""
-
-
-class Activator(Protocol):
-    """`activation.Activation`."""
-
-    async def activate(self, task: TaskId, open_producer: Callable[[], Awaitable[None]]) -> Activated:
-        """Restore a task up to what is committed."""
 
 
 class Interpreter:
@@ -68,10 +43,10 @@ class Interpreter:
         self,
         plan: ApplicationPlan,
         manager: TaskManager,
-        member: Member,
+        member: StreamsMember,
         stores: OpenStores,
-        changelogs: ChangelogFollower,
-        activation: Activator,
+        changelogs: ChangelogReader,
+        activation: Activation,
         epochs: EpochInterpreter,
         under_way: UnderWay,
         *,

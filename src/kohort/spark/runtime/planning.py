@@ -25,7 +25,7 @@ def application_plan_of(program: Program) -> ApplicationPlan:
         application_id=program.application_id,
         topology=program.topology,
         fingerprint=program.fingerprint,
-        subtopologies={each.id: subtopology_plan_of(each) for each in program.parts},
+        subtopologies={each.id: subtopology_plan_of(each) for each in program.subtopologies},
         globals=tuple(
             GlobalTable(table.name, table.source.topic, unreadable_of(table.source)) for table in program.globals
         ),
@@ -70,5 +70,5 @@ def subtopology_plan_of(compiled: CompiledSubtopology) -> SubtopologyPlan:
         tables={table.name: StoreOutput(table.name, table.changelog or "") for table in compiled.tables},
         unreadable={source.topic: unreadable_of(source) for source in sources},
         latest=frozenset(source.topic for source in sources if source.offset_reset == "latest"),
-        placed=frozenset(source.topic for source in compiled.placed),
+        placed=frozenset(source.topic for source in compiled.partition_checked),
     )

@@ -14,6 +14,7 @@ from kohort.spark.runtime.epoch_writes import EpochWrites, epoch_writes, first_u
 from kohort.spark.runtime.errors import unreadable
 from kohort.spark.runtime.job_thread import JobThread
 from kohort.spark.runtime.subtopology_plan import SubtopologyPlan
+from kohort.spark.state import Store
 from kohort.streams.tasks import TaskId
 
 
@@ -28,16 +29,6 @@ class Jobs(Protocol):
 
     def cancel(self) -> None:
         """Have what runs fail soon. From any thread."""
-
-
-class TaskStore(Protocol):
-    """A task's store: `kohort.spark.state.Store`."""
-
-    def scan(self, start: bytes | None = None, end: bytes | None = None, limit: int | None = None) -> pa.Table:
-        """Columns key and value, in the order of keys, from `start` to before `end`."""
-
-    def write(self, keys: pa.Array, values: pa.Array, position: int) -> None:
-        """Null deletes. All or nothing, together with the position."""
 
 
 class SubtopologyRunner:
@@ -56,7 +47,7 @@ class SubtopologyRunner:
         plan: SubtopologyPlan,
         make_jobs: Callable[[], Jobs],
         committer: EpochCommitter,
-        stores: Callable[[TaskId], Mapping[str, TaskStore]],
+        stores: Callable[[TaskId], Mapping[str, Store]],
         probe: Probe = unprobed,
     ) -> None:
         self.plan, self.committer = plan, committer
@@ -65,7 +56,7 @@ class SubtopologyRunner:
         self._thread = JobThread(f"kohort-subtopology-{plan.id}")
         self._writes = EpochWrites()
         self._positions: Mapping[tuple[str, int], int] = {}
-        self._by_partition: Mapping[int, Mapping[str, TaskStore]] = {}
+        self._by_partition: Mapping[int, Mapping[str, Store]] = {}
 
     @property
     def out_records(self) -> int:

@@ -10,28 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.jobs.arrow_encoding import read_objects, unwire
-from kohort.spark.jobs.epoch import NO_KEY, EpochStatistics
+from kohort.spark.jobs.arrow_encoding import decoded_array, read_objects
+from kohort.spark.jobs.drop_reasons import NO_KEY
+from kohort.spark.jobs.epoch import EpochStatistics
 from kohort.spark.jobs.errors import AggregationError
-from kohort.spark.jobs.stages.common import (
-    KEY,
-    MERGING,
-    PARTITION,
-    RECORDS,
-    TIMESTAMP,
-    Place,
-    in_windows,
-    settled,
-    task_number,
-)
-from kohort.spark.jobs.stages.read_rows import Stage
+from kohort.spark.jobs.stages.context import STATE_LOOKUP, Stage, StageContext, task_number, then_freeze_garbage
+from kohort.spark.jobs.stages.lateness import in_windows
 from kohort.spark.jobs.stages.state_lookup import StateLookup
+from kohort.spark.program.internal_columns import KEY, PARTITION, RECORDS, TIMESTAMP
 
 WINDOW = "window"
 
 
 @dataclass(frozen=True)
-class ArrowAggregating:
+class ArrowAggregate:
     """An Arrow aggregation.
 
     Attributes:
@@ -40,7 +32,7 @@ class ArrowAggregating:
         rows: the columns that it is given.
         keys: the key columns, among them.
         state: the state columns, in their own types.
-        priors: the store.
+        state_lookup: the store.
     """
 
     name: str
@@ -48,47 +40,50 @@ class ArrowAggregating:
     rows: pa.Schema
     keys: tuple[str, ...]
     state: pa.Schema
-    priors: StateLookup
+    state_lookup: StateLookup
 
     @property
     def schema(self) -> pa.Schema:
         """Of what the stage gives: one row for each touched key."""
-        own = [pa.field(PARTITION, pa.int32()), pa.field(TIMESTAMP, pa.int64()), pa.field(RECORDS, pa.int64())]
-        return pa.schema([*own, *(self.rows.field(name) for name in self.keys), *self.state])
+        internal = [
+            pa.field(PARTITION, pa.int32()),
+            pa.field(TIMESTAMP, pa.int64()),
+            pa.field(RECORDS, pa.int64()),
+        ]
+        return pa.schema([*internal, *(self.rows.field(name) for name in self.keys), *self.state])
 
 
-def arrow_aggregate_stage(place: Place, aggregating: ArrowAggregating) -> Stage:
+def arrow_aggregate_stage(context: StageContext, spec: ArrowAggregate) -> Stage:
     """A stage over `_partition`, `_key`, `_time`, then the columns, in order. A partition is all in one task.
 
     Rows without a partition, and those that no window takes, are dropped.
     """
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return settled(_run(place, aggregating, batches))
+        return then_freeze_garbage(_run(context, spec, batches))
 
     return stage
 
 
-def _run(place: Place, what: ArrowAggregating, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    task = place.line.request_input(place.lane, 0, 1)
-    read = EpochStatistics()
+def _run(context: StageContext, spec: ArrowAggregate, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    run, statistics = context.run, EpochStatistics()
     given = [batch for batch in batches if batch.num_rows]
     if given:
         rows = pa.Table.from_batches(given).combine_chunks()
-        rows = rows.rename_columns([PARTITION, KEY, TIMESTAMP, *what.rows.names])
-        placed = rows.column(PARTITION).is_valid()
-        read.drop(NO_KEY, len(placed) - pc.sum(placed).as_py())
-        rows = rows.filter(placed).combine_chunks()
+        rows = rows.rename_columns([PARTITION, KEY, TIMESTAMP, *spec.rows.names])
+        belongs = rows.column(PARTITION).is_valid()
+        statistics.drop(NO_KEY, len(belongs) - pc.sum(belongs).as_py())
+        rows = rows.filter(belongs).combine_chunks()
         ones = pa.array(np.ones(rows.num_rows, np.int64))
-        rows = rows.filter(in_windows(rows.column(KEY).combine_chunks(), ones, read))
+        rows = rows.filter(in_windows(rows.column(KEY).combine_chunks(), ones, statistics))
         for partition in pc.unique(rows.column(PARTITION)).to_pylist():
             mine = rows.filter(pc.equal(rows.column(PARTITION), partition)).combine_chunks()
-            yield from aggregate(place, what, partition, mine)
-    if read.late or read.dropped:
-        place.line.report(place.lane, task.run, place.branch, task_number(), MERGING, read)
+            yield from aggregate(context, spec, partition, mine)
+    if statistics.late or statistics.dropped:
+        context.report(run, task_number(), STATE_LOOKUP, statistics)
 
 
-def aggregate(place: Place, what: ArrowAggregating, partition: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+def aggregate(context: StageContext, spec: ArrowAggregate, partition: int, rows: pa.Table) -> Iterator[pa.RecordBatch]:
     """What the function makes of one task's rows.
 
     Raises:
@@ -97,48 +92,50 @@ def aggregate(place: Place, what: ArrowAggregating, partition: int, rows: pa.Tab
     keys = rows.column(KEY).combine_chunks().dictionary_encode()
     codes = keys.indices.to_numpy(zero_copy_only=False)
     _, first = np.unique(codes, return_index=True)
-    touched = rows.select(list(what.keys)).take(pa.array(first))
-    values = place.line.lookup(what.priors.store, pa.array([partition] * len(first), pa.int32()), keys.dictionary)
-    there = values.is_valid()
-    schema = pa.schema([pa.field("state", pa.struct(list(what.priors.state)))])
-    states = read_objects(values.filter(there), schema, f"store {what.priors.store}").column(0).flatten()
-    known = touched.filter(there)
-    state = [unwire(column, field.type) for column, field in zip(states, what.state, strict=True)]
-    prior_schema = pa.schema([*(what.rows.field(name) for name in what.keys), *what.state])
-    columns = [column.combine_chunks() for column in known.columns]
+    touched = rows.select(list(spec.keys)).take(pa.array(first))
+    values = context.rpc.lookup(
+        spec.state_lookup.store, pa.array([partition] * len(first), pa.int32()), keys.dictionary
+    )
+    found = values.is_valid()
+    schema = pa.schema([pa.field("state", pa.struct(list(spec.state_lookup.state)))])
+    states = read_objects(values.filter(found), schema, f"store {spec.state_lookup.store}").column(0).flatten()
+    keys_before = touched.filter(found)
+    state = [decoded_array(column, field.type) for column, field in zip(states, spec.state, strict=True)]
+    prior_schema = pa.schema([*(spec.rows.field(name) for name in spec.keys), *spec.state])
+    columns = [column.combine_chunks() for column in keys_before.columns]
     prior = pa.Table.from_arrays([*columns, *state], names=prior_schema.names).cast(prior_schema)
-    result = what.function(rows.select(what.rows.names).cast(what.rows), prior)
-    result = _checked(result, what, prior_schema, len(first))
+    result = spec.function(rows.select(spec.rows.names).cast(spec.rows), prior)
+    result = _checked(result, spec, prior_schema, len(first))
     time = pc.max(rows.column(TIMESTAMP))
     count = result.num_rows
-    own = [
+    internal = [
         pa.array([partition] * count, pa.int32()),
         pa.repeat(time, count) if time.is_valid else pa.nulls(count, pa.int64()),
         pa.repeat(pa.scalar(rows.num_rows, pa.int64()), count),
     ]
     columns = [column.combine_chunks() for column in result.columns]
-    yield pa.RecordBatch.from_arrays([*own, *columns], schema=what.schema)
+    yield pa.RecordBatch.from_arrays([*internal, *columns], schema=spec.schema)
 
 
-def _checked(result: object, what: ArrowAggregating, schema: pa.Schema, touched: int) -> pa.Table:
+def _checked(result: object, spec: ArrowAggregate, schema: pa.Schema, touched: int) -> pa.Table:
     if isinstance(result, pa.RecordBatch):
         result = pa.Table.from_batches([result])
     if not isinstance(result, pa.Table):
         raise AggregationError(
-            f"the function of aggregate {what.name!r} must return a pyarrow.Table, not {type(result).__name__}"
+            f"the function of aggregate {spec.name!r} must return a pyarrow.Table, not {type(result).__name__}"
         )
     missing = [name for name in schema.names if name not in result.column_names]
     if missing:
         raise AggregationError(
-            f"the function of aggregate {what.name!r} must return the columns {', '.join(schema.names)}: "
+            f"the function of aggregate {spec.name!r} must return the columns {', '.join(schema.names)}: "
             f"{', '.join(missing)} not among {', '.join(result.column_names)}"
         )
     if result.num_rows != touched:
         raise AggregationError(
-            f"the function of aggregate {what.name!r} returned {result.num_rows} rows for {touched} keys in its rows: "
+            f"the function of aggregate {spec.name!r} returned {result.num_rows} rows for {touched} keys in its rows: "
             "it must return one row for each key, and none for others"
         )
     try:
         return result.select(schema.names).cast(schema)
     except pa.ArrowException as error:
-        raise AggregationError(f"the function of aggregate {what.name!r} returned other types: {error}") from None
+        raise AggregationError(f"the function of aggregate {spec.name!r} returned other types: {error}") from None

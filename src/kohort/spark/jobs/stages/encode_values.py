@@ -9,12 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from kohort.spark.jobs.stages.common import KEY, TIMESTAMP, settled
-from kohort.spark.jobs.stages.read_rows import Stage, spark_schema
+from kohort.spark.jobs.stages.context import Stage, then_freeze_garbage
+from kohort.spark.jobs.stages.read_rows import spark_schema
+from kohort.spark.program.internal_columns import KEY, TIMESTAMP
 
 
 @dataclass(frozen=True)
-class Encoding:
+class ValueEncoding:
     """A format, the columns to write (as Spark's JSON), and the writer's schema for Avro."""
 
     format: str
@@ -22,25 +23,25 @@ class Encoding:
     avro_schema: str | None
 
 
-def encode_stage(encoding: Encoding) -> Stage:
+def encode_values_stage(value_encoding: ValueEncoding) -> Stage:
     """A stage from `_key`, `_time` and then the columns, in order, to `_key`, `value`, `_time`."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return settled(_encode(encoding, batch) for batch in batches if batch.num_rows)
+        return then_freeze_garbage(_encode(value_encoding, batch) for batch in batches if batch.num_rows)
 
     return stage
 
 
-def _encode(encoding: Encoding, batch: pa.RecordBatch) -> pa.RecordBatch:
-    names = spark_schema(encoding.schema).names
-    values = _encoder(encoding).encode(pa.RecordBatch.from_arrays(batch.columns[2:], names=names))
+def _encode(value_encoding: ValueEncoding, batch: pa.RecordBatch) -> pa.RecordBatch:
+    names = spark_schema(value_encoding.schema).names
+    values = _encoder(value_encoding).encode(pa.RecordBatch.from_arrays(batch.columns[2:], names=names))
     return pa.RecordBatch.from_arrays(
         [batch.column(KEY), values, batch.column(TIMESTAMP)], names=[KEY, "value", TIMESTAMP]
     )
 
 
 @lru_cache(maxsize=64)
-def _encoder(encoding: Encoding) -> Any:
+def _encoder(value_encoding: ValueEncoding) -> Any:
     from kohort.spark.formats import encoder
 
-    return encoder(encoding.format, spark_schema(encoding.schema), encoding.avro_schema)
+    return encoder(value_encoding.format, spark_schema(value_encoding.schema), value_encoding.avro_schema)

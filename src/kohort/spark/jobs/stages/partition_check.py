@@ -1,4 +1,4 @@
-"""Whether records lie where their keys belong: in the partition that the key's columns lead to."""
+"""Finds misplaced records: those that lie in another partition than their key's columns lead to."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import pyarrow.compute as pc
 
 from kohort.protocol.records.partitioner import Partitioner, partitions_of
 from kohort.spark.jobs.arrow_key_encoding import key_texts
-from kohort.spark.jobs.stages.common import Chunk
+from kohort.spark.jobs.stages.fetched_records import FetchedRecords
 
 _SHOWN: Final = 100
 """Characters of a key in a message."""
 
 
 @dataclass(frozen=True)
-class Placing:
-    """Where a topic's records belong.
+class PartitionCheck:
+    """Which partition a topic's records belong to.
 
     Attributes:
         key: the columns by whose text (`Route.TEXT`) they are partitioned.
@@ -36,46 +36,51 @@ class Placing:
     plain_decimals: bool
 
 
-def keyed(chunk: Chunk, partitioner: Partitioner) -> pa.Array:
-    """Which records have a key that says where they belong. librdkafka deals those with an empty one, too."""
-    keys = chunk.records.column("key")
+def has_key(fetched: FetchedRecords, partitioner: Partitioner) -> pa.Array:
+    """Which records have a key that says where they belong. librdkafka spreads those with an empty one, too."""
+    keys = fetched.keys
     if partitioner == "murmur2":
         return keys.is_valid()
     return pc.fill_null(pc.greater(pc.binary_length(keys), 0), False)
 
 
 def misplaced(
-    placing: Placing, columns: Mapping[str, pa.Array], chunk: Chunk, known: pa.Array, partitions: int, told: slice
+    check: PartitionCheck,
+    columns: Mapping[str, pa.Array],
+    fetched: FetchedRecords,
+    keyed: pa.Array,
+    partitions: int,
+    reported: slice,
 ) -> tuple[npt.NDArray[np.int64], list[str]]:
-    """The rows that lie elsewhere than they belong, and what is wrong with those of them that are `told`.
+    """The rows that lie elsewhere than they belong, and what is wrong with those of them that are `reported`.
 
     Args:
-        placing: where they belong.
+        check: where they belong.
         columns: of the records, by name; those of the key are among them.
-        chunk: the records.
-        known: which of them have a place (`keyed`); the others may be anywhere.
+        fetched: the records.
+        keyed: which of them have a key (`has_key`); the others may lie anywhere.
         partitions: how many the topic has.
-        told: a slice of the misplaced rows.
+        reported: a slice of the misplaced rows.
     """
-    texts = key_texts(placing.key, [columns[name] for name in placing.key], plain_decimals=placing.plain_decimals)
+    texts = key_texts(check.key, [columns[name] for name in check.key], plain_decimals=check.plain_decimals)
     # Rows without a text are a group like others; a table doesn't take them.
-    keys = pc.if_else(known, texts if placing.table else pc.fill_null(texts, ""), None)
-    found = chunk.partitions.to_numpy(zero_copy_only=False)
-    places = partitions_of(keys, partitions, placing.partitioner)
-    rows = np.flatnonzero((places != found) & (places >= 0))
-    if not len(rows[told]):
+    keys = pc.if_else(keyed, texts if check.table else pc.fill_null(texts, ""), None)
+    found = fetched.partitions.to_numpy(zero_copy_only=False)
+    expected = partitions_of(keys, partitions, check.partitioner)
+    rows = np.flatnonzero((expected != found) & (expected >= 0))
+    if not len(rows[reported]):
         return rows, []
-    other: Partitioner = "crc32" if placing.partitioner == "murmur2" else "murmur2"
+    other: Partitioner = "crc32" if check.partitioner == "murmur2" else "murmur2"
     others = partitions_of(keys, partitions, other)
-    remedy = _remedy(placing, other if ((others == found) | (others < 0)).all() else None)
-    some = pa.array(rows[told])
+    remedy = _remedy(check, other if ((others == found) | (others < 0)).all() else None)
+    some = pa.array(rows[reported])
     shown = texts.take(some).cast(pa.binary()).to_pylist()
-    written = chunk.records.column("key").take(some).to_pylist()
+    written = fetched.keys.take(some).to_pylist()
     return rows, [
-        f"{_shown(placing.key, text)} belongs into partition {places[row]} of {partitions} by {placing.partitioner}, "
+        f"{_shown(check.key, text)} belongs into partition {expected[row]} of {partitions} by {check.partitioner}, "
         f"but the record, whose key is {_short(key)!r}, lies in {found[row]}, so several tasks would have that group. "
         f"{remedy}"
-        for row, text, key in zip(rows[told], shown, written, strict=True)
+        for row, text, key in zip(rows[reported], shown, written, strict=True)
     ]
 
 
@@ -90,16 +95,16 @@ def _short(written: bytes) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _remedy(placing: Placing, other: Partitioner | None) -> str:
-    names = ", ".join(f'"{name}"' for name in placing.key)
-    if placing.table:
+def _remedy(check: PartitionCheck, other: Partitioner | None) -> str:
+    names = ", ".join(f'"{name}"' for name in check.key)
+    if check.table:
         what = "Write the topic with keys of these columns, or make the table an app.global_table"
     else:
         what = f"Say .repartition({names}) before group_by or join, which goes by the columns"
     if other is None:
         return what
     writer = "librdkafka's default" if other == "crc32" else "as Kafka's Java client"
-    made = "table" if placing.table else "stream"
+    made = "table" if check.table else "stream"
     return (
         f'partitioner="{other}" fits here ({writer}): say it where the {made} is made. Or {what[0].lower()}{what[1:]}'
     )

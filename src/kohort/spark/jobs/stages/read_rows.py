@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal
@@ -16,31 +16,19 @@ from kohort.spark.formats.derived_times import DerivedTime
 from kohort.spark.formats.times import TimeFormats
 from kohort.spark.jobs.arrow_encoding import read_objects
 from kohort.spark.jobs.batches import one_batch
-from kohort.spark.jobs.epoch import MISPLACED, NO_KEY, NO_VALUE, UNREADABLE, EpochStatistics
-from kohort.spark.jobs.stages.common import (
-    OFFSET,
-    PARTITION,
-    READING,
-    STREAM_TIME,
-    TIMESTAMP,
-    Chunk,
-    Place,
-    note_dead,
-    note_times,
-    read_chunks,
-    settled,
-    splits_of,
-)
-from kohort.spark.jobs.stages.partition_check import Placing, keyed, misplaced
+from kohort.spark.jobs.drop_reasons import MISPLACED, NO_KEY, NO_VALUE, UNREADABLE
+from kohort.spark.jobs.epoch import EpochStatistics
+from kohort.spark.jobs.stages.context import READING, Stage, StageContext, splits_of, then_freeze_garbage
+from kohort.spark.jobs.stages.fetched_records import FetchedRecords, fetch_records, note_dead, note_times
+from kohort.spark.jobs.stages.partition_check import PartitionCheck, has_key, misplaced
 from kohort.spark.jobs.stages.stream_time import StreamTimes
-
-Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+from kohort.spark.program.internal_columns import OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
 
 TOMBSTONE = "_tombstone"
 """STRING: a table's record without a value has its key here; all others null."""
 
-_TOLD: Final = {"fail": slice(1), "dead": slice(None), "drop": slice(0)}
-"""Which of a chunk's bad records are told of, by `on_error`."""
+_REPORTED: Final = {"fail": slice(1), "dead": slice(None), "drop": slice(0)}
+"""Which of some bad records are reported with their content, by `on_error`."""
 
 
 @dataclass(frozen=True)
@@ -48,20 +36,20 @@ class RowsReading:
     """How rows are read.
 
     Attributes:
-        schema: of the columns to read, as Spark's JSON; for "wire", of wire types.
-        format: as of a source, or "wire" for repartitioned rows.
+        schema: of the columns to read, as Spark's JSON; for "encoded", of encoded types.
+        format: as of a source, or "encoded" for repartitioned rows; see `kohort.spark.jobs.column_encoding`.
         event_time: the column whose largest values are reported; None for the record's timestamp.
         on_error: whether unreadable records end the job, are counted, or are reported with their content.
-        own: which columns of Kohort's own are wanted: `_partition`, `_time`, `_stream_time` (which takes `whole`) and
-            `_offset`, in this order. Of a table only the first two.
+        internal_columns: those that are wanted of `_partition`, `_time`, `_stream_time` (which takes
+            `whole_partitions`) and `_offset`, in this order. Of a table only the first two.
         table: whether records without a value are rows too, with their keys in `_tombstone`.
         key: a table's columns that its records' keys hold as JSON: of records without a value they come from there.
             () if the key is the text of one column.
         times: how JSON has times; None for ISO 8601 in UTC.
         derived: the columns of `schema` that aren't in the values.
-        whole: whether all of a partition is read in one split.
-        placing: where the records belong, if anything goes by that: misplaced ones are bad.
-        placeless: whether rows of records that don't say where they belong have no `_partition`.
+        whole_partitions: whether all of a partition is read in one split.
+        partition_check: which partition each record belongs to, if anything goes by that: misplaced ones are bad.
+        null_partitions: whether rows of records without a key, which may lie in any partition, have no `_partition`.
         tombstones: whether a stream's records without a value are rows of nulls. A table's delete.
         keyless: whether a table takes records without a key.
     """
@@ -72,174 +60,174 @@ class RowsReading:
     avro_schema: str | None
     event_time: str | None
     on_error: Literal["fail", "drop", "dead"]
-    own: tuple[str, ...]
+    internal_columns: tuple[str, ...]
     table: bool
-    whole: bool = False
+    whole_partitions: bool = False
     key: tuple[str, ...] = ()
     times: TimeFormats | None = None
     derived: tuple[DerivedTime, ...] = ()
-    placing: Placing | None = None
-    placeless: bool = False
+    partition_check: PartitionCheck | None = None
+    null_partitions: bool = False
     tombstones: bool = True
     keyless: bool = True
 
 
-def rows_stage(place: Place, reading: RowsReading) -> Stage:
-    """A stage that reads its split of the lane's work: the columns, then `_partition`, and what else is wanted."""
+def read_rows_stage(context: StageContext, reading: RowsReading) -> Stage:
+    """A stage that reads its split of the epoch's input: the columns, then the internal ones."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return settled(batch for split in splits_of(batches) for batch in _read(place, split, reading))
+        return then_freeze_garbage(batch for split in splits_of(batches) for batch in _read(context, split, reading))
 
     return stage
 
 
-def _read(place: Place, split: int, reading: RowsReading) -> Iterator[pa.RecordBatch]:
-    task = place.line.request_input(place.lane, split, place.splits, whole_partitions=reading.whole)
-    read, clock = EpochStatistics(), StreamTimes(task.stream_times)
-    for chunk in read_chunks(task, reading.servers, read):
-        batch = _decode(chunk, reading, read, clock, task.partitions)
+def _read(context: StageContext, split: int, reading: RowsReading) -> Iterator[pa.RecordBatch]:
+    split_input = context.request_input(split, whole_partitions=reading.whole_partitions)
+    statistics, clock = EpochStatistics(), StreamTimes(split_input.stream_times)
+    for fetched in fetch_records(split_input, reading.servers, statistics):
+        batch = _decode(fetched, reading, statistics, clock, split_input.partitions)
         if batch.num_rows:
             yield batch
-        if read.dead.num_rows and reading.on_error == "fail":
+        if statistics.dead.num_rows and reading.on_error == "fail":
             break
-    place.line.report(place.lane, task.run, place.branch, split, READING, read)
+    context.report(split_input.run, split, READING, statistics)
 
 
 def _decode(
-    chunk: Chunk, reading: RowsReading, read: EpochStatistics, clock: StreamTimes, partitions: int
+    fetched: FetchedRecords, reading: RowsReading, statistics: EpochStatistics, clock: StreamTimes, partitions: int
 ) -> pa.RecordBatch:
-    gone = None
+    deletes = None
     if reading.table and not reading.keyless:
-        chunk = _only_with(chunk, "key", NO_KEY, read)
-    values = chunk.records.column("value")
+        fetched = _drop_without(fetched, "key", NO_KEY, statistics)
+    values = fetched.values
     if reading.table and values.null_count:
         empty = values.is_null()
-        gone = _only_with(_only(chunk, empty), "key", NO_KEY, read)
-        chunk = _only(chunk, pc.invert(empty))
+        deletes = _drop_without(fetched.filter(empty), "key", NO_KEY, statistics)
+        fetched = fetched.filter(pc.invert(empty))
     elif not reading.tombstones:
-        chunk = _only_with(chunk, "value", NO_VALUE, read)
-    columns, kept = _columns(chunk, chunk.records.column("value"), reading, read)
-    columns, kept, known = _placed(columns, kept, reading, read, partitions)
-    times = kept.times
-    moments = times if reading.event_time is None else _millis(columns[reading.event_time])
-    if known is not None:  # what lies in a partition by chance doesn't say how far that one is
-        moments = pc.if_else(known, moments, None)
-    note_times(read, kept.partitions, moments)
-    if PARTITION in reading.own:
-        placeless = reading.placeless and known is not None
-        columns[PARTITION] = pc.if_else(known, kept.partitions, None) if placeless else kept.partitions
-    if TIMESTAMP in reading.own:
+        fetched = _drop_without(fetched, "value", NO_VALUE, statistics)
+    columns, fetched = _decode_values(fetched, reading, statistics)
+    columns, fetched, keyed = _drop_misplaced(columns, fetched, reading, statistics, partitions)
+    times = fetched.times
+    event_times = times if reading.event_time is None else _millis(columns[reading.event_time])
+    if keyed is not None:  # what lies in a partition by chance doesn't say how far that one is
+        event_times = pc.if_else(keyed, event_times, None)
+    note_times(statistics, fetched.partitions, event_times)
+    if PARTITION in reading.internal_columns:
+        nulls = reading.null_partitions and keyed is not None
+        columns[PARTITION] = pc.if_else(keyed, fetched.partitions, None) if nulls else fetched.partitions
+    if TIMESTAMP in reading.internal_columns:
         columns[TIMESTAMP] = times
-    if STREAM_TIME in reading.own:
-        columns[STREAM_TIME] = clock.advance(kept.partitions, moments)
-    if OFFSET in reading.own:
-        columns[OFFSET] = kept.records.column("offset")
+    if STREAM_TIME in reading.internal_columns:
+        columns[STREAM_TIME] = clock.advance(fetched.partitions, event_times)
+    if OFFSET in reading.internal_columns:
+        columns[OFFSET] = fetched.offsets
     if reading.table:
         columns[TOMBSTONE] = pa.nulls(len(times), pa.string())
     batch = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-    if gone is None:
+    if deletes is None:
         return batch
-    gone, tombstones = _tombstones(gone, reading, read, partitions)
-    offsets = pa.concat_arrays([kept.records.column("offset"), gone.records.column("offset")])
+    deletes, tombstones = _tombstones(deletes, reading, statistics, partitions)
+    offsets = pa.concat_arrays([fetched.offsets, deletes.offsets])
     both = pa.table(pa.Table.from_batches([batch, tombstones.cast(batch.schema)]))
     order = pc.sort_indices(pa.table({"offset": offsets}), sort_keys=[("offset", "ascending")])
     return one_batch(both.take(order))
 
 
-def _placed(
-    columns: dict[str, pa.Array], chunk: Chunk, reading: RowsReading, read: EpochStatistics, partitions: int
-) -> tuple[dict[str, pa.Array], Chunk, pa.Array | None]:
-    """The columns and records without misplaced ones, and which of them have a place; None if nothing goes by that."""
-    placing = reading.placing
-    if placing is None:
-        return columns, chunk, None
-    known = keyed(chunk, placing.partitioner)
-    if not reading.table:  # a record that is kept without a value has no columns that belong anywhere
-        known = pc.and_(known, chunk.records.column("value").is_valid())
+def _drop_misplaced(
+    columns: dict[str, pa.Array],
+    fetched: FetchedRecords,
+    reading: RowsReading,
+    statistics: EpochStatistics,
+    partitions: int,
+) -> tuple[dict[str, pa.Array], FetchedRecords, pa.Array | None]:
+    """The columns and records without misplaced ones, and which of them have a key; None if nothing goes by that."""
+    check = reading.partition_check
+    if check is None:
+        return columns, fetched, None
+    keyed = has_key(fetched, check.partitioner)
+    if not reading.table:  # a stream's record without a value has no columns that belong anywhere
+        keyed = pc.and_(keyed, fetched.values.is_valid())
     if not partitions:
-        return columns, chunk, known
-    told = _TOLD[reading.on_error]
-    rows, errors = misplaced(placing, columns, chunk, known, partitions, told)
+        return columns, fetched, keyed
+    reported = _REPORTED[reading.on_error]
+    rows, errors = misplaced(check, columns, fetched, keyed, partitions, reported)
     if len(rows):
-        read.drop(MISPLACED, len(rows))
-        note_dead(read, chunk, rows[told].tolist(), errors)
-        mask = np.ones(len(known), np.bool_)
+        statistics.drop(MISPLACED, len(rows))
+        note_dead(statistics, fetched, rows[reported].tolist(), errors)
+        mask = np.ones(len(keyed), np.bool_)
         mask[rows] = False
         good = pa.array(mask)
         columns = {name: column.filter(good) for name, column in columns.items()}
-        chunk, known = _only(chunk, good), known.filter(good)
-    return columns, chunk, known
+        fetched, keyed = fetched.filter(good), keyed.filter(good)
+    return columns, fetched, keyed
 
 
-def _columns(
-    chunk: Chunk, values: pa.Array, reading: RowsReading, read: EpochStatistics
-) -> tuple[dict[str, pa.Array], Chunk]:
-    """The decoded columns, and the chunk without records that couldn't be read."""
-    if reading.format == "wire":
-        batch = read_objects(values, _arrow_schema(reading.schema), f"topic {chunk.topic}")
-        return dict(zip(batch.schema.names, batch.columns, strict=True)), chunk
+def _decode_values(
+    fetched: FetchedRecords, reading: RowsReading, statistics: EpochStatistics
+) -> tuple[dict[str, pa.Array], FetchedRecords]:
+    """The decoded columns, and the records without those that couldn't be read."""
+    if reading.format == "encoded":
+        batch = read_objects(fetched.values, _arrow_schema(reading.schema), f"topic {fetched.topic}")
+        return dict(zip(batch.schema.names, batch.columns, strict=True)), fetched
     schema = _without(reading.schema, tuple(each.name for each in reading.derived))
-    decoded = _decoder(reading.format, schema, reading.avro_schema, reading.times).decode(values)
+    decoded = _decoder(reading.format, schema, reading.avro_schema, reading.times).decode(fetched.values)
     if decoded.errors:
-        told = _TOLD[reading.on_error]
-        read.drop(UNREADABLE, len(decoded.errors))
-        note_dead(read, chunk, [row for row, _ in decoded.errors][told], [text for _, text in decoded.errors][told])
+        statistics.drop(UNREADABLE, len(decoded.errors))
+        reported = decoded.errors[_REPORTED[reading.on_error]]
+        note_dead(statistics, fetched, [row for row, _ in reported], [text for _, text in reported])
     if decoded.good is not None:
-        chunk = Chunk(chunk.topic, chunk.records.take(decoded.good), chunk.partitions.take(decoded.good))
+        fetched = fetched.take(decoded.good)
     batch = decoded.columns
     if batch.schema != _arrow_schema(schema):
         batch = batch.cast(_arrow_schema(schema))
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     for each in reading.derived:
-        columns[each.name] = each.of(columns[each.column] if each.function else chunk.times)
-    return {name: columns[name] for name in _arrow_schema(reading.schema).names}, chunk
+        columns[each.name] = each.of(columns[each.column] if each.function else fetched.times)
+    return {name: columns[name] for name in _arrow_schema(reading.schema).names}, fetched
 
 
 def _tombstones(
-    gone: Chunk, reading: RowsReading, read: EpochStatistics, partitions: int
-) -> tuple[Chunk, pa.RecordBatch]:
-    """Rows that delete, and their records: without those whose keys aren't a table's, or lie elsewhere."""
+    deletes: FetchedRecords, reading: RowsReading, statistics: EpochStatistics, partitions: int
+) -> tuple[FetchedRecords, pa.RecordBatch]:
+    """Records that delete, as rows: without those whose keys aren't a table's, or are misplaced."""
     schema = _arrow_schema(reading.schema)
-    known: dict[str, pa.Array] = {}
+    key: dict[str, pa.Array] = {}
     if reading.key:
-        # Whoever wrote the key may have put blanks into the JSON, or the columns into another order.
+        # A key's JSON may have been written with blanks, or with the columns in another order.
         keys = _decoder("json", _only_columns(reading.schema, reading.key), None, reading.times)
-        decoded = keys.decode(gone.records.column("key"))
-        read.drop(UNREADABLE, len(decoded.errors))
+        decoded = keys.decode(deletes.keys)
+        statistics.drop(UNREADABLE, len(decoded.errors))
         if decoded.good is not None:
-            gone = Chunk(gone.topic, gone.records.take(decoded.good), gone.partitions.take(decoded.good))
-        known = {name: decoded.columns.column(name).cast(schema.field(name).type) for name in reading.key}
-    elif reading.placing is not None:
-        known = {reading.placing.key[0]: _key_text(gone)}
-    known, gone, _ = _placed(known, gone, reading, read, partitions)
-    count = len(gone.partitions)
+            deletes = deletes.take(decoded.good)
+        key = {name: decoded.columns.column(name).cast(schema.field(name).type) for name in reading.key}
+    elif reading.partition_check is not None:
+        key = {reading.partition_check.key[0]: _key_text(deletes)}
+    key, deletes, _ = _drop_misplaced(key, deletes, reading, statistics, partitions)
+    count = len(deletes.partitions)
     columns = {
-        field.name: known[field.name] if reading.key and field.name in known else pa.nulls(count, field.type)
+        field.name: key[field.name] if reading.key and field.name in key else pa.nulls(count, field.type)
         for field in schema
     }
-    own = {PARTITION: gone.partitions, TIMESTAMP: gone.times}
-    columns |= {name: own[name] for name in reading.own}
-    columns[TOMBSTONE] = _key_text(gone)
-    return gone, pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    internal = {PARTITION: deletes.partitions, TIMESTAMP: deletes.times}
+    columns |= {name: internal[name] for name in reading.internal_columns}
+    columns[TOMBSTONE] = _key_text(deletes)
+    return deletes, pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-def _key_text(chunk: Chunk) -> pa.Array:
-    return chunk.records.column("key").cast(pa.string(), safe=False)
+def _key_text(fetched: FetchedRecords) -> pa.Array:
+    return fetched.keys.cast(pa.string(), safe=False)
 
 
-def _only_with(chunk: Chunk, column: str, reason: str, read: EpochStatistics) -> Chunk:
+def _drop_without(fetched: FetchedRecords, column: str, reason: str, statistics: EpochStatistics) -> FetchedRecords:
     """The records that have a key, or a value; the others are counted."""
-    there = chunk.records.column(column)
-    read.drop(reason, there.null_count)
-    return _only(chunk, there.is_valid()) if there.null_count else chunk
-
-
-def _only(chunk: Chunk, mask: pa.Array) -> Chunk:
-    return Chunk(chunk.topic, chunk.records.filter(mask), chunk.partitions.filter(mask))
+    found = fetched.records.column(column)
+    statistics.drop(reason, found.null_count)
+    return fetched.filter(found.is_valid()) if found.null_count else fetched
 
 
 def _millis(times: pa.Array) -> pa.Array:
-    """Timestamps, or their wire type, as ms since 1970, rounded down."""
+    """Timestamps, or their encoded type, as ms since 1970, rounded down."""
     if pa.types.is_integer(times.type):
         times = times.cast(pa.timestamp("us", "UTC"))
     elif times.type.tz is None:

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.jobs.stages.common import LAST_MS
+LAST_MS: Final = 253_402_300_799_999
+"""The end of the year 9999, in ms since 1970: what is later is no time, but a number in another unit."""
 
 _NONE: Final = np.iinfo(np.int64).min
 
@@ -17,7 +18,7 @@ _NONE: Final = np.iinfo(np.int64).min
 class StreamTimes:
     """The stream time of each partition, as its records are read in the order of their offsets.
 
-    It goes by the records alone, so it is the same however they are divided into epochs, and these into chunks.
+    It goes by the records alone, so it is the same however they are divided into epochs, and fetches.
 
     Args:
         before: where each partition stands, in ms; one that isn't in it has read nothing yet.

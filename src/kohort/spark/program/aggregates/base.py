@@ -1,4 +1,4 @@
-"""What an aggregate has to say to be computed in parts."""
+"""The interface of aggregates whose partial results merge."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Aggregation(ABC):
     version: str = "1"
 
     def bound(self, rows: DataFrame, event_time: str | None) -> Aggregation:
-        """The same for these rows (only their schema matters): what depends on types is settled.
+        """Returns the same for rows of this schema, with what depends on their types.
 
         Args:
-            event_time: the column that first and last go by if they aren't told.
+            event_time: the column that first and last go by without `by=`.
 
         Raises:
             ProgramError: it can't be computed over such rows.
@@ -48,7 +48,7 @@ class Aggregation(ABC):
         return 256
 
     @property
-    def by_arrival(self) -> bool:
+    def by_offset(self) -> bool:
         """Whether `partial` goes by the rows' column `_offset`."""
         return False
 
@@ -66,7 +66,7 @@ class Aggregation(ABC):
 
 
 def column(given: str | Column) -> Column:
-    """The column meant: by name, with dots before fields of structs, or an expression."""
+    """The column of a name, with dots before fields of structs; an expression stays as it is."""
     return F.col(given) if isinstance(given, str) else given
 
 

@@ -1,4 +1,4 @@
-"""Whether state that was left by an aggregation is state of this one."""
+"""The identity of an aggregation: whether it can go on with the state that another one has left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came first and last by event time and offset, and lists of values in that order."""
+"""first, last and collect: values in the order of event time, then of offset."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DateType, IntegralType, TimestampNTZType, TimestampType
 
 from kohort.spark.program.aggregates.base import Aggregation, Named, column, label, state, type_of
-from kohort.spark.program.compiled import OFFSET
 from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.internal_columns import OFFSET
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -37,7 +37,7 @@ class _End(Aggregation):
     unit: Unit | None = None
 
     @property
-    def by_arrival(self) -> bool:
+    def by_offset(self) -> bool:
         return True
 
     def bound(self, rows: DataFrame, event_time: str | None) -> _End:
@@ -76,7 +76,7 @@ class _Collect(Aggregation):
         return 256 + 72 * self.limit
 
     @property
-    def by_arrival(self) -> bool:
+    def by_offset(self) -> bool:
         return True
 
     def bound(self, rows: DataFrame, event_time: str | None) -> _Collect:

@@ -1,4 +1,4 @@
-"""What is wrong with a StreamsGroupHeartbeat, as far as the request itself shows it (KIP-1071)."""
+"""Validation of StreamsGroupHeartbeat requests, as far as the request itself shows what is wrong (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ there is such a task."""
 
 
 def check_heartbeat(request: StreamsGroupHeartbeatRequest) -> None:
-    """Raise INVALID_REQUEST, naming the field, where a heartbeat lacks something or says what can't be.
+    """Raises INVALID_REQUEST, naming the field, if a field is missing or invalid.
 
-    The topology itself is `check_topology`'s. Stable members send next to nothing, and that costs next to nothing.
+    `check_topology` checks the topology. Stable members send next to nothing, and that costs next to nothing.
     """
     if not request.group_id.strip():
         raise _invalid("GroupId must not be empty.")
@@ -122,19 +122,19 @@ def _check_tags(tags: Iterable[KeyValue]) -> None:
 
 
 def _check_offsets(field: str, offsets: Collection[TaskOffset]) -> None:
-    """Negative offsets pass: Kafka Streams says -2 for "at the end", and -4 for "unknown"."""
+    """Negative offsets pass: Kafka Streams sends -2 for "at the end", and -4 for "unknown"."""
     if len(offsets) > _MAX_TASKS:
         raise _invalid(f"{field}: a member can't have more than {_MAX_TASKS} tasks.")
     seen: set[tuple[str, int]] = set()
-    for told in offsets:
-        task = (told.subtopology_id, told.partition)
-        if told.partition < 0:
+    for each in offsets:
+        task = (each.subtopology_id, each.partition)
+        if each.partition < 0:
             raise _invalid(
-                f"{field}: partition {told.partition} of subtopology {shown(told.subtopology_id)} is negative."
+                f"{field}: partition {each.partition} of subtopology {shown(each.subtopology_id)} is negative."
             )
         if task in seen:
             raise _invalid(
-                f"{field}: task {told.partition} of subtopology {shown(told.subtopology_id)} is listed twice."
+                f"{field}: task {each.partition} of subtopology {shown(each.subtopology_id)} is listed twice."
             )
         seen.add(task)
 
@@ -144,10 +144,10 @@ def _invalid(detail: str) -> KafkaError:
 
 
 def check_topology(topology: StreamsGroupHeartbeatRequest.Topology) -> None:
-    """Raise STREAMS_INVALID_TOPOLOGY for a topology that no topics could make run.
+    """Raises STREAMS_INVALID_TOPOLOGY for a topology that can't run, whatever topics exist.
 
     Each topic has one role in one subtopology, but that several may write to a repartition topic, and that a table's
-    source topic may be its changelog as well. Kafka itself finds a part of this only when it looks for the topics.
+    source topic may be its changelog as well. Kafka finds some of these errors only when it configures the topics.
 
     Raises:
         KafkaError: that, or STREAMS_INVALID_TOPOLOGY_EPOCH for a negative epoch.
@@ -172,7 +172,7 @@ class _Roles:
         self._patterns = 0
 
     def add(self, subtopology: StreamsGroupHeartbeatRequest.Topology.Subtopology) -> None:
-        """Check a subtopology by itself, and against those before."""
+        """Checks a subtopology by itself, and against those before."""
         name = subtopology.subtopology_id
         where = f"Subtopology {shown(name)}"
         if not name:
@@ -187,13 +187,13 @@ class _Roles:
             if topic in self._readers:
                 raise _bad(f"{where}: topic {topic} is a source already, of subtopology {shown(self._readers[topic])}.")
             self._readers[topic] = name
-        for told in (*subtopology.repartition_source_topics, *subtopology.state_changelog_topics):
-            _check_internal(told, where)
-        for told in subtopology.state_changelog_topics:
-            if told.partitions:
+        for topic_info in (*subtopology.repartition_source_topics, *subtopology.state_changelog_topics):
+            _check_internal(topic_info, where)
+        for topic_info in subtopology.state_changelog_topics:
+            if topic_info.partitions:
                 raise _bad(
-                    f"{where}: changelog {told.name} has Partitions {told.partitions}; it must be 0, since a changelog "
-                    f"has as many as the subtopology has tasks."
+                    f"{where}: changelog {topic_info.name} has Partitions {topic_info.partitions}; it must be 0, since "
+                    f"a changelog has as many as the subtopology has tasks."
                 )
         for topic in changelogs:
             _check_name(topic, where)
@@ -210,7 +210,7 @@ class _Roles:
         _check_copartition_groups(subtopology, where)
 
     def check_repartition(self) -> None:
-        """Check what only shows when all subtopologies are known."""
+        """Checks what needs all subtopologies."""
         for name, topic in self._repartition.items():
             if name in self._changelogs:
                 raise _bad(f"Repartition topic {name} is a changelog as well.")

@@ -1,4 +1,4 @@
-"""Requests nobody sensible would send: each is answered, with codes that Kafka knows, and what is kept stays sound."""
+"""Random requests: each is answered with Kafka's error codes, and a restart gives the same state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the log lines tell somebody who wants to know why a group rebalanced."""
+"""Log lines that say why a group rebalanced."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_an_epoch_says_why_it_began(driver: Driver, caplog: pytest.LogCaptureFix
     joined(driver, ["m1"])
     (line,) = (line for line in caplog.messages if "epoch bumped" in line)
     assert "group=app epoch=2" in line
-    for cause in ("topology 0 was told", "member m1 joined", "topics changed", "num.standby.replicas"):
+    for cause in ("topology 0 was brought", "member m1 joined", "topics changed", "num.standby.replicas"):
         assert cause in line
 
 

@@ -1,4 +1,4 @@
-"""What a topology comes to with the topics that there are: how many tasks, which topics to create, or what is wrong."""
+"""A topology configured with the existing topics: its tasks, the internal topics to create, or what is wrong."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredSubtopology:
-    """A subtopology with the topics that there are.
+    """A subtopology with its topics resolved.
 
     Attributes:
         id: its name.
@@ -54,12 +54,12 @@ class ConfiguredSubtopology:
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredTopology:
-    """A topology with the topics that there are.
+    """A topology with its topics resolved.
 
     Attributes:
         epoch: the topology's.
         subtopologies: by id, in the order of ids; none with problems 1 and 2.
-        problem: why there are no tasks to give out; None if all is well.
+        problem: the status that says why no tasks are assigned; None if all is well.
         missing: internal topics to create, by name.
     """
 
@@ -70,14 +70,14 @@ class ConfiguredTopology:
 
     @property
     def ready(self) -> bool:
-        """Whether tasks can be given out."""
+        """Whether tasks can be assigned."""
         return self.problem is None
 
 
 def configure(
     topology: Topology, partitions: Callable[[str], int | None], matching: Callable[[str], Sequence[str]]
 ) -> ConfiguredTopology:
-    """Work out what a topology comes to. Never raises: what is wrong is the problem of what comes out.
+    """Configures a topology. Never raises: what is wrong is the result's `problem`.
 
     Where a source topic grows later, its subtopology needs more tasks, and a changelog or repartition topic that
     follows it has too few partitions: INCORRECTLY_PARTITIONED_TOPICS, as in Kafka, until somebody repairs it, since
@@ -128,7 +128,7 @@ class _ProblemError(Exception):
 
 
 class _Configuration:
-    """The partitions of all sources: of the topics that there are, and of those that follow from them."""
+    """The partitions of all sources: of existing topics, and of the repartition topics that follow from them."""
 
     def __init__(
         self, topology: Topology, partitions: Callable[[str], int | None], matching: Callable[[str], Sequence[str]]
@@ -175,7 +175,7 @@ class _Configuration:
         return max((self._partitions.get(name, 0) for name in self._sources[subtopology]), default=0)
 
     def _look_up(self, partitions: Callable[[str], int | None]) -> None:
-        """Take the partitions of the topics that others created."""
+        """Looks up the partitions of the topics that users created."""
         missing = []
         for name in set().union(*self._sources.values()) - self._repartition.keys():
             count = partitions(name)
@@ -184,19 +184,19 @@ class _Configuration:
             else:
                 self._partitions[name] = count
         unmatched = [pattern for pattern, names in self._matched.items() if not names]
-        said = []
+        problems = []
         if missing:
-            said.append(f"These source topics aren't there: {_shown(missing)}.")
+            problems.append(f"These source topics aren't there: {_shown(missing)}.")
         if unmatched:
-            said.append(f"No topic matches these source patterns: {_shown(unmatched)}.")
-        if said:
-            raise _ProblemError(StatusCode.MISSING_SOURCE_TOPICS, " ".join(said))
+            problems.append(f"No topic matches these source patterns: {_shown(unmatched)}.")
+        if problems:
+            raise _ProblemError(StatusCode.MISSING_SOURCE_TOPICS, " ".join(problems))
 
     def _derive(self) -> None:
-        """Give the repartition topics that are left as many partitions as who writes them has tasks, or will have.
+        """Gives the other repartition topics as many partitions as the subtopology that writes them has tasks.
 
-        A subtopology's turn comes when those of its sources are settled that can be. Where topics wait for each other
-        in a circle, the first subtopology that knows about any of its sources goes by what it knows.
+        A subtopology's turn comes when the partitions of its sources are known, as far as they can be. Where topics
+        wait for each other in a circle, the first subtopology that knows any of its sources goes by that.
         """
         written: dict[str, int] = {}
         for each in self._subtopologies.values():
@@ -245,16 +245,16 @@ class _Configuration:
         wanted = max(counts or fixed.values() or followers.values(), default=0)
         if counts.union(fixed.values()) - {wanted}:
             names = self._named((*outer, *fixed), patterns)
-            told = (f"{name} ({self._partitions[name]})" for name in names)
+            counted = (f"{name} ({self._partitions[name]})" for name in names)
             raise _ProblemError(
                 StatusCode.INCORRECTLY_PARTITIONED_TOPICS,
-                f"These topics have to have equally many partitions, and have not: {_shown(told)}.",
+                f"These topics have to have equally many partitions, and have not: {_shown(counted)}.",
             )
         self._partitions.update(dict.fromkeys(followers, wanted))
 
 
 def _resolve(topology: Topology, matching: Callable[[str], Sequence[str]]) -> dict[str, list[str]]:
-    """The topics that each pattern stands for: those it matches, but for Kafka's own and those that have a role."""
+    """Returns the topics that each pattern matches, without Kafka's own and those that the topology names."""
     roles = topology.required_topics | INTERNAL_TOPICS
     matched = {
         pattern: [name for name in matching(pattern) if name not in roles] for pattern in topology.source_patterns
@@ -275,11 +275,11 @@ def _resolve(topology: Topology, matching: Callable[[str], Sequence[str]]) -> di
 def _missing(
     subtopologies: Mapping[str, ConfiguredSubtopology], partitions: Callable[[str], int | None]
 ) -> tuple[InternalTopic, ...]:
-    """The internal topics to create; those that there are have to have the right number of partitions."""
+    """Returns the internal topics to create; existing ones have to have the right number of partitions."""
     sources = {name for each in subtopologies.values() for name in each.sources}
     expected = {}
     for each in subtopologies.values():
-        # A table's source topic may be its changelog as well: that one is somebody else's.
+        # A table's source topic may be its changelog as well; users create it.
         expected.update({topic.name: topic for topic in each.changelogs if topic.name not in sources})
         expected.update({topic.name: topic for topic in each.repartition_sources})
     missing, wrong = [], []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from kohort.client.administration.describing import classic_group, consumer_group, share_group, streams_group
+from kohort.client.administration.group_descriptions import classic_group, consumer_group, share_group, streams_group
 from kohort.client.administration.group_types import GroupType, Tasks
 from kohort.client.types import Broker, TopicPartition
 from kohort.protocol.messages import consumer_group_describe as consumer

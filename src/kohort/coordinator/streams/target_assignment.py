@@ -1,4 +1,4 @@
-"""Has the tasks of a group placed, and makes what comes of it the group's target."""
+"""The target assignment: has tasks placed, and makes the placement the group's target."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.environment import PlacementJob, Placer
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["Placing"]
+__all__ = ["TargetUpdater"]
 
 log = logging.getLogger(__name__)
 
 _FALLBACK = "sticky"
 
 
-class Placing:
-    """Places tasks.
+class TargetUpdater:
+    """Updates targets.
 
     Args:
-        placer: who does the work, now or later.
+        placer: places tasks, now or later.
     """
 
     def __init__(self, placer: Placer) -> None:
         self._placer = placer
 
-    def place(self, draft: Draft) -> None:
-        """Bring the target up to the group's epoch, or have that worked on.
+    def update(self, draft: Draft) -> None:
+        """Brings the target up to the group's epoch, or starts a placement job for it.
 
-        One job at a time: what comes of one that is too old is dropped, and then the next begins.
+        There is one job at a time: the placement of one that is out of date is dropped, and the next job begins.
         """
         group = draft.group
         if draft.assignment_epoch == draft.epoch or group.delayed or not draft.members():
             return
         configured = group.configured
-        assert configured is not None, "whoever bumps the epoch reviews the topology first"
+        assert configured is not None, "changes are detected before the epoch is bumped"
         if not configured.ready:
             draft.put_targets({})
         elif group.job is None:
@@ -50,26 +50,26 @@ class Placing:
             if placement is None:
                 group.job = job
             else:
-                self.settle(draft, placement)
+                self.set_target(draft, placement)
 
     def placed(self, draft: Draft, job: PlacementJob, placement: Placement | None) -> None:
-        """A job is done; without a placement, it failed."""
+        """Takes the placement of a job that is done; None if it failed."""
         group = draft.group
         if group.job is not job:
             return
-        group.job = None  # whatever becomes of it: a group that goes on waiting for a job never gets another
+        group.job = None  # first, or a group whose job fails would wait for ever
         members = draft.members()
         if job.group_epoch != draft.epoch or any(member.id not in members for member in job.group.members):
             log.info("placement dropped group=%s epoch=%d now=%d", job.group_id, job.group_epoch, draft.epoch)
-            self.place(draft)
+            self.update(draft)
             return
         if placement is None:
             log.error("placement failed group=%s epoch=%d", job.group_id, job.group_epoch)
             placement = self._fall_back(job)
-        self.settle(draft, placement)
+        self.set_target(draft, placement)
 
-    def settle(self, draft: Draft, placement: Placement) -> None:
-        """The target is this placement."""
+    def set_target(self, draft: Draft, placement: Placement) -> None:
+        """Makes a placement the target."""
         log.info("tasks placed group=%s epoch=%d tasks=%d", draft.group.group_id, draft.epoch, len(placement.active))
         draft.put_targets(placement.by_member())
 
@@ -78,7 +78,7 @@ class Placing:
         return replace(job, assignor=_FALLBACK).run()
 
     def _job(self, draft: Draft) -> PlacementJob:
-        """What the assignor has to know. Members on another topology than the group's can't run its tasks."""
+        """Returns a job with the assignor's input, without members whose topology isn't the group's."""
         group, settings = draft.group, draft.settings
         topology, configured = draft.topology, group.configured
         assert topology is not None and configured is not None

@@ -1,4 +1,4 @@
-"""Who a heartbeat comes from: a new member, a known one, or a static one that takes its own place again (KIP-345)."""
+"""The sender of a heartbeat: a new member, a known one, or a static one that is back (KIP-345). Others are fenced."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["Known", "admit", "departing", "identify"]
+__all__ = ["Sender", "identified_member", "joining_member", "leaving_member"]
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of the one who sent a heartbeat.
+class Sender:
+    """The sender of a heartbeat.
 
     Attributes:
-        metadata: what it said about itself before.
-        current: where it stands; nowhere, if it is new.
+        metadata: its metadata before this heartbeat.
+        current: its current assignment; empty if it is new.
         new: it wasn't in the group.
-        behind: it may not know yet where it stands. Until it does, it is told again and goes no further: what it says
-            it may have said long ago.
-        replaces: id of the member whose place it takes; its own if it was away for a while; None otherwise.
+        behind: it may not know its epoch and assignment yet. Until it does, it gets them again and isn't reconciled:
+            what it reports may be old.
+        replaces: id of the member whose place it takes; its own if it had left for a while; None otherwise.
     """
 
     metadata: StreamsMetadata
@@ -43,8 +43,8 @@ class Known:
     replaces: str | None = None
 
 
-def admit(draft: Draft, request: StreamsGroupHeartbeatRequest) -> Known:
-    """Who it is that joins.
+def joining_member(draft: Draft, request: StreamsGroupHeartbeatRequest) -> Sender:
+    """Returns the member that joins.
 
     Raises:
         KafkaError: GROUP_MAX_SIZE_REACHED; UNRELEASED_INSTANCE_ID, if another member has the instance id.
@@ -67,19 +67,19 @@ def admit(draft: Draft, request: StreamsGroupHeartbeatRequest) -> Known:
     member = group.members.get(member_id)
     if member is None:
         log.info("member joins group=%s member=%s instance=%s", group.group_id, member_id, instance_id)
-        return Known(StreamsMetadata(), CurrentAssignment(), new=True)
-    log.info("member joins anew group=%s member=%s epoch=%d", group.group_id, member_id, member.current.epoch)
-    return Known(member.metadata, member.current, behind=True)
+        return Sender(StreamsMetadata(), CurrentAssignment(), new=True)
+    log.info("member joins again group=%s member=%s epoch=%d", group.group_id, member_id, member.current.epoch)
+    return Sender(member.metadata, member.current, behind=True)
 
 
-def _takes_its_place(draft: Draft, holder: str, request: StreamsGroupHeartbeatRequest) -> Known:
-    """A static member is back, and goes on where it left; or from nothing, if it runs another topology now."""
+def _takes_its_place(draft: Draft, holder: str, request: StreamsGroupHeartbeatRequest) -> Sender:
+    """Returns a static member that is back: with its tasks, or with none if it runs another topology now."""
     member, member_id = draft.group.members[holder], request.member_id
     log.info("static member is back group=%s member=%s was=%s", draft.group.group_id, member_id, holder)
     goes_on = request.topology is not None and request.topology.epoch == member.metadata.topology_epoch
     target = draft.target(holder) if goes_on else {}
     if holder != member_id:
-        draft.remove(holder)
+        draft.remove_member(holder)
     if holder != member_id or not goes_on:
         draft.put_target(member_id, target)
     current: CurrentAssignment[TaskId, Role] = CurrentAssignment()
@@ -91,11 +91,13 @@ def _takes_its_place(draft: Draft, holder: str, request: StreamsGroupHeartbeatRe
             state=MemberState.STABLE,
         )
     draft.assume(member_id, current)
-    return Known(member.metadata, current, replaces=holder)
+    return Sender(member.metadata, current, replaces=holder)
 
 
-def identify(group: StreamsGroup, request: StreamsGroupHeartbeatRequest, owned: Mapping[TaskId, Role] | None) -> Known:
-    """Who it is that goes on.
+def identified_member(
+    group: StreamsGroup, request: StreamsGroupHeartbeatRequest, owned: Mapping[TaskId, Role] | None
+) -> Sender:
+    """Returns a member of the group.
 
     Raises:
         KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, FENCED_MEMBER_EPOCH.
@@ -103,11 +105,11 @@ def identify(group: StreamsGroup, request: StreamsGroupHeartbeatRequest, owned: 
     _check_known(group, request.member_id, request.instance_id)
     member = group.members[request.member_id]
     check_member_epoch(member.current, request.member_epoch, owned, RULES.exclusive)
-    return Known(member.metadata, member.current, behind=request.member_epoch != member.current.epoch)
+    return Sender(member.metadata, member.current, behind=request.member_epoch != member.current.epoch)
 
 
-def departing(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> str:
-    """Id of the member that leaves.
+def leaving_member(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> str:
+    """Returns the id of the member that leaves.
 
     Raises:
         KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kohort.coordinator.streams.internal_topics import (
+from kohort.coordinator.streams.configured_topology import (
     ConfiguredSubtopology,
     ConfiguredTopology,
     configure,

@@ -1,4 +1,4 @@
-"""When tasks are placed, and what members hear meanwhile."""
+"""When tasks are placed, and what members get meanwhile."""
 
 from __future__ import annotations
 

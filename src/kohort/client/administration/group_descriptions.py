@@ -1,4 +1,4 @@
-"""Descriptions of groups out of the four APIs that describe them."""
+"""Translates the responses of the four describe APIs into group descriptions."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ __all__ = ["classic_group", "consumer_group", "share_group", "streams_group"]
 M = TypeVar("M", bound=Message)
 
 _VERSION_SIZE: Final = 2
-"""Bytes before what consumers send each other."""
+"""Bytes of the version before a subscription or assignment."""
 
 _CLASSIC_MEMBER: Final = 0
-"""`member_type` of a consumer group's member that speaks the classic protocol."""
+"""`member_type` of a consumer group's member with the classic protocol."""
 
 
 def classic_group(group: DescribeGroupsResponse.Group, coordinator: Broker) -> GroupDescription:
-    """A classic group; what its members sent each other is opened if it is consumers' (the broker never does)."""
+    """Returns a classic group; consumers' subscriptions and assignments are decoded (the broker doesn't)."""
     return GroupDescription(
         group_id=group.group_id,
         type=GroupType.CLASSIC,
@@ -52,7 +52,7 @@ def classic_group(group: DescribeGroupsResponse.Group, coordinator: Broker) -> G
 
 
 def consumer_group(group: consumer.ConsumerGroupDescribeResponse.Group, coordinator: Broker) -> GroupDescription:
-    """A group of the consumer protocol (KIP-848)."""
+    """Returns a consumer group (KIP-848)."""
     members = (
         GroupMember(
             member_id=member.member_id,
@@ -73,7 +73,7 @@ def consumer_group(group: consumer.ConsumerGroupDescribeResponse.Group, coordina
 
 
 def share_group(group: share.ShareGroupDescribeResponse.Group, coordinator: Broker) -> GroupDescription:
-    """A share group (KIP-932)."""
+    """Returns a share group (KIP-932)."""
     members = (
         GroupMember(
             member_id=member.member_id,
@@ -94,7 +94,7 @@ def share_group(group: share.ShareGroupDescribeResponse.Group, coordinator: Brok
 
 
 def streams_group(group: streams.StreamsGroupDescribeResponse.Group, coordinator: Broker) -> GroupDescription:
-    """A streams group (KIP-1071)."""
+    """Returns a streams group (KIP-1071)."""
     topology = None if group.topology is None else _topology(group.topology)
     return GroupDescription(
         group_id=group.group_id,
@@ -117,7 +117,7 @@ def _assigned_group(
     coordinator: Broker,
     members: Iterable[GroupMember],
 ) -> GroupDescription:
-    """A group to whose members the coordinator assigns partitions."""
+    """Returns a group whose coordinator assigns partitions."""
     return GroupDescription(
         group_id=group.group_id,
         type=kind,
@@ -140,10 +140,10 @@ def _classic_member(member: DescribeGroupsResponse.Group.Member, protocol_type: 
     rack = None
     partitions: tuple[TopicPartition, ...] = ()
     if protocol_type == "consumer":
-        subscription = _opened(ConsumerProtocolSubscription, member.member_metadata)
+        subscription = _decoded(ConsumerProtocolSubscription, member.member_metadata)
         if subscription is not None:
             topics, rack = subscription.topics, subscription.rack_id or None
-        assignment = _opened(ConsumerProtocolAssignment, member.member_assignment)
+        assignment = _decoded(ConsumerProtocolAssignment, member.member_assignment)
         if assignment is not None:
             partitions = tuple(
                 sorted(
@@ -167,10 +167,10 @@ def _classic_member(member: DescribeGroupsResponse.Group.Member, protocol_type: 
     )
 
 
-def _opened(kind: type[M], data: bytes) -> M | None:
-    """What a member sent to the others; None if it is no such thing, since these bytes are the members' own affair.
+def _decoded(kind: type[M], data: bytes) -> M | None:
+    """Decodes a member's subscription or assignment; None if it can't be read, since a group may use other bytes.
 
-    Newer versions only add, so those to come are read as the newest known, and what they add is passed over.
+    Newer versions only add fields at the end, so they are read as the newest known one.
     """
     if len(data) < _VERSION_SIZE:
         return None
@@ -231,7 +231,7 @@ def _tasks(assignment: streams.Assignment) -> Tasks:
 
 
 def _inputs(tasks: Tasks, topology: Topology | None) -> tuple[TopicPartition, ...]:
-    """What the active tasks read; a topic may have fewer partitions than its subtopology has tasks."""
+    """Returns the inputs of active tasks; a topic may have fewer partitions than its subtopology has tasks."""
     known = {} if topology is None else topology.subtopologies
     return tuple(
         sorted(

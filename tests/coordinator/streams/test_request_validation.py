@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kohort.coordinator.streams.requests import check_heartbeat, check_topology
+from kohort.coordinator.streams.request_validation import check_heartbeat, check_topology
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import (
     Endpoint,

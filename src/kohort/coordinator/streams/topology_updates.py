@@ -1,39 +1,39 @@
-"""Keeps a group's topology in step with what members say, with the topics that there are, and with its settings."""
+"""Changes for which the group epoch is bumped: of the topology, the topics that it depends on, and settings."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection
 
+from kohort.coordinator.streams.configured_topology import ConfiguredTopology, configure, metadata_hash
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.environment import Cluster
 from kohort.coordinator.streams.group import StreamsGroup
-from kohort.coordinator.streams.internal_topics import ConfiguredTopology, configure, metadata_hash
 from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.streams.topology import Topology
 
-__all__ = ["assignment_configs", "configure_group", "review", "take_topology", "uses"]
+__all__ = ["assignment_configs", "configure_topology", "depends_on", "detect_changes", "update_topology"]
 
 log = logging.getLogger(__name__)
 
 _UNVALIDATED = -1
 
 
-def take_topology(draft: Draft, topology: Topology) -> str | None:
-    """A joining member runs this topology: is it the group's, an older one, or one to replace the group's with?
+def update_topology(draft: Draft, topology: Topology) -> str | None:
+    """Replaces the group's topology with that of a joining member, if it has a higher epoch.
 
     Returns:
-        Why the group's is another now; None if it isn't.
+        Why the epoch is to be bumped; None if the topology stays.
 
     Raises:
-        KafkaError: INVALID_REQUEST; it has the epoch of the group's, but isn't the same.
+        KafkaError: INVALID_REQUEST if it differs from the group's, with the same epoch.
     """
     known = draft.topology
     if known is None or topology.epoch > known.epoch:
         draft.put_topology(topology)
         draft.group.configured = None
-        return f"topology {topology.epoch} was " + ("told" if known is None else f"put in place of {known.epoch}")
+        return f"topology {topology.epoch} was " + ("brought" if known is None else f"put in place of {known.epoch}")
     if topology.epoch == known.epoch and topology != known:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
@@ -43,11 +43,11 @@ def take_topology(draft: Draft, topology: Topology) -> str | None:
     return None
 
 
-def review(draft: Draft, cluster: Cluster) -> list[str]:
-    """See whether topics or settings have changed since the latest bump of the epoch; for what reasons it is due."""
+def detect_changes(draft: Draft, cluster: Cluster) -> list[str]:
+    """Returns the changes of topics and settings since the latest bump of the group epoch: the reasons for another."""
     reasons = []
     if draft.topology is not None:
-        configured = configure_group(draft.group, draft.topology, cluster)
+        configured = configure_topology(draft.group, draft.topology, cluster)
         if draft.group.fingerprint != draft.metadata_hash:
             draft.metadata_hash = draft.group.fingerprint
             reasons.append("its topics changed")
@@ -63,8 +63,8 @@ def review(draft: Draft, cluster: Cluster) -> list[str]:
     return reasons
 
 
-def configure_group(group: StreamsGroup, topology: Topology, cluster: Cluster) -> ConfiguredTopology:
-    """What the topology of a group comes to; worked out only if the group doesn't know."""
+def configure_topology(group: StreamsGroup, topology: Topology, cluster: Cluster) -> ConfiguredTopology:
+    """Returns the group's configured topology; configures it only if it isn't cached."""
     if group.configured is None or group.configured.epoch != topology.epoch:
         group.configured = configure(topology, cluster.partitions, cluster.matching)
         if problem := group.configured.problem:
@@ -76,15 +76,15 @@ def configure_group(group: StreamsGroup, topology: Topology, cluster: Cluster) -
 
 
 def assignment_configs(settings: StreamsSettings) -> dict[str, str]:
-    """The settings that the target depends on, as records have them."""
+    """Returns the settings that the target depends on, as records have them."""
     configs = {"num.standby.replicas": str(settings.num_standby_replicas)}
     if settings.rack_aware_assignment_tags:
         configs["rack.aware.assignment.tags"] = ",".join(settings.rack_aware_assignment_tags)
     return configs
 
 
-def uses(group: StreamsGroup, names: Collection[str]) -> bool:
-    """Whether a group's tasks may depend on any of these topics; patterns may match anything."""
+def depends_on(group: StreamsGroup, names: Collection[str]) -> bool:
+    """Whether a group may depend on any of these topics; patterns may match anything."""
     topology = group.topology
     return topology is not None and (
         bool(topology.source_patterns) or any(name in topology.required_topics for name in names)

@@ -1,8 +1,8 @@
-"""How a request reaches the brokers that what it is about belongs to.
+"""Sends requests of the admin client to the right brokers, with retries.
 
-Whatever an admin asks about has a key: a topic, a partition, a group, a broker. A `Finder` says which node each key
-belongs to, keys of one node travel together, nodes are asked at the same time, and a key whose node has moved, is gone
-or isn't ready is looked up and asked about again, until the deadline.
+Every request is about keys: topics, partitions, groups, brokers. A `Finder` looks up the node of each key. Keys of one
+node travel together, nodes are asked at the same time, and a key whose node has moved, is gone or isn't ready is looked
+up and asked about again, until the deadline.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from kohort.client.errors import (
     ConnectionLostError,
     PartialFailureError,
     RequestTimeoutError,
+    is_retriable,
     kafka_error,
 )
 from kohort.client.time_limit import time_limit
@@ -25,7 +26,16 @@ from kohort.client.types import Broker
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.message import Request, Response
 
-__all__ = ["ANY", "Ask", "Deadline", "Finder", "Line", "Outcomes", "Routes", "may_pass", "settled"]
+__all__ = [
+    "ANY",
+    "Ask",
+    "Deadline",
+    "Finder",
+    "NodeConnection",
+    "Outcomes",
+    "RequestRouter",
+    "outcomes_of",
+]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -34,7 +44,7 @@ R = TypeVar("R", bound=Response)
 Failure = KafkaError | ClientError
 
 ANY: Final = -1
-"""The node of what any broker can answer."""
+"""The node of keys that any broker can answer."""
 
 _UNKNOWN: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 _MOST_AT_ONCE: Final = 16
@@ -42,7 +52,7 @@ _MOST_AT_ONCE: Final = 16
 
 
 class Deadline:
-    """A point in time, which requests carry along."""
+    """The time by which a call must be done."""
 
     def __init__(self, timeout_ms: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -50,17 +60,17 @@ class Deadline:
 
     @property
     def left_ms(self) -> int:
-        """Ms until then, at least 1: who asks at the last moment gets a timeout, not an error in the argument."""
+        """Ms until then, at least 1, so that a late request gets a timeout, not an argument error."""
         return max(1, int((self._at - self._loop.time()) * 1000))
 
     @property
     def passed(self) -> bool:
-        """Whether it is over."""
+        """Whether the deadline has passed."""
         return self._loop.time() >= self._at
 
 
-class Line:
-    """A connection to one node, for requests that must be answered by a deadline."""
+class NodeConnection:
+    """A connection to one node, for requests with a deadline."""
 
     def __init__(self, connection: Connection, deadline: Deadline, request_timeout_ms: int) -> None:
         self.connection = connection
@@ -69,12 +79,12 @@ class Line:
 
     @property
     def broker(self) -> Broker:
-        """Who is at the other end."""
+        """The node."""
         return self.connection.broker
 
     @property
     def timeout_ms(self) -> int:
-        """How long an answer may take."""
+        """How long a response may take."""
         return min(self._deadline.left_ms, self._request_timeout_ms)
 
     def speaks(self, request: type[Request]) -> bool:
@@ -82,7 +92,7 @@ class Line:
         return self.connection.speaks(request)
 
     def version(self, request: type[Request], most: int | None = None) -> int:
-        """The newest version that both sides have.
+        """Returns the newest version that both sides have.
 
         Raises:
             UnsupportedError: there is none.
@@ -90,27 +100,27 @@ class Line:
         return self.connection.version(request, most)
 
     async def ask(self, request: Request, response: type[R], version: int | None = None) -> R:
-        """The answer to a request; as `Connection.ask`."""
+        """Sends a request, and returns its response; as `Connection.ask`."""
         return await self.connection.ask(request, response, version=version, timeout_ms=self.timeout_ms)
 
 
-Ask = Callable[[Line, list[K]], Awaitable[Mapping[K, "V | Failure"]]]
-"""Asks one node about some keys: each key's result, or why it failed."""
+Ask = Callable[[NodeConnection, list[K]], Awaitable[Mapping[K, "V | Failure"]]]
+"""Asks one node about some keys; returns each key's result or error."""
 
 
 class Finder(Protocol[K]):
-    """Says where keys belong."""
+    """Looks up the nodes of keys."""
 
-    async def __call__(self, routes: Routes, keys: list[K], deadline: Deadline) -> Mapping[K, int | Failure]:
-        """The node id of each key, or why it can't be found."""
+    async def __call__(self, router: RequestRouter, keys: list[K], deadline: Deadline) -> Mapping[K, int | Failure]:
+        """Returns the node id of each key, or an error."""
         ...
 
 
 class Outcomes(dict[K, V]):
-    """The results by key; `failed` has those that there is none for.
+    """Results by key.
 
     Attributes:
-        failed: why, by key.
+        failed: errors by key.
     """
 
     def __init__(self) -> None:
@@ -118,11 +128,11 @@ class Outcomes(dict[K, V]):
         self.failed: dict[K, Failure] = {}
 
     def checked(self) -> dict[K, V]:
-        """The results.
+        """Returns the results.
 
         Raises:
-            KafkaError, ClientError: the only one failed.
-            PartialFailureError: some of several failed.
+            KafkaError, ClientError: the only key failed.
+            PartialFailureError: some of several keys failed.
         """
         if not self.failed:
             return dict(self)
@@ -131,11 +141,11 @@ class Outcomes(dict[K, V]):
         raise PartialFailureError(self, self.failed)
 
 
-def settled(said: Iterable[tuple[K, int, str | None]]) -> Outcomes[K, None]:
-    """The outcomes of an answer's parts: key, error code, message.
+def outcomes_of(said: Iterable[tuple[K, int, str | None]]) -> Outcomes[K, None]:
+    """Returns the outcomes of a response's parts: key, error code, message.
 
     Raises:
-        KafkaError: a part has a failure that may pass, so that all should be asked for again.
+        KafkaError: a part has a retriable error, so that the request should be sent again.
     """
     outcomes: Outcomes[K, None] = Outcomes()
     for key, code, message in said:
@@ -143,18 +153,18 @@ def settled(said: Iterable[tuple[K, int, str | None]]) -> Outcomes[K, None]:
             outcomes[key] = None
             continue
         failure = kafka_error(code, message)
-        if may_pass(failure):
+        if _may_retry(failure):
             raise failure
         outcomes.failed[key] = failure
     return outcomes
 
 
-class Routes:
-    """Asks brokers, and asks again where that may help.
+class RequestRouter:
+    """Sends requests to brokers, with retries.
 
     Args:
         cluster: started.
-        timeout_ms: how long a call may take that says nothing else.
+        timeout_ms: for calls without a timeout.
     """
 
     def __init__(self, cluster: Cluster, timeout_ms: int) -> None:
@@ -162,22 +172,22 @@ class Routes:
         self._timeout_ms = timeout_ms
 
     def deadline(self, timeout_ms: int | None) -> Deadline:
-        """When a call that begins now must be done."""
+        """Returns the deadline of a call that begins now."""
         return Deadline(self._timeout_ms if timeout_ms is None else timeout_ms)
 
     async def any(self, request: Request, response: type[R], deadline: Deadline) -> R:
-        """What any broker answers."""
+        """Asks any broker."""
 
-        async def ask(line: Line, keys: list[None]) -> Mapping[None, R]:
-            return {None: await line.ask(request, response)}
+        async def ask(connection: NodeConnection, keys: list[None]) -> Mapping[None, R]:
+            return {None: await connection.ask(request, response)}
 
-        async def find(routes: Routes, keys: list[None], deadline: Deadline) -> Mapping[None, int]:
+        async def find(router: RequestRouter, keys: list[None], deadline: Deadline) -> Mapping[None, int]:
             return {None: ANY}
 
-        found: dict[None, R] = (await self.spread([None], find, ask, deadline)).checked()
+        found: dict[None, R] = (await self.ask_nodes([None], find, ask, deadline)).checked()
         return found[None]
 
-    async def spread(
+    async def ask_nodes(
         self,
         keys: Iterable[K],
         find: Finder[K],
@@ -186,28 +196,28 @@ class Routes:
         *,
         unknown_ms: int = 0,
     ) -> Outcomes[K, V]:
-        """Ask about each key where it belongs.
+        """Asks each key's node about it.
 
         Args:
-            keys: what to ask about.
-            find: says where that is.
-            ask: asks a node. What it raises of lost connections and timeouts counts for all keys of the node.
-            deadline: until when failures that may pass are tried again.
-            unknown_ms: for how long an unknown topic counts as one of these: a broker may not have heard of it yet.
+            keys: to ask about.
+            find: looks up their nodes.
+            ask: asks a node. Lost connections and timeouts that it raises count for all keys of the node.
+            deadline: until when retriable errors are retried.
+            unknown_ms: for how long an unknown topic is retried, too: a broker may not know a new one yet.
 
         Raises:
-            UnsupportedError, AuthenticationError, ClosedError: nothing can be asked at all.
+            UnsupportedError, AuthenticationError, ClosedError: no request can be sent at all.
         """
         outcomes: Outcomes[K, V] = Outcomes()
         pending = list(dict.fromkeys(keys))
         backoff = self.cluster.backoff()
-        patience = Deadline(unknown_ms)
+        unknown_deadline = Deadline(unknown_ms)
         while pending:
             failures = await self._attempt(pending, find, ask, deadline, outcomes)
             pending = []
             pause = backoff.next() / 1000
             for key, failure in failures.items():
-                if deadline.left_ms > pause * 1000 and may_pass(failure, not patience.passed):
+                if deadline.left_ms > pause * 1000 and _may_retry(failure, unknown_too=not unknown_deadline.passed):
                     pending.append(key)
                 else:
                     outcomes.failed[key] = failure
@@ -218,7 +228,7 @@ class Routes:
     async def _attempt(
         self, keys: list[K], find: Finder[K], ask: Ask[K, V], deadline: Deadline, outcomes: Outcomes[K, V]
     ) -> dict[K, Failure]:
-        """Ask once; the results go into `outcomes`."""
+        """Asks once; puts results into `outcomes`, and returns errors."""
         failures: dict[K, Failure] = {}
         try:
             places = await find(self, keys, deadline)
@@ -236,7 +246,7 @@ class Routes:
         async def ask_node(node: int, some: list[K]) -> None:
             try:
                 async with gate:
-                    answers = await ask(await self._line(node, deadline), some)
+                    answers = await ask(await self._connect(node, deadline), some)
             except (KafkaError, ConnectionLostError, RequestTimeoutError) as error:
                 failures.update(dict.fromkeys(some, error))
                 return
@@ -250,7 +260,7 @@ class Routes:
         await _together([ask_node(node, some) for node, some in nodes.items()])
         return failures
 
-    async def _line(self, node: int, deadline: Deadline) -> Line:
+    async def _connect(self, node: int, deadline: Deadline) -> NodeConnection:
         try:
             async with time_limit(deadline.left_ms / 1000):
                 cluster = self.cluster
@@ -260,22 +270,20 @@ class Routes:
                 raise
             who = "no broker" if node == ANY else f"broker {node}"
             raise RequestTimeoutError(f"{who} could {'' if node == ANY else 'not '}be reached in time") from None
-        return Line(connection, deadline, self.cluster.config.request_timeout_ms)
+        return NodeConnection(connection, deadline, self.cluster.config.request_timeout_ms)
 
 
 def _unanswered() -> KafkaError:
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer says nothing about it")
 
 
-def may_pass(failure: Failure, unknown_too: bool = False) -> bool:
-    """Whether the same question may be answered later; that about an unknown topic if the caller thinks so."""
-    if isinstance(failure, KafkaError):
-        return failure.code.retriable and (unknown_too or failure.code not in _UNKNOWN)
-    return isinstance(failure, ConnectionLostError | RequestTimeoutError)
+def _may_retry(failure: Failure, *, unknown_too: bool = False) -> bool:
+    unknown = isinstance(failure, KafkaError) and failure.code in _UNKNOWN
+    return is_retriable(failure) and (unknown_too or not unknown)
 
 
 async def _together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run all of it; the first error ends the rest."""
+    """Runs all of it; the first error cancels the rest."""
     try:
         async with asyncio.TaskGroup() as group:
             for each in work:

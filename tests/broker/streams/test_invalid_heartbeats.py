@@ -1,4 +1,4 @@
-"""Heartbeats that nobody sensible would send: each is answered, soon, and the server stays up."""
+"""Malformed and extreme heartbeats: each is answered quickly, and the server goes on."""
 
 from __future__ import annotations
 

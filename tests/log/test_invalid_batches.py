@@ -1,4 +1,4 @@
-"""Batches with an intact checksum that lie: whatever is taken must outlive a crash, and do no harm to other records."""
+"""Invalid batches with a valid checksum: what is appended must survive recovery, and not affect other records."""
 
 from __future__ import annotations
 

@@ -1,0 +1,64 @@
+"""Responses to heartbeats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kohort.coordinator.streams.configured_topology import ConfiguredTopology
+from kohort.coordinator.streams.draft import Draft
+from kohort.coordinator.streams.endpoints import Instance, partitions_by_endpoint
+from kohort.protocol.messages.streams_group_heartbeat import Status, StreamsGroupHeartbeatResponse, TaskIds
+from kohort.streams.tasks import Role, TaskId, task_ids
+
+__all__ = ["endpoint_map", "heartbeat_response"]
+
+_INT32_MAX: Final = 2**31 - 1
+
+
+def heartbeat_response(
+    draft: Draft,
+    member_id: str,
+    member_epoch: int,
+    statuses: list[Status],
+    tasks: Mapping[TaskId, Role] | None,
+) -> StreamsGroupHeartbeatResponse:
+    """Returns the response to a member.
+
+    Args:
+        draft: the group.
+        member_id: the member.
+        member_epoch: its epoch.
+        statuses: its statuses.
+        tasks: its tasks; None if they are as before.
+    """
+    settings = draft.settings
+    active, standby, warmup = (None, None, None) if tasks is None else (task_ids(TaskIds, tasks, role) for role in Role)
+    return StreamsGroupHeartbeatResponse(
+        member_id=member_id,
+        member_epoch=member_epoch,
+        heartbeat_interval_ms=settings.heartbeat_interval_ms,
+        acceptable_recovery_lag_v0=min(settings.acceptable_recovery_lag, _INT32_MAX),
+        acceptable_recovery_lag=settings.acceptable_recovery_lag,
+        task_offset_interval_ms=settings.task_offset_interval_ms,
+        status=statuses,
+        active_tasks=active,
+        standby_tasks=standby,
+        warmup_tasks=warmup,
+        endpoint_information_epoch=draft.group.endpoint_epoch,
+        partitions_by_user_endpoint=None,
+    )
+
+
+def endpoint_map(
+    draft: Draft, configured: ConfiguredTopology
+) -> list[StreamsGroupHeartbeatResponse.PartitionsByUserEndpoint]:
+    """Returns the partitions of each instance, by endpoint."""
+    return partitions_by_endpoint(
+        (
+            Instance(metadata.endpoint.host, metadata.endpoint.port, current.assigned)
+            for metadata, current in draft.members().values()
+            if metadata.endpoint is not None
+        ),
+        configured,
+    )

@@ -1,0 +1,26 @@
+"""Why records and rows are dropped, as metrics name it: all are counted by `EpochStatistics.drop`.
+
+| reason | where it is found |
+| --- | --- |
+| unreadable, no value | stages.read_rows |
+| misplaced | stages.partition_check, for stages.read_rows |
+| no key | stages.read_rows, stages.join, stages.state_lookup, stages.arrow_aggregate; subtopology_jobs for tables |
+| no window | lateness, counted by stages.lateness |
+
+Late rows are counted apart from these, in `EpochStatistics.late`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+UNREADABLE: Final = "unreadable"
+"""It couldn't be decoded, and `on_error` lets the others go on."""
+MISPLACED: Final = "misplaced"
+"""It lies in another partition than its key's columns lead to, and `on_error` lets the others go on."""
+NO_VALUE: Final = "no value"
+"""It is a tombstone, of a stream."""
+NO_KEY: Final = "no key"
+"""It lacks the key that it is kept or aggregated by."""
+NO_WINDOW: Final = "no window"
+"""A row's time is null, or out of the years that windows have."""

@@ -1,0 +1,117 @@
+"""Records fetched by a stage, many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kohort.client.config import ClientConfig
+from kohort.spark.executor_rpc.client import SplitInput
+from kohort.spark.jobs.batches import one_batch
+from kohort.spark.jobs.epoch import DEAD_SCHEMA, EpochStatistics
+from kohort.spark.jobs.stages.stream_time import LAST_MS
+
+_AT_ONCE_ROWS: Final = 65_536
+_AT_ONCE_BYTES: Final = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class FetchedRecords:
+    """Some records of one topic: in `kohort.protocol.records.RECORD_SCHEMA`, and the partition of each."""
+
+    topic: str
+    records: pa.RecordBatch
+    partitions: pa.Array
+
+    @property
+    def keys(self) -> pa.Array:
+        return self.records.column("key")
+
+    @property
+    def values(self) -> pa.Array:
+        return self.records.column("value")
+
+    @property
+    def offsets(self) -> pa.Array:
+        return self.records.column("offset")
+
+    @property
+    def times(self) -> pa.Array:
+        """The records' timestamps, in ms."""
+        return self.records.column("timestamp").cast(pa.int64())
+
+    def filter(self, mask: pa.Array) -> FetchedRecords:
+        return FetchedRecords(self.topic, self.records.filter(mask), self.partitions.filter(mask))
+
+    def take(self, rows: pa.Array) -> FetchedRecords:
+        return FetchedRecords(self.topic, self.records.take(rows), self.partitions.take(rows))
+
+
+def fetch_records(
+    split_input: SplitInput, servers: ClientConfig, statistics: EpochStatistics
+) -> Iterator[FetchedRecords]:
+    """All records of a split, counted in `statistics`, many at once so that decoding costs little for each."""
+    from kohort.spark.reading import shared
+
+    ranges = [(each.topic, each.partition, each.start, each.end) for each in split_input.ranges]
+    some: list[tuple[int, pa.RecordBatch]] = []
+    rows = size = 0
+    for number, batch in shared(servers).read_all(ranges):
+        some.append((ranges[number][1], batch))
+        statistics.records += batch.num_rows
+        size += _bytes(batch)
+        rows += batch.num_rows
+        if rows >= _AT_ONCE_ROWS or size >= _AT_ONCE_BYTES:
+            yield _concatenated(ranges[number][0], some)
+            statistics.bytes += size
+            some, rows, size = [], 0, 0
+    if some:
+        yield _concatenated(ranges[0][0], some)
+        statistics.bytes += size
+
+
+def note_times(statistics: EpochStatistics, partitions: pa.Array, times: pa.Array) -> None:
+    """Notes the largest time (ms) of each partition, but for those that no window has."""
+    table = pa.table({"partition": partitions, "time": times})
+    table = table.filter(pc.less_equal(table["time"], LAST_MS))
+    largest = table.group_by("partition").aggregate([("time", "max")])
+    found = zip(largest.column("partition").to_pylist(), largest.column("time_max").to_pylist(), strict=True)
+    for partition, time in found:  # a few: one a partition
+        if time is not None:
+            statistics.max_times[partition] = max(time, statistics.max_times.get(partition, time))
+
+
+def note_dead(statistics: EpochStatistics, fetched: FetchedRecords, rows: list[int], errors: list[str]) -> None:
+    """Keeps bad records, as they are."""
+    if not rows:
+        return
+    bad = fetched.take(pa.array(rows, pa.int64()))
+    columns = [
+        pa.array([bad.topic] * len(rows), pa.string()),
+        bad.partitions,
+        bad.offsets,
+        bad.times,
+        bad.keys,
+        bad.values,
+        bad.records.column("headers"),
+        pa.array(errors, pa.string()),
+    ]
+    statistics.dead = pa.concat_tables([statistics.dead, pa.Table.from_arrays(columns, schema=DEAD_SCHEMA)])
+
+
+def _concatenated(topic: str, some: list[tuple[int, pa.RecordBatch]]) -> FetchedRecords:
+    numbers = np.array([partition for partition, _ in some], np.int32)
+    lengths = [batch.num_rows for _, batch in some]
+    batches = [batch for _, batch in some]
+    records = batches[0] if len(batches) == 1 else one_batch(pa.Table.from_batches(batches))
+    return FetchedRecords(topic, records, pa.array(np.repeat(numbers, lengths)))
+
+
+def _bytes(batch: pa.RecordBatch) -> int:
+    keys, values = batch.column("key"), batch.column("value")
+    return (pc.sum(pc.binary_length(keys)).as_py() or 0) + (pc.sum(pc.binary_length(values)).as_py() or 0)

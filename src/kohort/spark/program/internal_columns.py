@@ -1,0 +1,31 @@
+"""Columns of Kohort's own, which rows have beside the user's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["KEY", "OFFSET", "PARTITION", "RECORDS", "RESERVED", "STREAM_TIME", "TIMESTAMP", "WINDOW_START"]
+
+PARTITION: Final = "_partition"
+"""INT: the partition, so the task, that a row belongs to. Transforms see it."""
+
+STREAM_TIME: Final = "_stream_time"
+"""BIGINT: the stream time of its task at which a row was read, its own included, in ms; null before there is any."""
+
+OFFSET: Final = "_offset"
+"""BIGINT: the offset of a row's record, where anything goes by it."""
+
+TIMESTAMP: Final = "_time"
+"""BIGINT: a record's time, in ms."""
+
+KEY: Final = "_key"
+"""STRING: the key in a store; of rows that no window takes `LATE` or `NO_WINDOW`, which no key is."""
+
+RECORDS: Final = "_records"
+"""BIGINT: how many rows went into a partial; 0 for prior values."""
+
+WINDOW_START: Final = "_window"
+"""BIGINT: where a row's window begins, in ms since 1970; null if it can be in none, `CLOSED` if it comes too late."""
+
+RESERVED: Final = frozenset({PARTITION, STREAM_TIME, OFFSET, TIMESTAMP, KEY, RECORDS, WINDOW_START})
+"""Those of users have other names."""
