@@ -51,8 +51,8 @@ def epoch_writes(
     """What an epoch sends and stores.
 
     Args:
-        duties: of the part.
-        emitted: what the job made.
+        plan: of the subtopology.
+        output: what the job made.
         table: the name of the table that was read; None if it was the stream.
         stream_times: of each partition that was read, before the epoch (ms).
         scan: reads stores as they were before the epoch.

@@ -20,12 +20,12 @@ class OpenStores:
     """Opens and closes tasks' stores, and looks keys up in them. Stores are opened and closed in threads.
 
     Args:
-        blueprint: the application.
+        plan: the application.
         directory: where stores are.
     """
 
     def __init__(self, plan: ApplicationPlan, directory: StateDirectory) -> None:
-        self._blueprint, self._directory = plan, directory
+        self._plan, self._directory = plan, directory
         self._of_tasks: dict[TaskId, dict[str, Store]] = {}
         self._by_partition: dict[tuple[str, int | None], Store] = {}
         self._mutex = threading.Lock()
@@ -47,7 +47,7 @@ class OpenStores:
         if task not in self._of_tasks:
             opened: dict[str, Store] = {}
             try:
-                for name in self._blueprint.changelogs(task):
+                for name in self._plan.changelogs(task):
                     opened[name] = await _opened(self._directory, task, name)
             except BaseException:
                 _close_windows(opened.values())
@@ -70,7 +70,7 @@ class OpenStores:
             stores = self._of_tasks.pop(task, {})
             for name in stores:
                 self._by_partition.pop((name, task.partition), None)
-        changelogs = self._blueprint.changelogs(task)
+        changelogs = self._plan.changelogs(task)
         stand = {changelogs[name]: store.position for name, store in stores.items()}
         await _uninterrupted(asyncio.to_thread(_close_windows, list(stores.values())))
         return {partition: at for partition, at in stand.items() if at is not None}
