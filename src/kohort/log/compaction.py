@@ -25,8 +25,6 @@ from kohort.log.segments import Segments
 from kohort.log.transaction_index import AbortedTransaction
 from kohort.protocol.errors import CorruptRecordError
 
-__all__ = ["CompactionPlan", "plan_compaction", "swap_in"]
-
 _log: Final = logging.getLogger("kohort.log")
 
 _MAX_RELATIVE: Final = 2**31 - 1

@@ -25,8 +25,6 @@ from kohort.log.files import METADATA, write_atomically
 from kohort.log.log import Log
 from kohort.protocol.errors import KafkaError
 
-__all__ = ["DataDirectory", "DirectoryInUseError", "PartitionName", "read_topic_id", "uuid_text", "write_topic_id"]
-
 _log: Final = logging.getLogger("kohort.log")
 
 _RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"

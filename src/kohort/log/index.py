@@ -17,8 +17,6 @@ from typing import Final
 
 from kohort.log.files import read_exactly, write_at
 
-__all__ = ["NO_TIMESTAMP", "OffsetIndex", "TimeIndex"]
-
 NO_TIMESTAMP: Final = -1
 
 _OFFSET_ENTRY: Final = struct.Struct(">ii")

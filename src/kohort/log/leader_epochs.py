@@ -12,8 +12,6 @@ from kohort.log.checkpoints import parse_checkpoint, render_checkpoint
 from kohort.log.files import EPOCHS, write_atomically
 from kohort.log.types import NOT_FOUND, EpochEnd
 
-__all__ = ["LeaderEpochs"]
-
 _log: Final = logging.getLogger("kohort.log")
 
 

@@ -12,8 +12,6 @@ from crc32c import crc32c
 from kohort.log.files import SNAPSHOT, file_name, write_atomically
 from kohort.log.producer_state import BatchMetadata, ProducerState, ProducerStates
 
-__all__ = ["load_snapshot", "read_snapshot", "write_snapshot"]
-
 _log: Final = logging.getLogger("kohort.log")
 
 _VERSION: Final = 1

@@ -12,8 +12,6 @@ from kohort.log.types import ProducerSummary
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader
 
-__all__ = ["BatchMetadata", "EndTransactionMarker", "ProducerState", "ProducerStates"]
-
 BATCHES_KEPT: Final = 5
 NO_OFFSET: Final = -1
 NO_COORDINATOR_EPOCH: Final = -1

@@ -38,8 +38,6 @@ from kohort.log.transaction_markers import read_marker
 from kohort.protocol.errors import CorruptRecordError
 from kohort.protocol.records.batch import NO_SEQUENCE, next_sequence
 
-__all__ = ["Loaded", "ended_transaction", "load", "new_log"]
-
 _log: Final = logging.getLogger("kohort.log")
 
 _INDEXES: Final = (INDEX, TIME_INDEX)

@@ -14,8 +14,6 @@ from kohort.log.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
 from kohort.log.scan import ScannedBatch, scan
 from kohort.log.transaction_index import TransactionIndex
 
-__all__ = ["Located", "Segment"]
-
 _MAX_RELATIVE: Final = 2**31 - 1
 _INDEX_ENTRY: Final = 8
 _TIME_INDEX_ENTRY: Final = 12

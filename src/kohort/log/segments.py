@@ -9,8 +9,6 @@ from typing import Final
 
 from kohort.log.segment import Segment
 
-__all__ = ["Segments"]
-
 _CACHED_SEGMENTS: Final = 8
 """Sealed segments that keep their descriptor and indexes open, as they were read recently."""
 

@@ -31,8 +31,6 @@ from kohort.protocol.records.batch import (
 )  # fmt: skip
 from kohort.protocol.records.plain import MAX_EXPANDED, payload_of
 
-__all__ = ["check_batch", "recompressed", "stamped"]
-
 _CRC_FROM: Final = 21
 _LOG_APPEND_TIME: Final = 0x08
 _CONTROL: Final = 0x20

@@ -7,8 +7,6 @@ from typing import Final, Protocol, TypeVar
 
 from kohort.streams.tasks import TaskId
 
-__all__ = ["TaskOffset", "TaskOffsets", "offsets_by_task", "task_offsets"]
-
 T = TypeVar("T")
 
 _LATEST: Final = -2

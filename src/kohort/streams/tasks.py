@@ -6,8 +6,6 @@ import enum
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol, Self, TypeVar
 
-__all__ = ["Role", "TaskId", "TaskIds", "by_subtopology", "shown", "task_ids", "tasks_of"]
-
 T = TypeVar("T")
 
 

@@ -10,8 +10,6 @@ from functools import cached_property
 from kohort.protocol.topic_partition import TopicPartition
 from kohort.streams.tasks import TaskId
 
-__all__ = ["InternalTopic", "Subtopology", "Topology", "TopologyError", "check"]
-
 
 class TopologyError(ValueError):
     """A topology that no group can run: says which subtopology, and why."""

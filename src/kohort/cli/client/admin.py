@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from kohort.client.administration.group_types import GroupType
     from kohort.client.types import TopicInfo
 
-__all__ = ["confirm", "existing_groups", "existing_topics", "with_admin"]
-
 T = TypeVar("T")
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from kohort.client.consumer import Consumer
 
-__all__ = ["ConsumeLoop"]
-
 _POLL_MS: Final = 200
 _COMMIT_SECONDS: Final = 5.0
 _LAST_WRITE_SECONDS: Final = 1.0

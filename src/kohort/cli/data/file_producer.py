@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from kohort.client.producer import Producer
     from kohort.client.producing.delivery import TableDelivery
 
-__all__ = ["FileProducer"]
-
 _STEPS: Final = 20
 """Times a second that records are sent, where their rate is limited."""
 

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-__all__ = ["Interrupted", "Interrupter", "abandoned", "read_some", "write_all"]
-
 T = TypeVar("T")
 
 _ATOMIC: Final = select.PIPE_BUF

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 from kohort.cli.terminal import err
 
-__all__ = ["Progress", "in_words"]
-
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 

@@ -13,8 +13,6 @@ from kohort.cli.data.errors import DataError
 from kohort.cli.data.pipes import Interrupter, read_some
 from kohort.cli.terminal import printable
 
-__all__ = ["Source", "open_source"]
-
 BLOCK: Final = 1 << 20
 """Bytes that are read at a time."""
 

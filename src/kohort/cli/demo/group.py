@@ -16,8 +16,6 @@ from kohort.client.administration.group_types import GroupDescription, GroupMemb
 from kohort.client.errors import ClientError
 from kohort.protocol.errors import KafkaError
 
-__all__ = ["GroupView", "all_read", "describe_group"]
-
 
 @dataclass(frozen=True, slots=True)
 class GroupView:

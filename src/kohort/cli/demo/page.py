@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-__all__ = ["write_page"]
-
 _PAGE: Final = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

@@ -14,8 +14,6 @@ from kohort.cli.demo.plan import PARTITIONS
 from kohort.cli.demo.records import as_records
 from kohort.client import Admin, Producer
 
-__all__ = ["create_topics", "replay", "send_tables"]
-
 _TICKS: Final = 5
 """Times a second that flights are sent."""
 

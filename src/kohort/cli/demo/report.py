@@ -22,8 +22,6 @@ from kohort.cli.demo.timeline import Timeline
 from kohort.cli.terminal import out
 from kohort.spark.monitoring.journal_analysis import read_journals
 
-__all__ = ["Outcome", "print_next_steps", "print_report"]
-
 _SHOWN: Final = 10
 """Differences that are printed."""
 

@@ -18,8 +18,6 @@ from kohort.cli.terminal import out
 from kohort.client import Admin
 from kohort.spark.monitoring.journal_analysis import read_journals
 
-__all__ = ["Bars", "GroupWatcher"]
-
 _POLL_SECONDS: Final = 0.4
 """Seconds between two requests for the group."""
 _KILL_AT: Final = 0.42

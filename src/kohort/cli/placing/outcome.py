@@ -10,8 +10,6 @@ from kohort.coordinator.placement.metrics import Metrics, Restore, RestoreCosts,
 from kohort.coordinator.placement.model import Group, Placement
 from kohort.streams.tasks import TaskId
 
-__all__ = ["Comparison", "InfeasibleError", "Move", "Outcome", "compare", "has_tasks"]
-
 Assignor = Callable[[Group], Placement]
 
 

@@ -19,8 +19,6 @@ from kohort.cli.placing.group_file import MOST_MEMBERS, MOST_STANDBYS
 from kohort.coordinator.placement.model import Group, Member, Placement
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["Change", "after_placement", "parse_change"]
-
 _ADD: Final = re.compile(r"([0-9]{1,9})(?:x([0-9]{1,9}))?((?:,[^=,]+=[^,]*)*)")
 
 

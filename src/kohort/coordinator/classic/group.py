@@ -12,8 +12,6 @@ from kohort.coordinator.step import Reply
 from kohort.protocol.errors import ErrorCode, ProtocolError
 from kohort.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 
-__all__ = ["CONSUMERS", "ClassicGroup", "PendingReply"]
-
 CONSUMERS: Final = "consumer"
 """The protocol type of consumers, whose subscriptions the coordinator can read."""
 

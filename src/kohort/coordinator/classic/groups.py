@@ -26,8 +26,6 @@ from kohort.protocol.messages.list_groups import ListGroupsResponse
 from kohort.protocol.messages.sync_group import SyncGroupRequest
 from kohort.protocol.stored.group_metadata import GroupMetadataKey, GroupMetadataValue
 
-__all__ = ["CLASSIC", "ClassicGroups"]
-
 log = logging.getLogger(__name__)
 
 CLASSIC: Final = "classic"

@@ -18,8 +18,6 @@ from kohort.coordinator.step import Answer, Client, Record, Reply, Step
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.join_group import JoinGroupRequest
 
-__all__ = ["Joins"]
-
 log = logging.getLogger(__name__)
 
 _MEMBER_ID_REQUIRED: Final = 4  # first version of JoinGroup in which a client gets its id before it joins (KIP-394)

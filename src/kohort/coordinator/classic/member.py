@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-__all__ = ["Member"]
-
 
 class Member:
     """A member: what it said when it joined, its assignment, and the state of its session.

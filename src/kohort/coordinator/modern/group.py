@@ -9,8 +9,6 @@ from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import FIRST_EPOCH
 from kohort.coordinator.modern.ownership import Ownership
 
-__all__ = ["Member", "Metadata", "ModernGroup"]
-
 
 class Metadata(Protocol):
     """What a member says about itself, whatever the kind of group."""

@@ -9,8 +9,6 @@ from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.group import Member
 from kohort.protocol.errors import ErrorCode
 
-__all__ = ["validate_commit", "validate_fetch"]
-
 _NOT_A_MEMBER: Final = -1
 _MEMBER_EPOCHS: Final = 9  # first version of OffsetCommit that carries a member epoch (KIP-848)
 

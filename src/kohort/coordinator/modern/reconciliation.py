@@ -13,8 +13,6 @@ from typing import Generic, TypeVar
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.states import MemberState
 
-__all__ = ["Conversion", "Rules", "reconcile"]
-
 I = TypeVar("I")  # noqa: E741
 R = TypeVar("R")
 

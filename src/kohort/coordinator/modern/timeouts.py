@@ -10,8 +10,6 @@ from collections.abc import Callable
 
 from kohort.coordinator.timing_wheel import Timer, TimingWheel
 
-__all__ = ["MemberTimer", "MemberTimers"]
-
 
 class MemberTimer(Timer):
     """The timer of one member, for both timeouts.

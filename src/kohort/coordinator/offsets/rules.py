@@ -8,8 +8,6 @@ from typing import Final, Protocol
 from kohort.coordinator.step import Record
 from kohort.protocol.errors import ErrorCode
 
-__all__ = ["EACH_COMMIT", "OffsetGroups", "OffsetRules"]
-
 EACH_COMMIT: Final = -1
 """The retention of each offset of a group begins with its own commit."""
 

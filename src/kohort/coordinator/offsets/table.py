@@ -8,8 +8,6 @@ from uuid import UUID
 
 from kohort.protocol.schema import NO_UUID
 
-__all__ = ["CommittedOffset", "OffsetTable"]
-
 NEVER_SET: Final = -1
 
 

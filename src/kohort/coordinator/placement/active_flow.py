@@ -12,8 +12,6 @@ from kohort.coordinator.placement.min_cost_flow import MinCostFlow
 from kohort.coordinator.placement.problem import Problem
 from kohort.coordinator.placement.state_store_spread import StateStoreSpread
 
-__all__ = ["ActiveFlows"]
-
 
 class ActiveFlows:
     """Placements of active tasks within fair shares, with the least to restore and among that the fewest moves.

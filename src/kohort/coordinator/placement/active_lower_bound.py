@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from numpy import bool_, int64
     from numpy.typing import NDArray
 
-__all__ = ["is_provably_best"]
-
 
 def is_provably_best(problem: Problem, shares: FairShares, spread: StateStoreSpread, reached: Score) -> bool:
     """Whether counting proves that no balanced placement has a better score.

@@ -13,8 +13,6 @@ from fractions import Fraction
 from kohort.coordinator.placement.model import Group, Member, Placement
 from kohort.streams.tasks import TaskId
 
-__all__ = ["Balance", "Metrics", "RackSpread", "Restore", "RestoreCosts", "StateStores", "measure"]
-
 
 @dataclass(frozen=True, slots=True)
 class Balance:

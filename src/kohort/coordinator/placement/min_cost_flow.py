@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from numpy import int64
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["MinCostFlow"]
-
 _RANGE: Final = 2**58  # bound of costs times nodes, so that the solver's numbers don't overflow
 
 

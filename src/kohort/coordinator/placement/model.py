@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["Group", "Member", "Placement", "SubtopologyTasks"]
-
 
 @dataclass(frozen=True, slots=True)
 class SubtopologyTasks:

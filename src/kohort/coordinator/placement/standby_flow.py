@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from numpy import int64
     from numpy.typing import NDArray
 
-__all__ = ["solve_standby_flow"]
-
 _MANY: Final = 24  # with more processes, not every task is tried in each
 _TRIED: Final = 8  # processes that a task is tried in then, beside those with state of it
 

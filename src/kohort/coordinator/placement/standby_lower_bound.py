@@ -7,8 +7,6 @@ from itertools import accumulate
 
 from kohort.coordinator.placement.problem import Problem
 
-__all__ = ["are_standbys_provably_best"]
-
 
 def are_standbys_provably_best(problem: Problem, active: Sequence[int], copies: Mapping[int, Sequence[int]]) -> bool:
     """Whether counting proves that standbys in the best racks can't be better.

@@ -8,8 +8,6 @@ from kohort.coordinator.placement.problem import Problem
 from kohort.coordinator.placement.stickiness import StickyTasks
 from kohort.coordinator.placement.tie_breaking import cheapest_processes
 
-__all__ = ["assign_tasks"]
-
 
 def assign_tasks(
     problem: Problem,

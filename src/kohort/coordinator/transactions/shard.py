@@ -40,8 +40,6 @@ from kohort.protocol.stored import OFFSETS_TOPIC
 from kohort.protocol.stored.transaction_log import TransactionLogKey, TransactionLogValue
 from kohort.protocol.topic_partition import TopicPartition
 
-__all__ = ["TransactionShard", "init_idempotent_producer"]
-
 _Response = Callable[[ErrorCode], object]
 
 

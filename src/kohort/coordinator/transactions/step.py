@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from kohort.coordinator.step import Step
 from kohort.protocol.topic_partition import TopicPartition
 
-__all__ = ["Markers", "TransactionStep"]
-
 
 @dataclass(frozen=True, slots=True)
 class Markers:

@@ -15,8 +15,6 @@ from kohort.coordinator.transactions.states import ENDED, IDLE, PREPARED, TRANSI
 from kohort.protocol.stored.transaction_log import TransactionLogKey, TransactionLogValue
 from kohort.protocol.topic_partition import TopicPartition
 
-__all__ = ["LAST_EPOCH", "NONE", "TRANSACTIONS_V2", "ProducerIdAndEpoch", "Transaction", "tombstone"]
-
 NONE: Final = -1
 """No producer id, no epoch, no time."""
 

@@ -13,8 +13,6 @@ from kohort.spark.datasource.planning import divide_ranges, plan_ranges
 from kohort.spark.internals import arrow_schema
 from kohort.spark.reading import Range, RangeReader, shared
 
-__all__ = ["TopicReader"]
-
 
 class RangeInputPartition(InputPartition):
     """The range that a Spark task reads."""

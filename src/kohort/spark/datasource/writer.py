@@ -18,8 +18,6 @@ from kohort.client.time_limit import time_limit
 from kohort.spark.datasource.options import WriteOptions
 from kohort.spark.reading.loop_thread import LoopThread
 
-__all__ = ["TopicWriter"]
-
 _TOPIC_TIMEOUT_S: Final = 10.0
 """How long brokers may take to create a topic, unless kafka.max.block.ms is set."""
 

@@ -13,8 +13,6 @@ from kohort.spark.formats.arrow_types import arrow_schema
 from kohort.spark.formats.avro_schema import parse, spark_schema
 from kohort.spark.formats.codec import FormatError
 
-__all__ = ["AvroEncoder"]
-
 
 class AvroEncoder:
     """Writes a row as one record, in Avro's binary encoding without any header.

@@ -10,8 +10,6 @@ import pyarrow as pa
 from kohort.spark.formats.codec import Decoded
 from kohort.spark.formats.text_kernels import gather
 
-__all__ = ["Bools", "ByteColumn", "booleans", "byte_column", "combined", "fixed", "gathered"]
-
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 Ints = np.ndarray[Any, np.dtype[Any]]
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FUNCTIONS", "RECORD_TIME", "DerivedTime"]
-
 RECORD_TIME: Final = "_timestamp"
 """TIMESTAMP: in a schema, the record's own timestamp."""
 

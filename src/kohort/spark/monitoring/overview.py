@@ -11,8 +11,6 @@ from typing import Any, Final
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
 from kohort.spark.monitoring.lag import RecordsLag
 
-__all__ = ["Overview", "SubtopologyTotals"]
-
 _RATE_OVER: Final = 10.0  # seconds
 _FAILING_FOR: Final = 30.0  # seconds
 

@@ -19,8 +19,6 @@ from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, Tasks
 from kohort.spark.monitoring.overview import Overview
 from kohort.spark.monitoring.progress_log import ProgressLog, printable, summary
 
-__all__ = ["ProgressLine"]
-
 _REFRESH: Final = 4  # a second
 _BAR: Final = 30
 _MAX_BARS: Final = 8

@@ -22,8 +22,6 @@ from kohort.spark.queries.requests import BadRequestError, KeyRequest, RangeRequ
 from kohort.spark.queries.result_pages import key_json, value_json
 from kohort.spark.queries.url_keys import KeyTextError
 
-__all__ = ["QueryServer"]
-
 log = logging.getLogger(__name__)
 
 _aiohttp_log: Final = logging.getLogger("kohort.spark.queries.http")

@@ -12,8 +12,6 @@ from yarl import URL
 from kohort.spark.queries.peer_messages import PeerQuery, QueryResult, decode_result, encode
 from kohort.streams.endpoint import Endpoint
 
-__all__ = ["FORWARDED", "MESSAGE_PACK", "PeerClient", "PeerError", "address"]
-
 FORWARDED: Final = "/forwarded"
 """The path of queries from other instances. They are never forwarded again, so that none goes round in circles."""
 

@@ -18,8 +18,6 @@ from kohort.spark.queries.result_pages import Page, Row, merge_pages, merge_rows
 from kohort.spark.state.errors import StateError
 from kohort.streams.endpoint import Endpoint
 
-__all__ = ["GLOBAL", "QueryRouter"]
-
 GLOBAL: Final = -1
 """The partition of a global table."""
 

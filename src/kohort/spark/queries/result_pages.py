@@ -11,10 +11,6 @@ import msgspec
 
 from kohort.spark.queries.queryable import ReadableStore
 
-__all__ = [
-    "MAX_PAGE_BYTES", "MAX_SCANNED", "Page", "Row", "key_json", "merge_pages", "merge_rows", "scan_rows", "value_json",
-]  # fmt: skip
-
 MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
 """Bytes of keys and values after which a page ends."""
 

@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 
 import uvloop
 
-__all__ = ["LoopThread"]
-
 T = TypeVar("T")
 
 

@@ -30,8 +30,6 @@ from kohort.spark.state.rocksdb import StoreMemory, default_memory
 from kohort.spark.state.store import Store
 from kohort.streams.tasks import TaskId
 
-__all__ = ["StateDirectory"]
-
 log = logging.getLogger(__name__)
 
 _FORMAT: Final = 1

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from kohort.client.types import TopicPartition
 from kohort.spark.state.store import Store
 
-__all__ = ["Restore", "RestoreProgress", "StoreChangelog", "why_rebuild"]
-
 log = logging.getLogger("kohort.spark.state.changelog_reader")
 
 

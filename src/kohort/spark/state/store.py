@@ -34,8 +34,6 @@ from kohort.spark.state.rocksdb_rows import (
     sorted_by_key,
 )
 
-__all__ = ["Store"]
-
 log = logging.getLogger(__name__)
 
 _CHECKPOINT_KEY: Final = b"\xff\xffkohort"  # no text in UTF-8 begins like this
