@@ -91,7 +91,6 @@ class DataDirectory:
             shutil.rmtree(doomed, ignore_errors=True)
 
     def partitions(self) -> list[PartitionName]:
-        """The partitions that have a directory."""
         with os.scandir(self.path) as entries:
             named = [(PartitionName.parse(entry.name), entry) for entry in entries]
             return [name for name, entry in named if name is not None and entry.is_dir()]

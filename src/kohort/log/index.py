@@ -89,7 +89,6 @@ class OffsetIndex(_IndexFile):
         return self.positions[entry - 1] if entry else 0
 
     def truncate(self, position: int) -> None:
-        """Removes the batches from `position` on."""
         entries = bisect_left(self.positions, position)
         del self.offsets[entries:], self.positions[entries:]
         self.resize(entries * _OFFSET_ENTRY.size)

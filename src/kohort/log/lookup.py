@@ -78,7 +78,6 @@ _last_offset = attrgetter("last_offset")
 
 
 def aborted_between(segments: Segments, start: int, end: int) -> list[AbortedTransaction]:
-    """Returns the aborted transactions that have records from `start` up to `end`."""
     found = []
     for number in range(segments.number_of(start), len(segments)):
         entries = segments[number].aborted.entries

@@ -32,8 +32,6 @@ class BatchMetadata(NamedTuple):
 
 
 class EndTransactionMarker(NamedTuple):
-    """A transaction marker."""
-
     commit: bool
     coordinator_epoch: int
 

@@ -130,7 +130,6 @@ def _emptied(directory: Path, snapshots: list[int], offset: int, now: int) -> Lo
 
 
 def _first_to_recover(segments: list[Segment], names: set[str], clean: bool, recovery_point: int) -> int:
-    """Returns the number of the first segment that needs recovery."""
     for number, segment in enumerate(segments):
         # An empty segment needs no indexes.
         indexed = not segment.size or names.issuperset(file_name(segment.base_offset, kind) for kind in _INDEXES)

@@ -134,7 +134,6 @@ class GroupWatcher:
             out.print(view.shown())
 
     def _names(self) -> Mapping[tuple[str, int], str]:
-        """Names of instances by endpoint."""
         return {each.endpoint: each.name + (" (killed)" if each.process.code else "") for each in self.instances}
 
     def _check_alive(self) -> None:

@@ -23,7 +23,6 @@ def group_as_yaml(group: Group) -> str:
 
 
 def group_as_json(group: Group) -> str:
-    """The same in JSON."""
     return json.dumps(_plain(group), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -23,8 +23,6 @@ _ADD: Final = re.compile(r"([0-9]{1,9})(?:x([0-9]{1,9}))?((?:,[^=,]+=[^,]*)*)")
 
 
 class Change(Protocol):
-    """A change to a group."""
-
     def applied(self, group: Group) -> Group:
         """Returns the group after the change.
 

@@ -13,8 +13,6 @@ EACH_COMMIT: Final = -1
 
 
 class OffsetGroups(Protocol):
-    """The groups of a shard."""
-
     def group_ids(self) -> Collection[str]:
         """All groups, with "simple" ones, which have offsets, but no members and no protocol type."""
         ...
@@ -29,8 +27,6 @@ class OffsetGroups(Protocol):
 
 
 class OffsetRules(Protocol):
-    """The rules of a group protocol."""
-
     def validate_commit(
         self,
         group_id: str,

@@ -79,7 +79,6 @@ class Placement:
     standby: Mapping[TaskId, tuple[str, ...]] = field(default_factory=dict)
 
     def by_member(self) -> dict[str, dict[TaskId, Role]]:
-        """The tasks of each member that has any."""
         found: dict[str, dict[TaskId, Role]] = {}
         for task, members in self.standby.items():
             for member in members:

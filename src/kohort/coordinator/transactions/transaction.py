@@ -66,7 +66,6 @@ class Transaction:
 
     @property
     def producer_after(self) -> ProducerIdAndEpoch:
-        """Id and epoch of the producer after the transaction has ended."""
         return self.producer if self.next_producer_id == NONE else ProducerIdAndEpoch(self.next_producer_id, 0)
 
     @property

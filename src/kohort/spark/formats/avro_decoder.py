@@ -79,7 +79,6 @@ class AvroDecoder:
         self._nulls = [(name, check) for name, check in checks if check is not None]
 
     def decode(self, values: pa.Array) -> Decoded:
-        """Read a column of bytes; see `Decoder`."""
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
         columns, errors = self._one_by_one(values) if self._flat is None else self._flat.read(values)

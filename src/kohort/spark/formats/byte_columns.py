@@ -29,7 +29,6 @@ class ByteColumn:
         self.data, self.starts, self.sizes, self.there = data, starts, sizes, there
 
     def value(self, row: int) -> bytes:
-        """One of them."""
         start = int(self.starts[row])
         return self.data[start : start + int(self.sizes[row])].tobytes()
 
@@ -58,7 +57,6 @@ def fixed(kind: pa.DataType, numbers: Ints, there: Bools) -> pa.Array:
 
 
 def booleans(values: Bools, there: Bools) -> pa.Array:
-    """A column of booleans."""
     bits = pa.py_buffer(np.packbits(values, bitorder="little"))
     return pa.Array.from_buffers(pa.bool_(), len(values), [bitmap(there), bits])
 

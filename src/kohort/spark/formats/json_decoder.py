@@ -73,7 +73,6 @@ class JsonDecoder:
         self._nulls = all(each.nullable for each in schema.fields)
 
     def decode(self, values: pa.Array) -> Decoded:
-        """Read a column of bytes; see `Decoder`."""
         at = byte_column(values)
         doubtful = np.zeros(len(at.starts), np.bool_)
         _check_text(at, doubtful)

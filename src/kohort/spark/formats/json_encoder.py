@@ -24,7 +24,6 @@ class JsonEncoder:
         self._schema = arrow_schema(schema)
 
     def encode(self, table: pa.Table | pa.RecordBatch) -> pa.Array:
-        """One value a row; see `Encoder`."""
         missing = [name for name in self._schema.names if name not in table.schema.names]
         if missing:
             raise ValueError(f"there's no column {', '.join(missing)}, but {', '.join(table.schema.names) or 'none'}")

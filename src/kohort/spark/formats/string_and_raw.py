@@ -28,7 +28,6 @@ class PlainDecoder:
         self._text, self._nulls = format == "string", schema.fields[0].nullable
 
     def decode(self, values: pa.Array) -> Decoded:
-        """Read a column of bytes; see `Decoder`."""
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
         good = np.ones(len(values), np.bool_)
@@ -66,7 +65,6 @@ class PlainEncoder:
         self._name = schema.names[0]
 
     def encode(self, table: pa.Table | pa.RecordBatch) -> pa.Array:
-        """One value a row; see `Encoder`."""
         if self._name not in table.schema.names:
             raise ValueError(f"there's no column {self._name}, but {', '.join(table.schema.names) or 'none'}")
         column = table.column(self._name)

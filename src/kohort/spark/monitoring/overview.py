@@ -160,7 +160,6 @@ class Overview(Listener):
     # Pages -----------------------------------------------------------------------------------------------------
 
     def health_page(self) -> dict[str, Any]:
-        """The content of /health."""
         return {
             "status": self.state(),
             "reason": self.reason,
@@ -172,7 +171,6 @@ class Overview(Listener):
         }
 
     def tasks_page(self) -> dict[str, Any]:
-        """The content of /tasks."""
         now = self.now
         clock, lags = self.clock(), self.lags()
         return {

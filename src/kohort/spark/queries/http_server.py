@@ -91,7 +91,6 @@ class QueryServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
         assert self._runner is not None, "the server isn't started"
         port: int = self._runner.addresses[0][1]
         return port

@@ -9,7 +9,6 @@ from kohort.spark.queries.queryable import StoreInfo
 
 
 def store_infos(program: Program) -> dict[str, StoreInfo]:
-    """The stores of a program, by name."""
     return {info.name: info for info in _infos(program)}
 
 

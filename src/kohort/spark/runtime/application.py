@@ -202,12 +202,10 @@ class SparkJobs:
         self._has_input = compiled.input is not None
 
     def run(self, epoch_input: EpochInput) -> EpochOutput:
-        """See `SubtopologyJobs.run`."""
         with _stopping():
             return self._jobs.run(epoch_input)
 
     def run_table(self, table: str, epoch_input: EpochInput) -> EpochOutput:
-        """See `SubtopologyJobs.run_table`."""
         with _stopping():
             return self._jobs.run_table(self._tables[table], epoch_input)
 
@@ -223,7 +221,6 @@ class SparkJobs:
             log.info("Spark could not be warmed up", exc_info=True)
 
     def cancel(self) -> None:
-        """See `SubtopologyJobs.cancel`."""
         self._jobs.cancel()
 
 

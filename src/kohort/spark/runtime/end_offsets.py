@@ -76,7 +76,6 @@ class EndOffsets:
         await asyncio.sleep(self._pause - now % self._pause)
 
     async def close(self) -> None:
-        """Stop asking."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.wait([self._asking])

@@ -61,7 +61,6 @@ class EpochInterpreter:
         self._errors: dict[str, BaseException] = {}
 
     def runner(self, subtopology: str) -> SubtopologyRunner:
-        """The runner of a subtopology."""
         if subtopology not in self._runners:
             self._runners[subtopology] = self._make_runner(subtopology)
         return self._runners[subtopology]

@@ -45,7 +45,6 @@ class SubtopologyInputs:
         return (*self.tables.values(), *((self.stream,) if self.stream is not None else ()))
 
     def partitions(self, tasks: Iterable[TaskId]) -> set[TopicPartition]:
-        """What some tasks read."""
         return {TopicPartition(topic, task.partition) for task in tasks for topic in self.topics}
 
 

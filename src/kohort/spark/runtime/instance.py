@@ -324,7 +324,6 @@ class Instance:
         self._listener.waiting(self.manager.reason)
 
     def known_topics(self) -> Mapping[str, TopicInfo]:
-        """What is known of the topics that the tasks read."""
         return self.cluster.info.topics
 
 

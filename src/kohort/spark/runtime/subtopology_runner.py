@@ -60,7 +60,6 @@ class SubtopologyRunner:
 
     @property
     def out_records(self) -> int:
-        """How many records the epoch sends."""
         return self._writes.records
 
     async def run_job(self, epoch: Epoch) -> EpochOutput:
