@@ -64,7 +64,6 @@ class DataDirectory:
     """The directory of a server's logs. It holds Kafka's lock file until it is closed.
 
     Attributes:
-        path: the directory.
         clean: whether the last shutdown was clean. Opening removes the marker, so that a crash is detected.
     """
 

@@ -94,7 +94,6 @@ class ProducerStates:
         """Validates the epoch, sequence and transaction of a batch.
 
         Args:
-            header: of the batch.
             sequenced: whether it has sequences; a coordinator's batch has none.
             transaction_version: 2 if its transaction has an epoch of its own (Produce from version 12 on).
 

@@ -96,8 +96,6 @@ class TaskOffsets:
         saw that only has the state on disk is worth nothing, so there the largest reported end counts.
 
         Args:
-            task: which task.
-            process: whose copy.
             tails: whether a member has the task now, in whatever role.
         """
         lags = []

@@ -29,14 +29,9 @@ class ConsumeLoop:
 
     Args:
         consumer: started, without auto commit.
-        writer: takes the records.
-        selection: what to read.
         interrupter: stops a write that waits.
         group: whether the consumer is a member of a group.
         commit: whether to commit the offsets of written records.
-
-    Attributes:
-        progress: what was written.
     """
 
     def __init__(

@@ -34,14 +34,11 @@ class FileProducer:
         producer: started.
         topic, partition: the target; without a partition, the partitioner decides for each record.
         read: gives the records of a source, block by block.
-        headers: of each record.
         null: the bytes that mean null.
         rate: records a second at most.
 
     Attributes:
         delivered: number of acknowledged records.
-        progress: what was passed to the producer.
-        interactive: whether the source is a terminal.
     """
 
     def __init__(

@@ -15,7 +15,6 @@ class Progress:
     """What has been done since it was made.
 
     Attributes:
-        records, bytes: numbers so far.
         total: the end of `position`; None if unknown.
         position: how much of `total` is done.
     """

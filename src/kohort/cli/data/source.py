@@ -23,11 +23,8 @@ class Source:
     """Bytes to read, one block after another.
 
     Attributes:
-        name: for error messages.
-        fd: its descriptor.
         size: bytes in all; None for a pipe or a terminal.
         position: bytes that have been read.
-        interactive: whether it is a terminal.
     """
 
     def __init__(self, name: str, fd: int, interrupter: Interrupter) -> None:

@@ -23,8 +23,6 @@ class GroupView:
 
     Attributes:
         group: members with their tasks.
-        lag: of each partition that the group reads.
-        names: of instances, by endpoint.
     """
 
     group: GroupDescription

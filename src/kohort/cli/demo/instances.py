@@ -25,9 +25,7 @@ class Instance:
 
     Attributes:
         name: "instance-1".
-        process: the process of its driver.
         endpoint: where it answers queries.
-        journal: the file with its events.
     """
 
     name: str

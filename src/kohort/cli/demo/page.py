@@ -53,7 +53,6 @@ def write_page(
     """Writes the page.
 
     Args:
-        file: its path.
         verdict: the result of the comparison.
         good: whether stream and batch are equal.
         facts: names and values.

@@ -20,7 +20,6 @@ class Child:
     Args:
         name: for messages.
         command: program and arguments.
-        log: the file for its output.
         environment: variables in addition to this process'.
     """
 

@@ -36,7 +36,6 @@ async def replay(servers: str, flights: pa.Table, seconds: float, sent: Callable
     """Sends the flights in `seconds`, or as fast as the broker takes them.
 
     Args:
-        servers: the broker.
         flights: records, from `as_records`.
         seconds: the duration.
         sent: called several times a second with the number of acknowledged flights.

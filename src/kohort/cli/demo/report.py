@@ -31,7 +31,6 @@ class Outcome:
     """The result of a run.
 
     Attributes:
-        plan, servers, instances: what ran.
         killed: when the first instance was killed, in seconds since 1970.
         stream: the groups in the application's topics.
         differences: from the batch job's.

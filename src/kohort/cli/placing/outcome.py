@@ -40,8 +40,6 @@ class Outcome:
 
     Attributes:
         group: what was placed.
-        placement: the tasks of each member.
-        metrics: the metrics of that.
         moves: the tasks that get another owner, in order; none if the present owners aren't known.
     """
 

@@ -52,7 +52,6 @@ class MemberTimers:
     """The timers of all members of a shard's groups of one kind.
 
     Args:
-        wheel: holds the timers.
         expired: removes a member; gets its timer and the reason. Returns whether it did: a revocation that the member
             doesn't know of isn't waited for any longer.
     """

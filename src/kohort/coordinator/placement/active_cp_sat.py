@@ -36,9 +36,6 @@ def solve_with_cp_sat(
     Each objective is solved on its own, within the optimum of those before.
 
     Args:
-        problem: what is placed.
-        shares: the fair shares.
-        spread: the bounds of the spread.
         reached: a spread that is known to be possible.
 
     Returns:

@@ -128,8 +128,6 @@ class _BestPlaces:
     """Where tasks are best placed, counted by place and subtopology.
 
     Args:
-        problem: what is placed.
-        shares: the fair shares.
         sizes: number of members of each place.
         tasks, places: different tasks, and a place that is best for each.
         other_tasks, other_places: more pairs of them. For tasks without any, all places are as good.

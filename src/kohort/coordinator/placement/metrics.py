@@ -93,8 +93,6 @@ class Metrics:
     Attributes:
         subtopologies: the balance of each subtopology, in the group's order.
         stateful: the balance of all stateful tasks.
-        total: the balance of all tasks.
-        state_stores: state stores by process.
         unplaced: tasks without an active member.
         owned: active tasks that a member of the group had before.
         moved: those among them that another member got.

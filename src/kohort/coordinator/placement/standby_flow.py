@@ -34,9 +34,7 @@ def solve_standby_flow(
     of their numbers is the least, by arcs that cost more for each standby that a member has already.
 
     Args:
-        problem: what is placed.
         active: the member of each task.
-        racks: the racks.
         copies: the members with a standby of each task, in a placement to improve.
     """
     count, members = problem.standbys * len(copies), len(problem.members)

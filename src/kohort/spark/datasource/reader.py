@@ -23,12 +23,7 @@ class RangeInputPartition(InputPartition):
 
 
 class TopicReader(DataSourceReader):
-    """Reads ranges of topics into Arrow columns.
-
-    Args:
-        options: what is read.
-        schema: the columns.
-    """
+    """Reads ranges of topics into Arrow columns."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options

@@ -40,7 +40,6 @@ class TopicWriter(DataSourceArrowWriter):
     """Appends rows to topics. If Spark runs a task again, its rows are written again.
 
     Args:
-        options: where rows are written.
         schema: any of the columns key, value (strings or bytes), topic, partition, timestamp and headers.
 
     Raises:

@@ -18,7 +18,6 @@ class AvroEncoder:
     """Writes a row as one record, in Avro's binary encoding without any header.
 
     Args:
-        schema: the columns.
         avro_schema: what to write with; by default, what Spark's `to_avro` writes with.
 
     Raises:

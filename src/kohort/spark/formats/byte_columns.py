@@ -81,7 +81,6 @@ def combined(quick: pa.RecordBatch, slow: pa.RecordBatch | None, doubtful: Bools
         quick: as many rows as were given.
         slow: the doubtful rows without an error, in order.
         doubtful: which rows of `quick` mean nothing.
-        errors: why rows can't be read.
     """
     if slow is None or not doubtful.any():
         return Decoded(quick, None, [])

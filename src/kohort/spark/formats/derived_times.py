@@ -20,7 +20,6 @@ class DerivedTime:
     """A column of times.
 
     Attributes:
-        name: the column's.
         function: one of `FUNCTIONS`; "" for the record's own timestamp.
         column: what the function takes, a column of whole numbers.
     """

@@ -15,9 +15,6 @@ from kohort.spark.formats.text_kernels import is_text
 class PlainDecoder:
     """Reads values as they are, into one column: "string" as UTF-8 text, "raw" as bytes.
 
-    Attributes:
-        schema: of the column.
-
     Raises:
         FormatError: a schema with other columns.
     """

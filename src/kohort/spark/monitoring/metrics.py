@@ -37,7 +37,6 @@ class Metrics(Listener):
     """Counts events, and exports the counts and the overview in Prometheus' format.
 
     Args:
-        application_id: of the application.
         overview: a listener of the same instance that is called before this one.
         standby_lags: returns the current lags of standbys and warm-ups.
     """

@@ -38,7 +38,6 @@ class ProgressLine(Listener):
     Below the line on a terminal are a bar for each store that is being restored, and the reason if the instance waits.
 
     Args:
-        application_id: of the application.
         overview: a listener of the same instance that is called before this one.
         console: where it writes; standard error by default.
     """

@@ -52,8 +52,6 @@ class QueryServer:
     Anybody who reaches the port can read all state: there are no users and no passwords.
 
     Args:
-        instance: whose stores are read.
-        overview, metrics: listeners of the same instance.
         host, port: where it listens, as in `listening_sockets`.
         forward_timeout_ms: how long a query to another instance may take.
     """

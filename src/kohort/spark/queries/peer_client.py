@@ -26,11 +26,7 @@ class PeerError(Exception):
 
 
 class PeerClient:
-    """The connections to other instances.
-
-    Args:
-        timeout_ms: how long a query may take.
-    """
+    """The connections to other instances."""
 
     def __init__(self, timeout_ms: int) -> None:
         self._timeout = ClientTimeout(total=timeout_ms / 1000, sock_connect=min(_CONNECT_TIMEOUT_S, timeout_ms / 1000))

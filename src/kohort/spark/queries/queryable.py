@@ -89,9 +89,7 @@ class OpenStore:
 
     Attributes:
         name, partition: the store's; a global table's partition is None.
-        role: the role of this copy.
         lag: records of the changelog that it lacks; 0 if it is active; None if unknown.
-        store: reads it.
     """
 
     name: str

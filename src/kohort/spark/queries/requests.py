@@ -28,7 +28,6 @@ class KeyRequest:
     """A query of one key.
 
     Attributes:
-        key: the key.
         stale: whether a copy that lags may be read.
         state: whether the response has the state of aggregates, too.
     """

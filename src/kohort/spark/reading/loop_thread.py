@@ -14,11 +14,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Runs coroutines for other threads.
-
-    Args:
-        name: of the thread.
-    """
+    """Runs coroutines for other threads."""
 
     def __init__(self, name: str) -> None:
         self.loop = uvloop.new_event_loop()

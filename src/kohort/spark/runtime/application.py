@@ -55,8 +55,6 @@ def run_application(
 
     Args:
         spark: the session that computes. Some of its settings are others while this runs.
-        program: what to run.
-        settings: how.
         listeners: told what happens, in this process's event loop.
         progress: whether to show a live line, or where there is no terminal plain ones.
         stopping: ends it as a signal does.

@@ -25,7 +25,6 @@ class EndOffsets:
     Args:
         cluster: the cluster; it stays its owner's.
         pause_ms: how long idle subtopologies wait from one request to the next.
-        timeout_ms: how long one may take.
     """
 
     def __init__(self, cluster: Cluster, *, pause_ms: float = 50, timeout_ms: float = 10_000) -> None:

@@ -34,12 +34,7 @@ class EpochInterpreter:
     """Does the effects of epochs, with a runner for each subtopology.
 
     Args:
-        manager: decides.
-        ends: where inputs end.
         make_runner: makes the runner of a subtopology, when it is needed first.
-        under_way: what is begun goes there.
-        listener: told of epochs and failures.
-        fail: called with what stops the application.
         prepared: waited for before each look: global tables that have to be loaded.
     """
 

@@ -55,7 +55,6 @@ class PollRound:
     table that never stops growing doesn't keep the stream from being read.
 
     Args:
-        inputs: what the subtopology reads.
         ends: where the partitions ended when the round began; one that isn't in it isn't there.
     """
 

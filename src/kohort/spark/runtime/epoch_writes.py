@@ -27,7 +27,6 @@ class EpochWrites:
     Attributes:
         sent: tables by topic, with columns for `Producer.send_table`; `routed` ones have a column route instead.
         changelogs: the same for stores, by (store, changelog topic, partition).
-        records: how many in all.
     """
 
     sent: list[tuple[str, pa.Table]] = field(default_factory=list)
@@ -51,8 +50,6 @@ def epoch_writes(
     """What an epoch sends and stores.
 
     Args:
-        duties: of the part.
-        emitted: what the job made.
         table: the name of the table that was read; None if it was the stream.
         stream_times: of each partition that was read, before the epoch (ms).
         scan: reads stores as they were before the epoch.

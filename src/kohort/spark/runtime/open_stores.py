@@ -17,12 +17,7 @@ from kohort.streams.tasks import TaskId
 
 
 class OpenStores:
-    """Opens and closes tasks' stores, and looks keys up in them. Stores are opened and closed in threads.
-
-    Args:
-        blueprint: the application.
-        directory: where stores are.
-    """
+    """Opens and closes tasks' stores, and looks keys up in them. Stores are opened and closed in threads."""
 
     def __init__(self, plan: ApplicationPlan, directory: StateDirectory) -> None:
         self._blueprint, self._directory = plan, directory

@@ -21,12 +21,7 @@ _COPIES: Final = {Role.STANDBY: StoreRole.STANDBY, Role.WARMUP: StoreRole.WARMUP
 
 
 class QueryableInstance:
-    """Answers what is open in an instance, and which instance has which partitions.
-
-    Args:
-        instance: the instance.
-        infos: the program's stores by name.
-    """
+    """Answers what is open in an instance, and which instance has which partitions."""
 
     def __init__(self, instance: Instance, infos: Mapping[str, StoreInfo]) -> None:
         self._instance, self._infos = instance, infos

@@ -52,7 +52,6 @@ class StateDirectory:
 
     Args:
         path: the directory of the applications' state directories; made if need be.
-        application_id: of the application.
         memory: the memory that its stores share; by default that of all stores of the process.
 
     Attributes:

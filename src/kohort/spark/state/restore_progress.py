@@ -19,7 +19,6 @@ class RestoreProgress:
     """How far a restore is.
 
     Attributes:
-        store: its name.
         partition: of the changelog.
         done, total: offsets that were read, and that there were to read when it began.
         records: how many records were read; a compacted changelog has fewer than offsets.
@@ -74,7 +73,6 @@ class Restore:
         done: gets the position.
         on_progress: called with the progress now and then.
         start, target: offsets where it began, and where it ends; -1 while unknown.
-        records: how many were read.
         started_at: when it began, in `time.monotonic()`.
         reported_at: when progress was reported last.
     """

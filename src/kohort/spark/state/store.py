@@ -64,8 +64,6 @@ class Store:
     If it can't be read when it is opened, it is wiped, which is logged.
 
     Args:
-        path: its directory.
-        name: its name.
         partition: the partition of its changelog; None for a global table's store, which has a position for each.
         memory: the memory that it shares with other stores; by default that of all stores of the process.
 
