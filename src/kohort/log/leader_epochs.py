@@ -59,15 +59,6 @@ class LeaderEpochs:
         earlier = self.starts[following - 1][0] if following else epoch
         return EpochEnd(earlier, self.starts[following][1])
 
-    def epoch_at(self, offset: int) -> int:
-        """The epoch of a record, -1 if it is unknown."""
-        earlier = NOT_FOUND
-        for epoch, start in self.starts:
-            if start > offset:
-                break
-            earlier = epoch
-        return earlier
-
     def truncate_end(self, offset: int) -> None:
         """Removes epochs that start at `offset` or later."""
         kept = [(epoch, start) for epoch, start in self.starts if start < offset]

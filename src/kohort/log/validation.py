@@ -35,7 +35,6 @@ _CRC_FROM: Final = 21
 _LOG_APPEND_TIME: Final = 0x08
 _CONTROL: Final = 0x20
 _CODEC: Final = 0x07
-_MAX_OFFSET: Final = 2**63 - 1
 
 _STAMP: Final = struct.Struct(">Ihiqq")
 """Header fields: checksum, attributes, last offset delta, base and maximum timestamp."""

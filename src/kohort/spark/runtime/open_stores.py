@@ -20,7 +20,7 @@ class OpenStores:
     """Opens and closes tasks' stores, and looks keys up in them. Stores are opened and closed in threads."""
 
     def __init__(self, plan: ApplicationPlan, directory: StateDirectory) -> None:
-        self._blueprint, self._directory = plan, directory
+        self._plan, self._directory = plan, directory
         self._of_tasks: dict[TaskId, dict[str, Store]] = {}
         self._by_partition: dict[tuple[str, int | None], Store] = {}
         self._mutex = threading.Lock()
@@ -42,10 +42,10 @@ class OpenStores:
         if task not in self._of_tasks:
             opened: dict[str, Store] = {}
             try:
-                for name in self._blueprint.changelogs(task):
+                for name in self._plan.changelogs(task):
                     opened[name] = await _opened(self._directory, task, name)
             except BaseException:
-                _close_windows(opened.values())
+                _close_all(opened.values())
                 raise
             with self._mutex:
                 self._of_tasks[task] = opened
@@ -65,9 +65,9 @@ class OpenStores:
             stores = self._of_tasks.pop(task, {})
             for name in stores:
                 self._by_partition.pop((name, task.partition), None)
-        changelogs = self._blueprint.changelogs(task)
+        changelogs = self._plan.changelogs(task)
         stand = {changelogs[name]: store.position for name, store in stores.items()}
-        await _uninterrupted(asyncio.to_thread(_close_windows, list(stores.values())))
+        await _uninterrupted(asyncio.to_thread(_close_all, list(stores.values())))
         return {partition: at for partition, at in stand.items() if at is not None}
 
     def lookup(self, name: str, partition: int | None, keys: pa.Array) -> pa.Array:
@@ -89,12 +89,12 @@ async def _opened(directory: StateDirectory, task: TaskId, name: str) -> Store:
     try:
         await _uninterrupted(asyncio.to_thread(lambda: opened.append(directory.open_store(task, name))))
     except asyncio.CancelledError:
-        _close_windows(opened)
+        _close_all(opened)
         raise
     return opened[0]
 
 
-def _close_windows(stores: Iterable[Store]) -> None:
+def _close_all(stores: Iterable[Store]) -> None:
     for store in stores:
         store.close()
 
