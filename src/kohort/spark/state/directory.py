@@ -26,7 +26,6 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from kohort.spark.state.errors import StateDirectoryError, StateError
-from kohort.spark.state.rocksdb import StoreMemory, default_memory
 from kohort.spark.state.store import Store
 from kohort.streams.tasks import TaskId
 
@@ -52,7 +51,6 @@ class StateDirectory:
 
     Args:
         path: the directory of the applications' state directories; made if need be.
-        memory: the memory that its stores share; by default that of all stores of the process.
 
     Attributes:
         path: the application's own directory.
@@ -62,9 +60,8 @@ class StateDirectory:
         StateDirectoryError: another process uses it, or it can't be written.
     """
 
-    def __init__(self, path: Path | str, application_id: str, *, memory: StoreMemory | None = None) -> None:
+    def __init__(self, path: Path | str, application_id: str) -> None:
         self.path = Path(path) / _file_name(application_id)
-        self._memory = memory or default_memory()
         self._mutex = threading.Lock()
         self._open: dict[tuple[str, str], Store] = {}
         self._closed = False
@@ -150,7 +147,7 @@ class StateDirectory:
             home = self.path / _file_name(owner) / _file_name(name)
             try:
                 home.parent.mkdir(exist_ok=True)
-                store = Store(home, name, partition, self._memory)
+                store = Store(home, name, partition)
             except OSError as error:
                 raise StateDirectoryError(f"store {name} can't be made in {home}: {error.strerror}") from error
             self._open[owner, name] = store
@@ -161,7 +158,7 @@ class StateDirectory:
         if store is not None and not store.closed:
             return store.position
         home = self.path / _file_name(str(task)) / _file_name(name)
-        with contextlib.closing(Store(home, name, task.partition, self._memory)) as briefly:
+        with contextlib.closing(Store(home, name, task.partition)) as briefly:
             return briefly.position
 
     def _check_open(self) -> None:
