@@ -7,7 +7,6 @@ import os
 import select
 import stat
 from collections.abc import Callable
-from types import TracebackType
 from typing import Final, Self, TypeVar
 
 T = TypeVar("T")
@@ -32,9 +31,7 @@ class Interrupter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._stop_reader)
         os.close(self._stop_writer)
 

@@ -6,8 +6,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -61,15 +60,6 @@ class ProgressLine(Listener):
             live.stop()
         else:
             self._log.flush()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def epoch(self, done: EpochDone) -> None:
         if self._live is None:
@@ -128,11 +118,7 @@ class _Live(Live):
     """Refreshes in a thread of its own. What loggers write to the terminal goes above the line."""
 
     def __init__(self, render: Callable[[], RenderableType], console: Console) -> None:
-        super().__init__(
-            console=console,
-            refresh_per_second=_REFRESH,
-            get_renderable=render,
-        )
+        super().__init__(console=console, refresh_per_second=_REFRESH, get_renderable=render)
         self._moved: list[tuple[logging.StreamHandler[Any], Any]] = []
 
     def start(self, refresh: bool = False) -> None:

@@ -19,7 +19,6 @@ import shutil
 import threading
 import uuid
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 from urllib.parse import quote, unquote
 
@@ -82,9 +81,7 @@ class StateDirectory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def open_store(self, task: TaskId, name: str) -> Store:
