@@ -11,8 +11,6 @@ from typing import Final
 
 from kohort.cli.terminal import fail, printable
 
-__all__ = ["input_name", "read_bytes", "read_text"]
-
 _HEX: Final = re.compile(rb"\A\s*(?:0[xX])?([0-9a-fA-F\s:]*)\Z")
 
 _NO_SUCH_FILE: Final = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)

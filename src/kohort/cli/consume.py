@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from kohort.cli.data.pipes import Interrupter
     from kohort.cli.data.writers import Writer
 
-__all__ = ["command"]
-
 FORMATS: Final = ("text", "json", "parquet")
 ISOLATION: Final = ("read_uncommitted", "read_committed")
 PROTOCOLS: Final = ("classic", "consumer")

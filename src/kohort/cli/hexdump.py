@@ -9,8 +9,6 @@ from typing import Any
 from kohort.cli.terminal import Line, printable
 from kohort.protocol.trace import Span
 
-__all__ = ["labelled", "pointed"]
-
 _BYTES_A_LINE = 8
 _WIDEST_PATH = 56
 _LONGEST_BLOB = 4

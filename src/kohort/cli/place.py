@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from kohort.client.admin import Admin
     from kohort.coordinator.placement.model import Group
 
-__all__ = ["command"]
-
 INFEASIBLE: Final = 1
 UNREACHABLE: Final = 3
 

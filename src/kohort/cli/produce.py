@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from kohort.cli.data.file_producer import FileProducer
     from kohort.cli.data.source import Source
 
-__all__ = ["command"]
-
 FORMATS: Final = ("lines", "json", "csv", "parquet", "records")
 FAILED: Final = 1
 

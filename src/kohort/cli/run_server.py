@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from kohort.broker.config.listeners import Endpoint
     from kohort.broker.server import Server
 
-__all__ = ["DEFAULT_LISTEN", "ServeOptions", "read_plain", "run_plain", "serve"]
-
 DEFAULT_LISTEN: Final = "127.0.0.1:9092"
 FAILED: Final = 1
 WRONG_CALL: Final = 2

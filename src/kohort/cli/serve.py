@@ -8,8 +8,6 @@ import typer
 
 from kohort.cli.run_server import DEFAULT_LISTEN, ServeOptions, serve
 
-__all__ = ["command"]
-
 
 def command(
     listen: Annotated[

@@ -13,8 +13,6 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-__all__ = ["Line", "complain", "err", "fail", "json_text", "out", "print_json", "print_lines", "printable"]
-
 _WIDE: Final = 160
 
 _UNSAFE_IN_JSON: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")

@@ -57,6 +57,9 @@ class Purgatory:
     Args:
         name: for metrics, such as "heartbeat".
         wheel: the timers that hold the operations' deadlines.
+
+    Attributes:
+        watched: number of entries under all keys; an operation counts once a key.
     """
 
     def __init__(self, name: str, wheel: TimingWheel) -> None:
@@ -64,17 +67,8 @@ class Purgatory:
         self._wheel = wheel
         # Most keys have one operation, which is the value itself; several are in a dict, as an ordered set.
         self._watchers: dict[Hashable, DelayedOperation | dict[DelayedOperation, None]] = {}
-        self._watched = 0
-        self._delayed = 0
-
-    @property
-    def watched(self) -> int:
-        """Number of entries under all keys; an operation counts once a key."""
-        return self._watched
-
-    @property
-    def delayed(self) -> int:
-        return self._delayed
+        self.watched = 0
+        self.delayed = 0
 
     def try_complete_else_watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
         """Completes the operation if its condition holds, else watches it under these keys, each given once.
@@ -95,8 +89,8 @@ class Purgatory:
                 all_watchers[key] = {watchers: None, operation: None}  # type: ignore[dict-item]
         operation._purgatory = self
         operation._keys = keys
-        self._watched += len(keys)
-        self._delayed += 1
+        self.watched += len(keys)
+        self.delayed += 1
         self._wheel.schedule(operation)
         return False
 
@@ -132,7 +126,7 @@ class Purgatory:
                 del watchers[operation]
             else:
                 del self._watchers[key]
-        self._watched -= len(keys)
-        self._delayed -= 1
+        self.watched -= len(keys)
+        self.delayed -= 1
         operation._keys = ()
         operation._purgatory = None

@@ -43,16 +43,12 @@ class GroupShard:
     """The state of one partition of `__consumer_offsets`.
 
     Args:
-        partition: its number.
-        settings: Kafka's group settings.
         wheel: the timers; may be shared among shards.
         new_id: makes a member id from a client id, or from an instance id; each must be new.
         streams: what streams groups need from the broker.
 
     Attributes:
-        classic: the classic groups.
         streams: the streams groups. No two groups have the same id, whatever their type.
-        offsets: the committed offsets of all groups.
         pending_steps: steps that timers caused; taken out and done after each call into the shard or the wheel.
     """
 

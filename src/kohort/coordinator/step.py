@@ -38,7 +38,6 @@ class Client(NamedTuple):
 
     Attributes:
         client_id: the name that the client gives itself.
-        host: its address.
         version: the request's version of its API.
     """
 

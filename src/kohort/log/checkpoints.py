@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["parse_checkpoint", "parse_offsets", "render_checkpoint", "render_offsets"]
-
 _VERSION: Final = "0"
 
 

@@ -13,8 +13,6 @@ from kohort.protocol.records.batch import NO_TIMESTAMP, BatchHeader, Compression
 from kohort.protocol.records.plain import payload_of
 from kohort.protocol.records.varint import varint
 
-__all__ = ["Cleaner", "LastRecord", "OffsetMap"]
-
 _MAP_BYTES: Final = 128 << 20
 _KEY_COST: Final = 140
 """Bytes of an entry of the offset map, without the key's own."""

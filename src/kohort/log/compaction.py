@@ -25,8 +25,6 @@ from kohort.log.segments import Segments
 from kohort.log.transaction_index import AbortedTransaction
 from kohort.protocol.errors import CorruptRecordError
 
-__all__ = ["CompactionPlan", "plan_compaction", "swap_in"]
-
 _log: Final = logging.getLogger("kohort.log")
 
 _MAX_RELATIVE: Final = 2**31 - 1
@@ -54,7 +52,6 @@ class CompactionPlan:
         dirty_ratio: share of bytes that were never compacted, from 0 to 1.
         cleaned_offset: where the next compaction starts once this one has run.
         cancelled: set it, from any thread, to end a run soon without changes.
-        done: whether it has completed.
         bytes_before, bytes_after: size of the segments that it read, and of those that it wrote.
     """
 

@@ -8,8 +8,6 @@ from typing import Final
 
 from kohort.protocol.records.batch import Compression
 
-__all__ = ["LogConfig"]
-
 _MAX_INT64: Final = 2**63 - 1
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS

@@ -25,8 +25,6 @@ from kohort.log.files import METADATA, write_atomically
 from kohort.log.log import Log
 from kohort.protocol.errors import KafkaError
 
-__all__ = ["DataDirectory", "DirectoryInUseError", "PartitionName", "read_topic_id", "uuid_text", "write_topic_id"]
-
 _log: Final = logging.getLogger("kohort.log")
 
 _RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
@@ -66,7 +64,6 @@ class DataDirectory:
     """The directory of a server's logs. It holds Kafka's lock file until it is closed.
 
     Attributes:
-        path: the directory.
         clean: whether the last shutdown was clean. Opening removes the marker, so that a crash is detected.
     """
 
@@ -93,7 +90,6 @@ class DataDirectory:
             shutil.rmtree(doomed, ignore_errors=True)
 
     def partitions(self) -> list[PartitionName]:
-        """The partitions that have a directory."""
         with os.scandir(self.path) as entries:
             named = [(PartitionName.parse(entry.name), entry) for entry in entries]
             return [name for name, entry in named if name is not None and entry.is_dir()]

@@ -7,12 +7,6 @@ import os
 from pathlib import Path
 from typing import Final
 
-__all__ = [
-    "CLEANED", "DELETED", "EPOCHS", "INDEX", "LOG", "METADATA", "SEGMENT_SUFFIXES", "SNAPSHOT", "SWAP", "TIME_INDEX",
-    "TXN_INDEX", "file_name", "fsync_directory", "make_directory", "offset_of", "read_exactly", "write_at",
-    "write_atomically",
-]  # fmt: skip
-
 LOG: Final = ".log"
 INDEX: Final = ".index"
 TIME_INDEX: Final = ".timeindex"

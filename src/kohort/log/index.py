@@ -17,8 +17,6 @@ from typing import Final
 
 from kohort.log.files import read_exactly, write_at
 
-__all__ = ["NO_TIMESTAMP", "OffsetIndex", "TimeIndex"]
-
 NO_TIMESTAMP: Final = -1
 
 _OFFSET_ENTRY: Final = struct.Struct(">ii")
@@ -91,7 +89,6 @@ class OffsetIndex(_IndexFile):
         return self.positions[entry - 1] if entry else 0
 
     def truncate(self, position: int) -> None:
-        """Removes the batches from `position` on."""
         entries = bisect_left(self.positions, position)
         del self.offsets[entries:], self.positions[entries:]
         self.resize(entries * _OFFSET_ENTRY.size)

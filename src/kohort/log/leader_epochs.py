@@ -12,8 +12,6 @@ from kohort.log.checkpoints import parse_checkpoint, render_checkpoint
 from kohort.log.files import EPOCHS, write_atomically
 from kohort.log.types import NOT_FOUND, EpochEnd
 
-__all__ = ["LeaderEpochs"]
-
 _log: Final = logging.getLogger("kohort.log")
 
 
@@ -60,15 +58,6 @@ class LeaderEpochs:
         following = bisect_right(self.starts, (epoch, log_end))
         earlier = self.starts[following - 1][0] if following else epoch
         return EpochEnd(earlier, self.starts[following][1])
-
-    def epoch_at(self, offset: int) -> int:
-        """The epoch of a record, -1 if it is unknown."""
-        earlier = NOT_FOUND
-        for epoch, start in self.starts:
-            if start > offset:
-                break
-            earlier = epoch
-        return earlier
 
     def truncate_end(self, offset: int) -> None:
         """Removes epochs that start at `offset` or later."""

@@ -21,8 +21,6 @@ from kohort.log.segments import Segments
 from kohort.log.types import EpochEnd, ProducerSummary
 from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 
-__all__ = ["LocalLog"]
-
 _log: Final = logging.getLogger("kohort.log")
 
 

@@ -24,8 +24,6 @@ from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 from kohort.protocol.primitives import Buffer
 from kohort.protocol.records.batch import HEADER_SIZE, LENGTH_END, NO_SEQUENCE, NO_TIMESTAMP, read_header
 
-__all__ = ["Log"]
-
 _PREFIX: Final = struct.Struct(">qii")
 """The header before the part with a checksum: base offset, length, leader epoch."""
 

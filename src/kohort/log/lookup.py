@@ -14,8 +14,6 @@ from kohort.log.types import TimestampedOffset
 from kohort.protocol.errors import CorruptRecordError
 from kohort.protocol.records.plain import payload_of
 
-__all__ = ["aborted_between", "latest_timestamp", "offset_after", "offset_for_timestamp"]
-
 
 def offset_for_timestamp(segments: Segments, timestamp: int, start: int) -> TimestampedOffset | None:
     """Returns the first record from offset `start` on that is as late as `timestamp`."""
@@ -80,7 +78,6 @@ _last_offset = attrgetter("last_offset")
 
 
 def aborted_between(segments: Segments, start: int, end: int) -> list[AbortedTransaction]:
-    """Returns the aborted transactions that have records from `start` up to `end`."""
     found = []
     for number in range(segments.number_of(start), len(segments)):
         entries = segments[number].aborted.entries

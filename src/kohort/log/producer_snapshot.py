@@ -12,8 +12,6 @@ from crc32c import crc32c
 from kohort.log.files import SNAPSHOT, file_name, write_atomically
 from kohort.log.producer_state import BatchMetadata, ProducerState, ProducerStates
 
-__all__ = ["load_snapshot", "read_snapshot", "write_snapshot"]
-
 _log: Final = logging.getLogger("kohort.log")
 
 _VERSION: Final = 1
@@ -23,7 +21,7 @@ _ENTRY: Final = struct.Struct(">qhiqiqiq")
 _MAX_SEQUENCE: Final = 2**31 - 1
 
 
-def write_snapshot(directory: Path, offset: int, producers: ProducerStates, *, sync: bool = False) -> None:
+def write_snapshot(directory: Path, offset: int, producers: ProducerStates) -> None:
     """Writes the producer state at `offset`; the format has only the last batch of each producer."""
     body = bytearray()
     for producer in producers.by_id.values():
@@ -34,7 +32,7 @@ def write_snapshot(directory: Path, offset: int, producers: ProducerStates, *, s
         )  # fmt: skip
     count = struct.pack(">i", len(producers.by_id))
     header = _HEADER.pack(_VERSION, crc32c(bytes(body), crc32c(count)), len(producers.by_id))
-    write_atomically(directory / file_name(offset, SNAPSHOT), header + body, sync=sync)
+    write_atomically(directory / file_name(offset, SNAPSHOT), header + body, sync=False)
 
 
 def read_snapshot(data: bytes) -> list[ProducerState]:

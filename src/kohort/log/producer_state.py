@@ -12,8 +12,6 @@ from kohort.log.types import ProducerSummary
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.records.batch import NO_PRODUCER_EPOCH, NO_SEQUENCE, NO_TIMESTAMP, BatchHeader
 
-__all__ = ["BatchMetadata", "EndTransactionMarker", "ProducerState", "ProducerStates"]
-
 BATCHES_KEPT: Final = 5
 NO_OFFSET: Final = -1
 NO_COORDINATOR_EPOCH: Final = -1
@@ -34,8 +32,6 @@ class BatchMetadata(NamedTuple):
 
 
 class EndTransactionMarker(NamedTuple):
-    """A transaction marker."""
-
     commit: bool
     coordinator_epoch: int
 
@@ -98,7 +94,6 @@ class ProducerStates:
         """Validates the epoch, sequence and transaction of a batch.
 
         Args:
-            header: of the batch.
             sequenced: whether it has sequences; a coordinator's batch has none.
             transaction_version: 2 if its transaction has an epoch of its own (Produce from version 12 on).
 

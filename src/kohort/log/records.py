@@ -16,8 +16,6 @@ from kohort.protocol.records.batch import (
 )  # fmt: skip
 from kohort.protocol.records.varint import read_varint
 
-__all__ = ["ParsedRecord", "rebuilt", "records_of"]
-
 _NO_RECORDS: Final = b""
 _ZIGZAG: Final = [byte >> 1 ^ -(byte & 1) for byte in range(128)]
 

@@ -38,8 +38,6 @@ from kohort.log.transaction_markers import read_marker
 from kohort.protocol.errors import CorruptRecordError
 from kohort.protocol.records.batch import NO_SEQUENCE, next_sequence
 
-__all__ = ["Loaded", "ended_transaction", "load", "new_log"]
-
 _log: Final = logging.getLogger("kohort.log")
 
 _INDEXES: Final = (INDEX, TIME_INDEX)
@@ -132,7 +130,6 @@ def _emptied(directory: Path, snapshots: list[int], offset: int, now: int) -> Lo
 
 
 def _first_to_recover(segments: list[Segment], names: set[str], clean: bool, recovery_point: int) -> int:
-    """Returns the number of the first segment that needs recovery."""
     for number, segment in enumerate(segments):
         # An empty segment needs no indexes.
         indexed = not segment.size or names.issuperset(file_name(segment.base_offset, kind) for kind in _INDEXES)

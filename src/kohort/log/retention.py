@@ -5,8 +5,6 @@ from __future__ import annotations
 from kohort.log.config import LogConfig
 from kohort.log.segments import Segments
 
-__all__ = ["deletable"]
-
 
 def deletable(segments: Segments, config: LogConfig, high_watermark: int, log_end: int, now: int) -> int:
     """Returns how many segments may be deleted, from the first on, by `retention.ms` and `retention.bytes`.

@@ -16,8 +16,6 @@ from kohort.protocol.records.batch import (
     read_header,
 )  # fmt: skip
 
-__all__ = ["ScannedBatch", "scan"]
-
 _CHUNK: Final = 1 << 20
 
 

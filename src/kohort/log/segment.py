@@ -14,8 +14,6 @@ from kohort.log.index import NO_TIMESTAMP, OffsetIndex, TimeIndex
 from kohort.log.scan import ScannedBatch, scan
 from kohort.log.transaction_index import TransactionIndex
 
-__all__ = ["Located", "Segment"]
-
 _MAX_RELATIVE: Final = 2**31 - 1
 _INDEX_ENTRY: Final = 8
 _TIME_INDEX_ENTRY: Final = 12
@@ -93,7 +91,6 @@ class Segment:
         return segment
 
     def path(self, suffix: str) -> Path:
-        """The path of a file, by its suffix."""
         return self.directory / (file_name(self.base_offset, suffix) + self.suffix)
 
     @property
@@ -109,14 +106,12 @@ class Segment:
 
     @property
     def index(self) -> OffsetIndex:
-        """The index from offset to position."""
         if self._index is None:
             self._index = OffsetIndex(self.path(INDEX), load=True)
         return self._index
 
     @property
     def time_index(self) -> TimeIndex:
-        """The index from timestamp to offset."""
         if self._time_index is None:
             self._time_index = TimeIndex(self.path(TIME_INDEX), load=True)
         return self._time_index
@@ -190,7 +185,6 @@ class Segment:
         self.time_index.open()
 
     def index_batch(self, position: int, size: int, last_offset: int, max_timestamp: int, interval: int) -> None:
-        """Indexes a batch at `position`."""
         if max_timestamp > self.max_timestamp:
             self._max_timestamp, self._max_offset = max_timestamp, last_offset
         if self._since_index > interval:
@@ -266,7 +260,6 @@ class Segment:
         return read_exactly(self.fd, min(max_bytes, end - position), position)
 
     def batches(self, offset: int) -> Iterator[ScannedBatch]:
-        """Yields the batches from the one with `offset` on."""
         first = self.locate(offset)
         return iter(()) if first is None else scan(self.fd, first.position, self.size, check=False)
 

@@ -9,8 +9,6 @@ from typing import Final
 
 from kohort.log.segment import Segment
 
-__all__ = ["Segments"]
-
 _CACHED_SEGMENTS: Final = 8
 """Sealed segments that keep their descriptor and indexes open, as they were read recently."""
 
@@ -42,7 +40,6 @@ class Segments:
         return self.sealed_size + self.active.size
 
     def end_of(self, number: int, log_end: int) -> int:
-        """The end offset of a segment."""
         return self._bases[number + 1] if number + 1 < len(self._bases) else log_end
 
     def number_of(self, offset: int) -> int:

@@ -9,8 +9,6 @@ from typing import Final, NamedTuple
 
 from kohort.log.files import write_at
 
-__all__ = ["AbortedTransaction", "TransactionIndex"]
-
 _ENTRY: Final = struct.Struct(">hqqqq")
 _VERSION: Final = 0
 

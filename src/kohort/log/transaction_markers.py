@@ -9,8 +9,6 @@ from kohort.log.producer_state import EndTransactionMarker
 from kohort.protocol.records.batch import BatchHeader
 from kohort.protocol.records.plain import encode_records, read_records
 
-__all__ = ["encode_marker", "read_marker"]
-
 _KEY: Final = struct.Struct(">hh")
 _VALUE: Final = struct.Struct(">hi")
 _VERSION: Final = 0

@@ -5,8 +5,6 @@ from __future__ import annotations
 import enum
 from typing import Final, NamedTuple
 
-__all__ = ["NOT_FOUND", "Aborted", "AppendInfo", "EpochEnd", "Origin", "ProducerSummary", "TimestampedOffset"]
-
 NOT_FOUND: Final = -1
 
 

@@ -31,13 +31,10 @@ from kohort.protocol.records.batch import (
 )  # fmt: skip
 from kohort.protocol.records.plain import MAX_EXPANDED, payload_of
 
-__all__ = ["check_batch", "recompressed", "stamped"]
-
 _CRC_FROM: Final = 21
 _LOG_APPEND_TIME: Final = 0x08
 _CONTROL: Final = 0x20
 _CODEC: Final = 0x07
-_MAX_OFFSET: Final = 2**63 - 1
 
 _STAMP: Final = struct.Struct(">Ihiqq")
 """Header fields: checksum, attributes, last offset delta, base and maximum timestamp."""

@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
-__all__ = [
-    "Attribute", "NodeName", "PlanNode", "analyzed", "arrow_schema", "column_text", "empty_frame", "error_sentence",
-    "executed", "expression_text", "frame_of", "optimized", "spark_type", "stop_progress_bar", "unlogged_errors",
-]  # fmt: skip
-
 _CONNECT: Final = (
     "this is a session of Spark Connect; a streams application needs a Spark driver in its own process: "
     'SparkSession.builder.master("local[*]") or a cluster\'s master, without .remote(…)'

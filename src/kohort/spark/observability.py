@@ -19,8 +19,6 @@ from kohort.spark.queries.peer_client import address
 from kohort.spark.queries.queryable import Queryable, standby_lags
 from kohort.streams.endpoint import Endpoint
 
-__all__ = ["Observability"]
-
 log = logging.getLogger(__name__)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Endpoint"]
-
 
 class Endpoint(NamedTuple):
     """Where an instance of the application answers queries."""

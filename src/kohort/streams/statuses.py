@@ -5,8 +5,6 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-__all__ = ["Status", "StatusCode"]
-
 
 class StatusCode(enum.IntEnum):
     """The statuses that Kafka has; `MISSING_CLIENT_TAGS` since version 1 of the heartbeat."""

@@ -7,8 +7,6 @@ from typing import Final, Protocol, TypeVar
 
 from kohort.streams.tasks import TaskId
 
-__all__ = ["TaskOffset", "TaskOffsets", "offsets_by_task", "task_offsets"]
-
 T = TypeVar("T")
 
 _LATEST: Final = -2
@@ -98,8 +96,6 @@ class TaskOffsets:
         saw that only has the state on disk is worth nothing, so there the largest reported end counts.
 
         Args:
-            task: which task.
-            process: whose copy.
             tails: whether a member has the task now, in whatever role.
         """
         lags = []

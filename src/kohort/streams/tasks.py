@@ -6,8 +6,6 @@ import enum
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol, Self, TypeVar
 
-__all__ = ["Role", "TaskId", "TaskIds", "by_subtopology", "shown", "task_ids", "tasks_of"]
-
 T = TypeVar("T")
 
 
@@ -68,8 +66,6 @@ def task_ids(kind: Callable[..., T], tasks: Mapping[TaskId, Role], role: Role) -
 
     Args:
         kind: the message's class for `TaskIds`.
-        tasks: tasks of all roles.
-        role: which of them.
     """
     some = by_subtopology(task for task, has in tasks.items() if has is role)
     return [kind(subtopology_id=name, partitions=partitions) for name, partitions in some.items()]

@@ -10,8 +10,6 @@ from functools import cached_property
 from kohort.protocol.topic_partition import TopicPartition
 from kohort.streams.tasks import TaskId
 
-__all__ = ["InternalTopic", "Subtopology", "Topology", "TopologyError", "check"]
-
 
 class TopologyError(ValueError):
     """A topology that no group can run: says which subtopology, and why."""
@@ -39,9 +37,7 @@ class Subtopology:
     """A part of a topology that runs as one task for each partition of its sources.
 
     Attributes:
-        source_topics: topics that it reads and users create.
         source_patterns: regular expressions for names of such topics (RE2 syntax). Apache Kafka takes none yet.
-        repartition_sources: repartition topics that it reads.
         repartition_sinks: names of repartition topics that it writes; another subtopology reads them.
         changelogs: topics that its state stores are kept in, one for each store. With any, its tasks are stateful: they
             can have standbys and warm-ups.

@@ -12,8 +12,6 @@ from kohort.protocol.stored import streams_group_topology as stored
 from kohort.protocol.stored.streams_group_topology import StreamsGroupTopologyValue
 from kohort.streams.topology import InternalTopic, Subtopology, Topology
 
-__all__ = ["described_topics", "internal_topics", "topology_of", "topology_record", "topology_request"]
-
 _Message: TypeAlias = StreamsGroupHeartbeatRequest.Topology | StreamsGroupTopologyValue
 _SubtopologyMessage: TypeAlias = (
     StreamsGroupHeartbeatRequest.Topology.Subtopology | StreamsGroupTopologyValue.Subtopology

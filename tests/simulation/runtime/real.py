@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from kohort.client.streams.membership import Membership
+from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
+from kohort.spark.program.committed import committed_by
+
 from kohort.client.backoff import Backoff
 from kohort.client.errors import (
     ClientError,
@@ -13,9 +17,7 @@ from kohort.client.errors import (
     TransactionAbortableError,
 )
 from kohort.client.streams.events import Assigned, Event, Lost, Revoked, RolesChanged
-from kohort.client.streams.membership import Membership
 from kohort.client.streams.settings import MemberSettings
-from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
 from kohort.client.streams.transitions import State as MemberState
 from kohort.client.types import GroupMetadata, TopicPartition
 from kohort.coordinator.shard import GroupSettings, GroupShard
@@ -29,7 +31,6 @@ from kohort.protocol.messages.offset_fetch import OffsetFetchRequest
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kohort.spark.jobs.epoch import EpochStatistics
-from kohort.spark.program.committed import committed_by
 from kohort.spark.runtime.application_plan import ApplicationPlan
 from kohort.spark.runtime.commit_errors import while_committing, while_sending
 from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs, ForTask

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import logging
 import sys
@@ -67,7 +68,8 @@ def test_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     overview = Overview(Clock())
     console = Console(file=terminal, force_terminal=True, width=100, legacy_windows=False, color_system=None)
     try:
-        with ProgressLine("flights", overview, console) as line:
+        with contextlib.closing(ProgressLine("flights", overview, console)) as line:
+            line.start()
             listeners = Listeners([overview, line])
             listeners.epoch(epoch(0.0))
             logging.getLogger("somebody").warning("said this")

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from kohort.client.administration.group_types import GroupType
     from kohort.client.types import TopicInfo
 
-__all__ = ["confirm", "existing_groups", "existing_topics", "with_admin"]
-
 T = TypeVar("T")
 
 
@@ -37,8 +35,6 @@ def with_admin(
     """Runs `body` with an admin client, and returns its result; any failure ends the command with an error line.
 
     Args:
-        bootstrap_server, config, timeout: the options.
-        body: the work.
         changes: whether it changes something; if only a part of it fails, the rest is listed as done.
         endless: whether the timeout is for each request alone, since the command runs until it is stopped.
     """

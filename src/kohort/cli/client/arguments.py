@@ -11,9 +11,6 @@ from kohort.cli.data.times import UNITS_MS
 from kohort.cli.terminal import fail
 from kohort.client.types import TopicPartition
 
-__all__ = ["offsets_file", "parse_duration", "parse_partitions", "parse_settings"]
-
-
 _ISO_DURATION: Final = re.compile(
     r"P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?", re.IGNORECASE
 )

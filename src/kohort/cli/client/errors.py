@@ -9,8 +9,6 @@ from typing import Final
 from kohort.client.errors import ClientError
 from kohort.protocol.errors import ErrorCode, KafkaError
 
-__all__ = ["explain", "not_found"]
-
 _ADVICE: Final[dict[ErrorCode, str]] = {
     ErrorCode.TOPIC_ALREADY_EXISTS: "there is a topic of that name",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition; see 'kohort topics list'",

@@ -27,17 +27,6 @@ from kohort.streams.topology import Subtopology
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
 
-__all__ = [
-    "GroupReport",
-    "group_as_json",
-    "group_tables",
-    "groups_table",
-    "listing_as_json",
-    "read_groups",
-    "short_names",
-]
-
-
 _SHORT: Final = 12
 """The least number of characters shown of a member's id."""
 

@@ -14,16 +14,6 @@ from kohort.cli.terminal import fail
 if TYPE_CHECKING:
     from kohort.client.config import ClientConfig
 
-__all__ = [
-    "BootstrapOption",
-    "ConfigOption",
-    "JsonOption",
-    "TimeoutOption",
-    "check_timeout",
-    "client_config",
-    "client_settings",
-]
-
 ENVIRONMENT: Final = "KOHORT_BOOTSTRAP_SERVERS"
 DEFAULT_SERVERS: Final = "localhost:9092"
 DEFAULT_TIMEOUT: Final = 15.0

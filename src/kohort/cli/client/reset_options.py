@@ -12,8 +12,6 @@ from kohort.cli.terminal import fail
 if TYPE_CHECKING:
     from kohort.client.administration.resets import ResetTo
 
-__all__ = ["reset_target"]
-
 
 def reset_target(
     *,

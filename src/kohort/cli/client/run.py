@@ -16,8 +16,6 @@ from kohort.client.errors import ClientError, ConfigError
 from kohort.client.time_limit import time_limit
 from kohort.protocol.errors import KafkaError
 
-__all__ = ["run"]
-
 T = TypeVar("T")
 
 _GRACE: Final = 1.0

@@ -11,8 +11,6 @@ from rich.text import Text
 
 from kohort.cli.terminal import printable
 
-__all__ = ["NOTHING", "numbers", "partitions_text", "table"]
-
 NOTHING: Final = "-"
 """The text of an empty cell."""
 

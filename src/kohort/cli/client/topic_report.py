@@ -22,17 +22,6 @@ from kohort.protocol.errors import KafkaError
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
 
-__all__ = [
-    "TopicReport",
-    "created_as_json",
-    "read_topics",
-    "topic_as_json",
-    "topic_tables",
-    "topics_as_json",
-    "topics_table",
-]
-
-
 _ENDS_MS: Final = 5000
 """Timeout of requests for offsets, in ms: a partition whose leader has just died has none, and the rest is shown."""
 

@@ -20,8 +20,6 @@ from kohort.cli.terminal import err, out, printable
 from kohort.client.errors import ClientError
 from kohort.protocol.errors import KafkaError
 
-__all__ = ["Shown", "WatchCommand", "WatchOption", "watch"]
-
 _EVERY: Final = 2.0
 """Default interval in seconds."""
 

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from kohort.client.errors import ConfigError
 
-__all__ = ["arguments_of"]
-
 _FLAGS: Final = {"true": True, "false": False}
 
 

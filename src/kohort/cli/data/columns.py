@@ -8,8 +8,6 @@ import pyarrow.compute as pc
 
 from kohort.cli.data.json_columns import as_json_text
 
-__all__ = ["as_bytes", "content", "records", "with_nulls"]
-
 
 def as_bytes(column: pa.Array) -> pa.Array:
     """A key's or value's bytes: strings and bytes as they are, anything else as JSON; null stays null."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from kohort.client.consumer import Consumer
 
-__all__ = ["ConsumeLoop"]
-
 _POLL_MS: Final = 200
 _COMMIT_SECONDS: Final = 5.0
 _LAST_WRITE_SECONDS: Final = 1.0
@@ -31,14 +29,9 @@ class ConsumeLoop:
 
     Args:
         consumer: started, without auto commit.
-        writer: takes the records.
-        selection: what to read.
         interrupter: stops a write that waits.
         group: whether the consumer is a member of a group.
         commit: whether to commit the offsets of written records.
-
-    Attributes:
-        progress: what was written.
     """
 
     def __init__(

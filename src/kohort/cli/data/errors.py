@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["DataError"]
-
 
 class DataError(Exception):
     """Input that can't be read; the text says where (file, line) and what is wrong. What comes before it was read."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from kohort.client.producer import Producer
     from kohort.client.producing.delivery import TableDelivery
 
-__all__ = ["FileProducer"]
-
 _STEPS: Final = 20
 """Times a second that records are sent, where their rate is limited."""
 
@@ -36,14 +34,11 @@ class FileProducer:
         producer: started.
         topic, partition: the target; without a partition, the partitioner decides for each record.
         read: gives the records of a source, block by block.
-        headers: of each record.
         null: the bytes that mean null.
         rate: records a second at most.
 
     Attributes:
         delivered: number of acknowledged records.
-        progress: what was passed to the producer.
-        interactive: whether the source is a terminal.
     """
 
     def __init__(

@@ -10,8 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["as_json_text", "json_objects", "json_strings"]
-
 _SPECIAL: Final = r'["\\\x00-\x1f\x7f]'
 _CONTROLS: Final = [*range(0x20), 0x7F]
 _SHORT: Final = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}

@@ -6,8 +6,6 @@ import sys
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 
-__all__ = ["without_pandas"]
-
 
 class _NoPandas(MetaPathFinder):
     def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:

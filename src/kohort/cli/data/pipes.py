@@ -7,10 +7,7 @@ import os
 import select
 import stat
 from collections.abc import Callable
-from types import TracebackType
 from typing import Final, Self, TypeVar
-
-__all__ = ["Interrupted", "Interrupter", "abandoned", "read_some", "write_all"]
 
 T = TypeVar("T")
 
@@ -34,9 +31,7 @@ class Interrupter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._stop_reader)
         os.close(self._stop_writer)
 

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 
 from kohort.cli.terminal import err
 
-__all__ = ["Progress", "in_words"]
-
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -17,7 +15,6 @@ class Progress:
     """What has been done since it was made.
 
     Attributes:
-        records, bytes: numbers so far.
         total: the end of `position`; None if unknown.
         position: how much of `total` is done.
     """

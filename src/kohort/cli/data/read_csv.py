@@ -18,8 +18,6 @@ from kohort.cli.data.json_columns import as_json_text, json_objects
 from kohort.cli.data.pipes import Interrupted
 from kohort.cli.data.source import BLOCK, Source
 
-__all__ = ["read_csv", "rows_as_json"]
-
 _RAGGED: Final = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)(.*)", re.DOTALL)
 
 

@@ -15,8 +15,6 @@ from kohort.cli.data.errors import DataError
 from kohort.cli.data.source import Source
 from kohort.protocol.records.arrow import RECORD_SCHEMA
 
-__all__ = ["read_json", "read_json_records"]
-
 T = TypeVar("T")
 
 

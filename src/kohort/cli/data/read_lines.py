@@ -12,8 +12,6 @@ from kohort.cli.data.columns import records
 from kohort.cli.data.errors import DataError
 from kohort.cli.data.source import Source
 
-__all__ = ["read_lines"]
-
 
 def read_lines(source: Source, key_separator: bytes | None = None) -> Iterator[pa.RecordBatch]:
     """The bytes of each line as a value; or the part before the first separator as the key, and the rest as the value.

@@ -13,8 +13,6 @@ from kohort.cli.data.errors import DataError
 from kohort.cli.data.read_csv import rows_as_json
 from kohort.cli.data.source import Source
 
-__all__ = ["read_parquet"]
-
 _ROWS: Final = 16_384
 
 

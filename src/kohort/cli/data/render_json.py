@@ -10,8 +10,6 @@ import pyarrow.compute as pc
 from kohort.cli.data.columns import content
 from kohort.cli.data.json_columns import as_json_text, json_objects, json_strings
 
-__all__ = ["render_json"]
-
 
 def render_json(batch: pa.RecordBatch) -> memoryview:
     """A line for each record: topic, partition, offset, timestamp (ms), key, value and headers.

@@ -11,8 +11,6 @@ import pyarrow.compute as pc
 
 from kohort.cli.data.columns import content
 
-__all__ = ["FIELDS", "parse_template"]
-
 FIELDS: Final = {
     "t": "topic",
     "p": "partition",

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from kohort.client.consumer import Consumer
     from kohort.client.types import PartitionInfo
 
-__all__ = ["Selection"]
-
 _NEW_SECONDS: Final = 2.0
 """Seconds after which a new topic is known to all brokers; one that isn't is taken for a typing error."""
 

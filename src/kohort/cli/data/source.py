@@ -13,8 +13,6 @@ from kohort.cli.data.errors import DataError
 from kohort.cli.data.pipes import Interrupter, read_some
 from kohort.cli.terminal import printable
 
-__all__ = ["Source", "open_source"]
-
 BLOCK: Final = 1 << 20
 """Bytes that are read at a time."""
 
@@ -25,11 +23,8 @@ class Source:
     """Bytes to read, one block after another.
 
     Attributes:
-        name: for error messages.
-        fd: its descriptor.
         size: bytes in all; None for a pipe or a terminal.
         position: bytes that have been read.
-        interactive: whether it is a terminal.
     """
 
     def __init__(self, name: str, fd: int, interrupter: Interrupter) -> None:

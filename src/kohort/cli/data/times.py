@@ -6,8 +6,6 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-__all__ = ["UNITS_MS", "parse_time"]
-
 _AGO: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)(?: ago)?")
 UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 """Units of durations, in ms."""

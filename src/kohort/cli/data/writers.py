@@ -10,8 +10,6 @@ import pyarrow as pa
 from kohort.cli.data.pipes import Interrupter, abandoned, write_all
 from kohort.protocol.records.arrow import RECORD_SCHEMA
 
-__all__ = ["LineWriter", "ParquetWriter", "Writer"]
-
 _ROW_GROUP: Final = 64 << 20
 """Bytes of records in a row group."""
 

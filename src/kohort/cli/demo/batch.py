@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["aggregations", "main", "sky_of"]
-
 _COLUMNS: Final = {
     "flights": (
         "carrier",

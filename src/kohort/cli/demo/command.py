@@ -15,8 +15,6 @@ import typer
 
 from kohort.cli.terminal import fail
 
-__all__ = ["command"]
-
 _FAILED: Final = 1
 _PACKAGES: Final = ("pyspark", "rocksdict", "aiohttp", "fastavro", "matplotlib")
 

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["KEYS", "Groups", "batch_groups", "differences"]
-
 KEYS: Final[dict[str, tuple[str, ...]]] = {"delays-by-hour": ("window", "origin"), "delays-by-sky": ("name", "sky")}
 """The topics that the program writes, and the key columns of their groups."""
 

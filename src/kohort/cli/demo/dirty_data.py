@@ -11,8 +11,6 @@ import pyarrow.compute as pc
 
 from kohort.cli.demo.records import as_records
 
-__all__ = ["flight_records", "reported"]
-
 _ONE_IN: Final = 1_000
 _LATE_BY: Final = timedelta(days=3)
 """More than the grace period of the program's windows."""

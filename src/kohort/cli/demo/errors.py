@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["DemoError"]
-
 
 class DemoError(Exception):
     """The demo can't go on; the text says why, and what to do."""

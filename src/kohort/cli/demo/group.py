@@ -16,8 +16,6 @@ from kohort.client.administration.group_types import GroupDescription, GroupMemb
 from kohort.client.errors import ClientError
 from kohort.protocol.errors import KafkaError
 
-__all__ = ["GroupView", "all_read", "describe_group"]
-
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
@@ -25,8 +23,6 @@ class GroupView:
 
     Attributes:
         group: members with their tasks.
-        lag: of each partition that the group reads.
-        names: of instances, by endpoint.
     """
 
     group: GroupDescription

@@ -12,9 +12,6 @@ from typing import Final
 from kohort.cli.demo.plan import Plan
 from kohort.cli.demo.processes import Child
 
-__all__ = ["Instance", "free_port", "start_batch", "start_instance"]
-
-
 _SPARK_CONF: Final = ("spark.ui.enabled=false", "spark.ui.showConsoleProgress=false", "spark.log.level=ERROR")
 """Spark's settings: no pages, no progress bars, and only errors in logs."""
 
@@ -28,9 +25,7 @@ class Instance:
 
     Attributes:
         name: "instance-1".
-        process: the process of its driver.
         endpoint: where it answers queries.
-        journal: the file with its events.
     """
 
     name: str

@@ -11,8 +11,6 @@ from typing import Final
 
 from kohort.cli.demo.errors import DemoError
 
-__all__ = ["check_java", "java_version"]
-
 _OLDEST: Final = 17
 _REMEDY: Final = "Install one (Debian, Ubuntu: apt-get install default-jre-headless), or point JAVA_HOME at one."
 

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-__all__ = ["write_page"]
-
 _PAGE: Final = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -55,7 +53,6 @@ def write_page(
     """Writes the page.
 
     Args:
-        file: its path.
         verdict: the result of the comparison.
         good: whether stream and batch are equal.
         facts: names and values.

@@ -10,8 +10,6 @@ from typing import Final
 
 from kohort.cli.demo.errors import DemoError
 
-__all__ = ["APPLICATION", "PARTITIONS", "SETTINGS", "Plan", "program"]
-
 APPLICATION: Final = "flight-delays"
 """The application's id, which is its group's name, as in the program."""
 

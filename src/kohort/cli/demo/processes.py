@@ -10,8 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
-__all__ = ["Child", "signal_session"]
-
 _TAIL: Final = 15
 """Lines of a log that are shown when a child fails."""
 
@@ -22,7 +20,6 @@ class Child:
     Args:
         name: for messages.
         command: program and arguments.
-        log: the file for its output.
         environment: variables in addition to this process'.
     """
 

@@ -6,8 +6,6 @@ import pyarrow as pa
 
 from kohort.cli.data.json_columns import as_json_text, json_objects
 
-__all__ = ["as_records"]
-
 
 def as_records(table: pa.Table, key: str | tuple[str, ...]) -> pa.Table:
     """A record for each row, as `Producer.send_table` takes them: columns `key` and `value`, both text.

@@ -14,8 +14,6 @@ from kohort.cli.demo.plan import PARTITIONS
 from kohort.cli.demo.records import as_records
 from kohort.client import Admin, Producer
 
-__all__ = ["create_topics", "replay", "send_tables"]
-
 _TICKS: Final = 5
 """Times a second that flights are sent."""
 
@@ -38,7 +36,6 @@ async def replay(servers: str, flights: pa.Table, seconds: float, sent: Callable
     """Sends the flights in `seconds`, or as fast as the broker takes them.
 
     Args:
-        servers: the broker.
         flights: records, from `as_records`.
         seconds: the duration.
         sent: called several times a second with the number of acknowledged flights.

@@ -22,8 +22,6 @@ from kohort.cli.demo.timeline import Timeline
 from kohort.cli.terminal import out
 from kohort.spark.monitoring.journal_analysis import read_journals
 
-__all__ = ["Outcome", "print_next_steps", "print_report"]
-
 _SHOWN: Final = 10
 """Differences that are printed."""
 
@@ -33,7 +31,6 @@ class Outcome:
     """The result of a run.
 
     Attributes:
-        plan, servers, instances: what ran.
         killed: when the first instance was killed, in seconds since 1970.
         stream: the groups in the application's topics.
         differences: from the batch job's.

@@ -13,8 +13,6 @@ from kohort.cli.demo.compare import Groups
 from kohort.cli.demo.errors import DemoError
 from kohort.client import Consumer, TopicPartition
 
-__all__ = ["read_groups"]
-
 _STUCK: Final = 30.0
 """Seconds without progress after which reading fails."""
 

@@ -26,8 +26,6 @@ from kohort.cli.terminal import out
 from kohort.client import Admin
 from kohort.testing import BrokerProcess
 
-__all__ = ["run_demo"]
-
 _BATCH: Final = 300.0
 """Seconds that the batch job may take once the stream is done."""
 _STOP: Final = 20.0

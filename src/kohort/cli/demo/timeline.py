@@ -11,8 +11,6 @@ from typing import Final
 from kohort.spark.monitoring.events import TasksNow
 from kohort.spark.monitoring.journal_analysis import JournalAnalysis, Throughput
 
-__all__ = ["ACTIVE", "RESTORING", "STANDBY", "WARMUP", "Span", "Timeline"]
-
 ACTIVE: Final = "active"
 RESTORING: Final = "restoring"
 STANDBY: Final = "standby"

@@ -18,8 +18,6 @@ from kohort.cli.terminal import out
 from kohort.client import Admin
 from kohort.spark.monitoring.journal_analysis import read_journals
 
-__all__ = ["Bars", "GroupWatcher"]
-
 _POLL_SECONDS: Final = 0.4
 """Seconds between two requests for the group."""
 _KILL_AT: Final = 0.42
@@ -136,7 +134,6 @@ class GroupWatcher:
             out.print(view.shown())
 
     def _names(self) -> Mapping[tuple[str, int], str]:
-        """Names of instances by endpoint."""
         return {each.endpoint: each.name + (" (killed)" if each.process.code else "") for each in self.instances}
 
     def _check_alive(self) -> None:

@@ -9,8 +9,6 @@ from kohort.cli.placing.outcome import Comparison, Outcome
 from kohort.coordinator.placement.metrics import Balance, Metrics, Restore
 from kohort.streams.tasks import Role, TaskId, by_subtopology
 
-__all__ = ["comparison_as_json"]
-
 
 def comparison_as_json(comparison: Comparison) -> dict[str, Any]:
     """`now` (null if no member has tasks) and, by assignor, `members`, `metrics` and `moves`."""

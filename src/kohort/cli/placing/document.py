@@ -13,8 +13,6 @@ from typing import Any, Final, NoReturn
 
 import yaml
 
-__all__ = ["DocumentError", "Value", "read_document"]
-
 _DEEPEST: Final = 12
 """Levels that a document may have; a group has six."""
 

@@ -27,8 +27,6 @@ from kohort.cli.placing.document import Value, read_document
 from kohort.coordinator.placement.model import Group, Member, SubtopologyTasks
 from kohort.streams.tasks import TaskId
 
-__all__ = ["MOST_MEMBERS", "MOST_TASKS", "read_group"]
-
 MOST_TASKS: Final = 1_000_000
 MOST_MEMBERS: Final = 100_000
 MOST_STANDBYS: Final = 1_000

@@ -14,8 +14,6 @@ from kohort.cli.client.tables import numbers
 from kohort.coordinator.placement.model import Group, Member
 from kohort.streams.tasks import TaskId, by_subtopology
 
-__all__ = ["group_as_json", "group_as_yaml"]
-
 
 def group_as_yaml(group: Group) -> str:
     """The file, in YAML; `read_group` makes the same group of it, but for members that had no process named."""
@@ -25,7 +23,6 @@ def group_as_yaml(group: Group) -> str:
 
 
 def group_as_json(group: Group) -> str:
-    """The same in JSON."""
     return json.dumps(_plain(group), indent=2, ensure_ascii=False) + "\n"
 
 

@@ -17,8 +17,6 @@ from kohort.streams.tasks import TaskId
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
 
-__all__ = ["read_live_group"]
-
 
 async def read_live_group(admin: Admin, group_id: str) -> tuple[Group, list[str]]:
     """Returns the group as it is now, and what couldn't be found out about it, in sentences.

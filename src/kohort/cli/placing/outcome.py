@@ -10,8 +10,6 @@ from kohort.coordinator.placement.metrics import Metrics, Restore, RestoreCosts,
 from kohort.coordinator.placement.model import Group, Placement
 from kohort.streams.tasks import TaskId
 
-__all__ = ["Comparison", "InfeasibleError", "Move", "Outcome", "compare", "has_tasks"]
-
 Assignor = Callable[[Group], Placement]
 
 
@@ -42,8 +40,6 @@ class Outcome:
 
     Attributes:
         group: what was placed.
-        placement: the tasks of each member.
-        metrics: the metrics of that.
         moves: the tasks that get another owner, in order; none if the present owners aren't known.
     """
 

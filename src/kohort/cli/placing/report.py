@@ -19,8 +19,6 @@ from kohort.coordinator.placement.metrics import Balance, Metrics, Restore, Stat
 from kohort.coordinator.placement.model import Member
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["metrics_table", "moves_table", "placement_table"]
-
 _MOST_MOVES: Final = 40
 """Lines of the table of moves; `--json` has them all."""
 

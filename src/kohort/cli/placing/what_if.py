@@ -13,26 +13,13 @@ import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 from kohort.cli.placing.group_file import MOST_MEMBERS, MOST_STANDBYS
 from kohort.coordinator.placement.model import Group, Member, Placement
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["Change", "after_placement", "parse_change"]
-
 _ADD: Final = re.compile(r"([0-9]{1,9})(?:x([0-9]{1,9}))?((?:,[^=,]+=[^,]*)*)")
-
-
-class Change(Protocol):
-    """A change to a group."""
-
-    def applied(self, group: Group) -> Group:
-        """Returns the group after the change.
-
-        Raises:
-            ValueError: the group isn't one that can be changed so.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +78,11 @@ class Standbys:
     number: int
 
     def applied(self, group: Group) -> Group:
-        """Sets the number of standbys."""
         return replace(group, standbys=self.number)
+
+
+Change: TypeAlias = Add | Remove | Standbys
+"""`applied` returns the group after the change; ValueError: the group isn't one that can be changed so."""
 
 
 def parse_change(text: str) -> Change:

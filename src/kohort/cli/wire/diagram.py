@@ -14,8 +14,6 @@ from rich.text import Text
 from kohort.cli.terminal import out
 from kohort.protocol.describe import Description, Part
 
-__all__ = ["label", "print_diagram", "rows", "title"]
-
 
 def print_diagram(description: Description) -> None:
     out.print(title(description), style="bold", markup=False)

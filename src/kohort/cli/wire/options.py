@@ -11,8 +11,6 @@ from kohort.cli.terminal import fail
 if TYPE_CHECKING:
     from kohort.protocol.message import Message
 
-__all__ = ["API_HELP", "DirectionOption", "VersionOption", "choose_message", "choose_version"]
-
 API_HELP: Final = "API (Heartbeat, or its key 12) or any other message (ConsumerProtocolAssignment)."
 DirectionOption = Annotated[
     bool | None,

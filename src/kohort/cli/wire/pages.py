@@ -10,8 +10,6 @@ from typing import Any
 from kohort.cli.wire.diagram import label, rows, title
 from kohort.protocol.describe import Description, Part
 
-__all__ = ["as_json", "html", "markdown"]
-
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; color: #1d2433; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }

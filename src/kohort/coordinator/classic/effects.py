@@ -9,8 +9,6 @@ from kohort.coordinator.step import Answer, Record, Reply, Step
 from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.protocol.errors import ErrorCode
 
-__all__ = ["Effects"]
-
 
 class Effects:
     """Gathers records and answers into the step of the request, or of the timer, that causes them.

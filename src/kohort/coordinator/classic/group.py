@@ -12,8 +12,6 @@ from kohort.coordinator.step import Reply
 from kohort.protocol.errors import ErrorCode, ProtocolError
 from kohort.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 
-__all__ = ["CONSUMERS", "ClassicGroup", "PendingReply"]
-
 CONSUMERS: Final = "consumer"
 """The protocol type of consumers, whose subscriptions the coordinator can read."""
 
@@ -31,7 +29,6 @@ class ClassicGroup:
     """A classic group.
 
     Attributes:
-        group_id: its id.
         state: one of `states`; `transition_to` changes it.
         state_since: time of the latest transition, in ms since 1970; -1 if unknown.
         generation: rises by one with each rebalance; 0 before the first.

@@ -26,8 +26,6 @@ from kohort.protocol.messages.list_groups import ListGroupsResponse
 from kohort.protocol.messages.sync_group import SyncGroupRequest
 from kohort.protocol.stored.group_metadata import GroupMetadataKey, GroupMetadataValue
 
-__all__ = ["CLASSIC", "ClassicGroups"]
-
 log = logging.getLogger(__name__)
 
 CLASSIC: Final = "classic"
@@ -42,8 +40,6 @@ class ClassicGroups:
     """Classic groups, by id.
 
     Args:
-        settings: the limits.
-        wheel: timers for what waits.
         pending_steps: takes the steps that timers cause.
         new_id: makes a member id from a client id, or from an instance id.
         maybe_delete_empty: gives the records that remove an empty group of another type with the same id; None if there

@@ -18,8 +18,6 @@ from kohort.coordinator.step import Answer, Client, Record, Reply, Step
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.join_group import JoinGroupRequest
 
-__all__ = ["Joins"]
-
 log = logging.getLogger(__name__)
 
 _MEMBER_ID_REQUIRED: Final = 4  # first version of JoinGroup in which a client gets its id before it joins (KIP-394)
@@ -62,10 +60,7 @@ class Joins:
     """Handles JoinGroup.
 
     Args:
-        settings: the limits.
         groups: all groups, by id; a first member adds its group.
-        rebalancer: rebalances groups.
-        effects: takes answers and records.
         new_id: makes a member id from a client id, or from an instance id.
         maybe_delete_empty: gives the records that remove an empty group of another type with the same id; None if there
             is one that isn't empty.

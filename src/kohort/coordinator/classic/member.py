@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-__all__ = ["Member"]
-
 
 class Member:
     """A member: what it said when it joined, its assignment, and the state of its session.
 
     Attributes:
-        member_id: the id that the coordinator gave it.
         instance_id: name of a static member (KIP-345); None for a dynamic one.
-        client_id: name its client gives itself.
         client_host: address it joined from.
         session_timeout_ms: it is removed when no heartbeat comes for so long.
         rebalance_timeout_ms: how long it has to rejoin in a rebalance (KIP-62).
         protocols: its metadata for each protocol that it supports, the preferred first.
         assignment: the leader's assignment in the current generation; empty before that.
         is_new: it waits for the answer to its first join, so it doesn't know its id and sends no heartbeats.
-        heartbeat_satisfied: a heartbeat is being processed.
-        is_leaving: it is being removed.
     """
 
     __slots__ = (

@@ -12,8 +12,6 @@ from kohort.coordinator.offsets import EACH_COMMIT
 from kohort.coordinator.step import Record
 from kohort.protocol.errors import ErrorCode
 
-__all__ = ["ClassicOffsetRules"]
-
 _GROUP_ID_NOT_FOUND: Final = 9  # first version of OffsetCommit with this error
 
 

@@ -33,8 +33,6 @@ from kohort.coordinator.purgatory import Purgatory
 from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.protocol.errors import ErrorCode
 
-__all__ = ["Rebalancer"]
-
 log = logging.getLogger(__name__)
 
 _ALL_AWAY_MS: Final = 1_000

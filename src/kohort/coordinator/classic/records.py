@@ -15,8 +15,6 @@ from kohort.coordinator.classic.states import GroupState
 from kohort.coordinator.step import Record
 from kohort.protocol.stored.group_metadata import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
-__all__ = ["VALUE_VERSION", "apply_record", "group_record", "group_tombstone"]
-
 VALUE_VERSION: Final = 3
 """The version that Kafka writes these values in, though it knows 4."""
 

@@ -11,8 +11,6 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.join_group import JoinGroupResponse
 from kohort.protocol.messages.sync_group import SyncGroupResponse
 
-__all__ = ["join_refused", "join_response", "sync_refused", "sync_response"]
-
 _NULLABLE_PROTOCOL: Final = 7  # first version of JoinGroup that can do without a protocol
 
 

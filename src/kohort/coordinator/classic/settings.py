@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-__all__ = ["NEW_MEMBER_JOIN_TIMEOUT_MS", "ClassicSettings"]
-
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
 """How long a new member's first join may wait, in ms; it sends no heartbeats meanwhile. Kafka's, not configurable."""
 

@@ -29,8 +29,6 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-__all__ = ["TRANSITIONS", "GroupState"]
-
 
 class GroupState(enum.Enum):
     """State of a classic group, with the name that Kafka's tools show."""

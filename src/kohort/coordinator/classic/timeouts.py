@@ -18,8 +18,6 @@ from kohort.coordinator.purgatory import DelayedOperation
 if TYPE_CHECKING:
     from kohort.coordinator.classic.rebalancer import Rebalancer
 
-__all__ = ["DelayedHeartbeat", "DelayedJoin", "DelayedPendingMember", "DelayedSync", "InitialDelayedJoin"]
-
 
 class DelayedHeartbeat(DelayedOperation):
     """Waits for the next heartbeat of a member; its deadline is the session timeout."""

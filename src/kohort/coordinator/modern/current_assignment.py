@@ -12,8 +12,6 @@ from typing import Any, Final, Generic, TypeVar
 
 from kohort.coordinator.modern.states import MemberState
 
-__all__ = ["CurrentAssignment"]
-
 I = TypeVar("I")  # noqa: E741  an item: what is assigned
 R = TypeVar("R")  # a role: as what
 

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "FIRST_EPOCH", "JOIN_GROUP_MEMBER_EPOCH", "LEAVE_GROUP_MEMBER_EPOCH", "LEAVE_GROUP_STATIC_MEMBER_EPOCH",
-]  # fmt: skip
-
 JOIN_GROUP_MEMBER_EPOCH: Final = 0
 """The epoch that a member joins or rejoins with."""
 

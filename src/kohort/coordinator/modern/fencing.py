@@ -13,8 +13,6 @@ from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH
 from kohort.protocol.errors import ErrorCode, KafkaError
 
-__all__ = ["check_member_epoch"]
-
 I = TypeVar("I")  # noqa: E741
 R = TypeVar("R")
 

@@ -9,8 +9,6 @@ from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import FIRST_EPOCH
 from kohort.coordinator.modern.ownership import Ownership
 
-__all__ = ["Member", "Metadata", "ModernGroup"]
-
 
 class Metadata(Protocol):
     """What a member says about itself, whatever the kind of group."""
@@ -37,11 +35,9 @@ class ModernGroup(Generic[M, I, R]):
     """A modern group. Replaying one of its records calls one `put_…` or `drop_…`.
 
     Args:
-        group_id: its id.
         unknown: metadata of a member whose own record hasn't been replayed yet, since compaction may change the order.
 
     Attributes:
-        epoch: the group epoch.
         assignment_epoch: the group epoch that the target was made for.
         members: by member id, in the order they came.
         static_ids: member ids of static members, by instance id.

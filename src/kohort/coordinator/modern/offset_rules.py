@@ -9,8 +9,6 @@ from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.group import Member
 from kohort.protocol.errors import ErrorCode
 
-__all__ = ["validate_commit", "validate_fetch"]
-
 _NOT_A_MEMBER: Final = -1
 _MEMBER_EPOCHS: Final = 9  # first version of OffsetCommit that carries a member epoch (KIP-848)
 
@@ -32,12 +30,10 @@ def validate_commit(
     lost that was under way when the epoch rose; but not for what it was given later, as another member had that before.
 
     Args:
-        members: of the group.
         member_id, epoch, instance_id: who commits.
         partitions: topic and number of each partition that an offset is committed for.
         assignment_epoch: gives the epoch in which a member was given a partition; None if it doesn't have it.
         transactional: whether it is done in a transaction, which may leave the member out.
-        version: version of OffsetCommit.
     """
     if epoch < 0 and not members:
         return ErrorCode.NONE

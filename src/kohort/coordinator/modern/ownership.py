@@ -8,8 +8,6 @@ from typing import Any, Final, Generic, TypeVar
 
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 
-__all__ = ["Ownership"]
-
 I = TypeVar("I")  # noqa: E741
 R = TypeVar("R")
 

@@ -13,8 +13,6 @@ from typing import Generic, TypeVar
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.states import MemberState
 
-__all__ = ["Conversion", "Rules", "reconcile"]
-
 I = TypeVar("I")  # noqa: E741
 R = TypeVar("R")
 
@@ -58,12 +56,8 @@ def reconcile(
     """The next assignment of a member, or the same object if it can't move.
 
     Args:
-        current: its current assignment.
-        target: its target assignment.
-        target_epoch: the assignment epoch.
         owned: what the member says it has; None if it doesn't say so, or if what it says may be outdated.
         free: whether no *other* member has an item in a way that keeps this one from having it in a role.
-        rules: of the kind of group.
     """
     if current.state is MemberState.STABLE and current.epoch == target_epoch:
         return current

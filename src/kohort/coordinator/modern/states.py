@@ -17,8 +17,6 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["MemberState"]
-
 
 class MemberState(enum.Enum):
     """State of a member. The records of each kind of group number the states differently."""

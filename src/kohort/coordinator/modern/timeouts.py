@@ -10,8 +10,6 @@ from collections.abc import Callable
 
 from kohort.coordinator.timing_wheel import Timer, TimingWheel
 
-__all__ = ["MemberTimer", "MemberTimers"]
-
 
 class MemberTimer(Timer):
     """The timer of one member, for both timeouts.
@@ -54,7 +52,6 @@ class MemberTimers:
     """The timers of all members of a shard's groups of one kind.
 
     Args:
-        wheel: holds the timers.
         expired: removes a member; gets its timer and the reason. Returns whether it did: a revocation that the member
             doesn't know of isn't waited for any longer.
     """

@@ -10,8 +10,6 @@ from kohort.coordinator.offsets.rules import EACH_COMMIT, OffsetRules
 from kohort.coordinator.offsets.table import OffsetTable
 from kohort.coordinator.step import Record
 
-__all__ = ["expired_offsets"]
-
 _MINUTE: Final = 60_000
 
 

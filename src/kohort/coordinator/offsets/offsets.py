@@ -35,8 +35,6 @@ from kohort.protocol.stored.offset_commit import (
     OffsetCommitValue,
 )
 
-__all__ = ["OffsetSettings", "Offsets"]
-
 _LATEST: Final = 2**63 - 1  # the last moment that a record can hold
 _FetchedTopic: TypeAlias = OffsetFetchResponse.Group.Topic
 _Fetched: TypeAlias = OffsetFetchResponse.Group.Topic.Partition

@@ -7,8 +7,6 @@ from kohort.coordinator.step import Record
 from kohort.protocol.schema import NO_UUID
 from kohort.protocol.stored.offset_commit import LegacyOffsetCommitValue, OffsetCommitKey, OffsetCommitValue
 
-__all__ = ["committed_offset", "offset_record", "offset_tombstone", "value_version"]
-
 
 def offset_record(group_id: str, topic: str, partition: int, committed: CommittedOffset) -> Record:
     """The record of a committed offset, as it will be read back (see `value_version`)."""

@@ -8,8 +8,6 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
-__all__ = ["commit_refused", "commit_response", "txn_commit_refused", "txn_commit_response"]
-
 
 def commit_response(request: OffsetCommitRequest, check: Callable[[str], ErrorCode]) -> OffsetCommitResponse:
     """The response in which `check` gives the error of each partition, from the offset's metadata."""

@@ -8,15 +8,11 @@ from typing import Final, Protocol
 from kohort.coordinator.step import Record
 from kohort.protocol.errors import ErrorCode
 
-__all__ = ["EACH_COMMIT", "OffsetGroups", "OffsetRules"]
-
 EACH_COMMIT: Final = -1
 """The retention of each offset of a group begins with its own commit."""
 
 
 class OffsetGroups(Protocol):
-    """The groups of a shard."""
-
     def group_ids(self) -> Collection[str]:
         """All groups, with "simple" ones, which have offsets, but no members and no protocol type."""
         ...
@@ -31,8 +27,6 @@ class OffsetGroups(Protocol):
 
 
 class OffsetRules(Protocol):
-    """The rules of a group protocol."""
-
     def validate_commit(
         self,
         group_id: str,

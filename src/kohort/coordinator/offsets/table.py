@@ -8,8 +8,6 @@ from uuid import UUID
 
 from kohort.protocol.schema import NO_UUID
 
-__all__ = ["CommittedOffset", "OffsetTable"]
-
 NEVER_SET: Final = -1
 
 
@@ -19,7 +17,6 @@ class CommittedOffset(NamedTuple):
     Attributes:
         offset: next offset to read.
         leader_epoch: epoch of the leader that wrote the record before it; -1 if unknown.
-        metadata: the client's text.
         committed_at: in ms since 1970.
         expires_at: when it expires, in ms since 1970, if the commit said so; else -1.
         topic_id: the topic's id, all zero if the commit had none.

@@ -13,8 +13,6 @@ from kohort.coordinator.placement.state_store_spread import StateStoreSpread
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, CpSolver, IntVar, LinearExprT
 
-__all__ = ["is_small", "solve_with_cp_sat"]
-
 _SMALL: Final = 250  # decision variables
 _EFFORT: Final = 0.1  # for each objective, in the deterministic time of the solver, about as much as seconds
 _LARGEST: Final = 2**59  # bound of sums of costs
@@ -38,9 +36,6 @@ def solve_with_cp_sat(
     Each objective is solved on its own, within the optimum of those before.
 
     Args:
-        problem: what is placed.
-        shares: the fair shares.
-        spread: the bounds of the spread.
         reached: a spread that is known to be possible.
 
     Returns:

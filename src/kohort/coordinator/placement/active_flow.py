@@ -12,16 +12,9 @@ from kohort.coordinator.placement.min_cost_flow import MinCostFlow
 from kohort.coordinator.placement.problem import Problem
 from kohort.coordinator.placement.state_store_spread import StateStoreSpread
 
-__all__ = ["ActiveFlows"]
-
 
 class ActiveFlows:
-    """Placements of active tasks within fair shares, with the least to restore and among that the fewest moves.
-
-    Args:
-        problem: what is placed.
-        shares: the fair shares.
-    """
+    """Placements of active tasks within fair shares, with the least to restore and among that the fewest moves."""
 
     def __init__(self, problem: Problem, shares: FairShares) -> None:
         self._problem = problem
@@ -112,8 +105,6 @@ def _least_movement(
     Bounds nest, of a subtopology in all stateful ones in all, so the cheapest flow is one of integers.
 
     Args:
-        problem: what is placed.
-        shares: the fair shares.
         extras: for each subtopology to be placed: bounds of every member's extra tasks, 0 or 1.
         stateful: bounds of every member's tasks of stateful subtopologies.
         groups: for each member the group that its tasks are counted in, numbered from 0.

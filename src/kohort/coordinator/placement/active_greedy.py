@@ -18,8 +18,6 @@ from kohort.coordinator.placement.stickiness import sticky_tasks
 from kohort.coordinator.placement.task_assignment import assign_tasks
 from kohort.coordinator.placement.tie_breaking import cheapest_processes, fewest_extra_tasks, highest_values
 
-__all__ = ["GreedyActives"]
-
 
 class GreedyActives:
     """A greedy placement of active tasks.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from numpy import bool_, int64
     from numpy.typing import NDArray
 
-__all__ = ["is_provably_best"]
-
 
 def is_provably_best(problem: Problem, shares: FairShares, spread: StateStoreSpread, reached: Score) -> bool:
     """Whether counting proves that no balanced placement has a better score.
@@ -130,8 +128,6 @@ class _BestPlaces:
     """Where tasks are best placed, counted by place and subtopology.
 
     Args:
-        problem: what is placed.
-        shares: the fair shares.
         sizes: number of members of each place.
         tasks, places: different tasks, and a place that is best for each.
         other_tasks, other_places: more pairs of them. For tasks without any, all places are as good.

@@ -8,8 +8,6 @@ from kohort.coordinator.placement.fair_shares import FairShares
 from kohort.coordinator.placement.problem import Problem
 from kohort.coordinator.placement.task_assignment import assign_tasks
 
-__all__ = ["ActiveSolution"]
-
 
 @dataclass(frozen=True, slots=True)
 class ActiveSolution:

@@ -8,8 +8,6 @@ from heapq import heapify, heappop, heappush
 from kohort.coordinator.placement.extra_tasks import ExtraTasks
 from kohort.coordinator.placement.tie_breaking import fewest_extra_tasks
 
-__all__ = ["balance_extras"]
-
 _Offer = tuple[int, int, int, int, int]  # the loss, what the giver ranks by, its bin, the giver, the subtopology
 
 

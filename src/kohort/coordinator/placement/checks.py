@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from kohort.coordinator.placement.model import Group
 
-__all__ = ["check"]
-
 
 def check(group: Group) -> None:
     """Raises ValueError, naming the field, for a group that makes no sense.

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from kohort.coordinator.placement.problem import Problem
 
-__all__ = ["ExtraTasks"]
-
 
 class ExtraTasks:
     """The subtopologies of which each member gets an extra task.

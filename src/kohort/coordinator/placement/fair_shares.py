@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from kohort.coordinator.placement.problem import Problem
 
-__all__ = ["FairShares", "apportion"]
-
 
 class FairShares:
     """The floors of fair shares, and the remainders.

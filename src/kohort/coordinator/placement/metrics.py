@@ -13,8 +13,6 @@ from fractions import Fraction
 from kohort.coordinator.placement.model import Group, Member, Placement
 from kohort.streams.tasks import TaskId
 
-__all__ = ["Balance", "Metrics", "RackSpread", "Restore", "RestoreCosts", "StateStores", "measure"]
-
 
 @dataclass(frozen=True, slots=True)
 class Balance:
@@ -95,8 +93,6 @@ class Metrics:
     Attributes:
         subtopologies: the balance of each subtopology, in the group's order.
         stateful: the balance of all stateful tasks.
-        total: the balance of all tasks.
-        state_stores: state stores by process.
         unplaced: tasks without an active member.
         owned: active tasks that a member of the group had before.
         moved: those among them that another member got.

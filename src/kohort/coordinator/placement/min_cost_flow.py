@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from numpy import int64
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["MinCostFlow"]
-
 _RANGE: Final = 2**58  # bound of costs times nodes, so that the solver's numbers don't overflow
 
 
@@ -97,7 +95,6 @@ class MinCostFlow:
         return [lows[end - len(batch[0]) : end] for end, batch in zip(ends, self._arcs, strict=True)]
 
     def _weighted(self, uneven: NDArray[int64], restore: NDArray[int64], moves: NDArray[int64]) -> NDArray[int64]:
-        """One cost of the three."""
         others = self._nodes * (self._units + 1) * max(1, int(uneven.max(initial=0)) * self._units)
         shift = (int(restore.max(initial=0)) // max(1, _RANGE // others)).bit_length()
         lesser = -(-restore >> shift) * (self._units + 1) + moves

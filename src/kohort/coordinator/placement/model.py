@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["Group", "Member", "Placement", "SubtopologyTasks"]
-
 
 @dataclass(frozen=True, slots=True)
 class SubtopologyTasks:
@@ -81,7 +79,6 @@ class Placement:
     standby: Mapping[TaskId, tuple[str, ...]] = field(default_factory=dict)
 
     def by_member(self) -> dict[str, dict[TaskId, Role]]:
-        """The tasks of each member that has any."""
         found: dict[str, dict[TaskId, Role]] = {}
         for task, members in self.standby.items():
             for member in members:

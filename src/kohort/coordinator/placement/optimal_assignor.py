@@ -19,8 +19,6 @@ from kohort.coordinator.placement.standby_lower_bound import are_standbys_provab
 from kohort.coordinator.placement.standby_racks import Racks
 from kohort.coordinator.placement.state_store_spread import StateStoreSpread
 
-__all__ = ["optimal"]
-
 
 def optimal(group: Group) -> Placement:
     """Places tasks as well as possible. What comes first here counts most:

@@ -13,8 +13,6 @@ from typing import Final
 from kohort.coordinator.placement.model import Group, Member, Placement
 from kohort.streams.tasks import TaskId
 
-__all__ = ["Problem"]
-
 _MOST: Final = 2**62  # the largest cost, since solvers count in 64 bits
 
 

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from kohort.coordinator.placement.problem import Problem
 from kohort.coordinator.placement.state_store_spread import StateStoreSpread
 
-__all__ = ["Score", "score"]
-
 
 class Score(NamedTuple):
     """Less is better, and the first counts most.

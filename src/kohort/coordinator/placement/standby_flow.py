@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from numpy import int64
     from numpy.typing import NDArray
 
-__all__ = ["solve_standby_flow"]
-
 _MANY: Final = 24  # with more processes, not every task is tried in each
 _TRIED: Final = 8  # processes that a task is tried in then, beside those with state of it
 
@@ -36,9 +34,7 @@ def solve_standby_flow(
     of their numbers is the least, by arcs that cost more for each standby that a member has already.
 
     Args:
-        problem: what is placed.
         active: the member of each task.
-        racks: the racks.
         copies: the members with a standby of each task, in a placement to improve.
     """
     count, members = problem.standbys * len(copies), len(problem.members)

@@ -12,8 +12,6 @@ from kohort.coordinator.placement.problem import Problem
 from kohort.coordinator.placement.standby_racks import Racks
 from kohort.coordinator.placement.tie_breaking import cheapest_processes, standby_rank
 
-__all__ = ["GreedyStandbys"]
-
 _Rank = tuple[int, int, int, int]
 
 

@@ -7,8 +7,6 @@ from itertools import accumulate
 
 from kohort.coordinator.placement.problem import Problem
 
-__all__ = ["are_standbys_provably_best"]
-
 
 def are_standbys_provably_best(problem: Problem, active: Sequence[int], copies: Mapping[int, Sequence[int]]) -> bool:
     """Whether counting proves that standbys in the best racks can't be better.
@@ -18,7 +16,6 @@ def are_standbys_provably_best(problem: Problem, active: Sequence[int], copies: 
     more than the ceiling.
 
     Args:
-        problem: what is placed.
         active: the member of each task.
         copies: the members with a standby of each task.
     """
@@ -54,7 +51,6 @@ def _new_standbys(problem: Problem, active: Sequence[int], loads: Sequence[int],
     """The least number of standbys that are new to their member, as members have to have fair shares.
 
     Args:
-        problem: what is placed.
         active: the member of each task.
         loads: standbys of each member, in fair shares.
         needed: the least number of new standbys that tasks need, by the process of the active task.
@@ -80,7 +76,6 @@ def _restored(
     """The least that has to be restored, as each process has to have the floor, but has caught up with fewer.
 
     Args:
-        problem: what is placed.
         active: the member of each task.
         copies: the members with a standby of each task.
         floor: least number of standbys of each member.

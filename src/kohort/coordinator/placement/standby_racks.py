@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kohort.coordinator.placement.problem import Problem
 
-__all__ = ["Racks"]
-
 
 class Racks:
     """Which processes are apart enough for the copies of a task.

@@ -11,8 +11,6 @@ from kohort.coordinator.placement.fair_shares import FairShares, apportion
 from kohort.coordinator.placement.problem import Problem
 from kohort.coordinator.placement.tie_breaking import fewest_extra_tasks
 
-__all__ = ["StateStoreSpread"]
-
 _Ranked = tuple[int, int]  # the deviation of a process, and its number
 
 

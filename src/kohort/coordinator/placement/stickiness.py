@@ -8,8 +8,6 @@ from functools import partial
 
 from kohort.coordinator.placement.problem import Problem
 
-__all__ = ["StickyTasks", "sticky_tasks"]
-
 StickyTasks = Mapping[int, Sequence[int]]
 """By member: the tasks of one subtopology that it may keep, those first that cost most elsewhere."""
 

@@ -10,8 +10,6 @@ from kohort.coordinator.placement.standby_greedy import GreedyStandbys
 from kohort.coordinator.placement.standby_racks import Racks
 from kohort.coordinator.placement.state_store_spread import StateStoreSpread
 
-__all__ = ["sticky"]
-
 
 def sticky(group: Group) -> Placement:
     """Places tasks greedily: members keep what balance allows, and those with least get the rest.

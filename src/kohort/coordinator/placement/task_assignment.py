@@ -8,8 +8,6 @@ from kohort.coordinator.placement.problem import Problem
 from kohort.coordinator.placement.stickiness import StickyTasks
 from kohort.coordinator.placement.tie_breaking import cheapest_processes
 
-__all__ = ["assign_tasks"]
-
 
 def assign_tasks(
     problem: Problem,
@@ -25,8 +23,6 @@ def assign_tasks(
     Members keep their sticky tasks as far as their quota goes; then tasks go where their state is; then anywhere.
 
     Args:
-        problem: what is placed.
-        subtopology: which one.
         floor: quota of every member.
         holders: the members with an extra task, whose quota is one more, in ascending order.
         sticky: what members may keep.

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 
-__all__ = ["cheapest_processes", "fewest_extra_tasks", "highest_values", "standby_rank"]
-
 
 def highest_values(values: Mapping[int, int], wanted: Sequence[int]) -> list[int]:
     """Members that want the same extra task: those first that lose most without it, then those that want fewest."""

@@ -14,8 +14,6 @@ from kohort.protocol.messages.add_partitions_to_txn import (
 )
 from kohort.protocol.topic_partition import TopicPartition
 
-__all__ = ["PartitionErrors", "add_partitions_results", "fencing_error", "verification_error"]
-
 PartitionErrors: TypeAlias = Mapping[TopicPartition, ErrorCode]
 """An error, or NONE, for each partition."""
 

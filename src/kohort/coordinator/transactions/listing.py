@@ -13,8 +13,6 @@ from kohort.protocol.messages.describe_transactions import DescribeTransactionsR
 from kohort.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kohort.protocol.topic_partition import TopicPartition
 
-__all__ = ["describe_transaction", "list_transactions"]
-
 _LABELS = {state.label: state for state in TransactionState}
 
 

@@ -40,8 +40,6 @@ from kohort.protocol.stored import OFFSETS_TOPIC
 from kohort.protocol.stored.transaction_log import TransactionLogKey, TransactionLogValue
 from kohort.protocol.topic_partition import TopicPartition
 
-__all__ = ["TransactionShard", "init_idempotent_producer"]
-
 _Response = Callable[[ErrorCode], object]
 
 
@@ -50,7 +48,6 @@ class TransactionShard:
 
     Args:
         partition: number of the partition of `__transaction_state`.
-        settings: Kafka's settings.
         new_producer_id: gives an unused producer id; may raise `KafkaError`.
         coordinator_epoch: leader epoch of the partition.
 
@@ -175,9 +172,6 @@ class TransactionShard:
         """Checks a transaction before a producer's batch, or its offsets, go into a partition (KIP-890).
 
         Args:
-            transactional_id: id of the transaction.
-            producer: the producer of the batch.
-            partitions: the partitions of the batch.
             add: add the partitions, as transactions V2 do (Produce from v12, TxnOffsetCommit from v5 on); else only
                 verify that they were added: TRANSACTION_ABORTABLE for those that weren't.
             client_version: version of the transactions that the producer makes, if `add`.

@@ -11,8 +11,6 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-__all__ = ["ENDED", "IDLE", "PREPARED", "TRANSITIONS", "TransactionState"]
-
 
 class TransactionState(enum.IntEnum):
     """Kafka's states, by the numbers they have in the log."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from kohort.coordinator.step import Step
 from kohort.protocol.topic_partition import TopicPartition
 
-__all__ = ["Markers", "TransactionStep"]
-
 
 @dataclass(frozen=True, slots=True)
 class Markers:
@@ -19,7 +17,6 @@ class Markers:
     exist (any more). The others will be asked for again; after a restart, all of them.
 
     Attributes:
-        transactional_id: id of the transaction that ends.
         producer_id, producer_epoch: those of the control batches.
         commit: whether it is committed or aborted.
         coordinator_epoch: epoch of the coordinator, part of the control record.

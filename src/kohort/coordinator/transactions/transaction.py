@@ -15,8 +15,6 @@ from kohort.coordinator.transactions.states import ENDED, IDLE, PREPARED, TRANSI
 from kohort.protocol.stored.transaction_log import TransactionLogKey, TransactionLogValue
 from kohort.protocol.topic_partition import TopicPartition
 
-__all__ = ["LAST_EPOCH", "NONE", "TRANSACTIONS_V2", "ProducerIdAndEpoch", "Transaction", "tombstone"]
-
 NONE: Final = -1
 """No producer id, no epoch, no time."""
 
@@ -68,7 +66,6 @@ class Transaction:
 
     @property
     def producer_after(self) -> ProducerIdAndEpoch:
-        """Id and epoch of the producer after the transaction has ended."""
         return self.producer if self.next_producer_id == NONE else ProducerIdAndEpoch(self.next_producer_id, 0)
 
     @property

@@ -18,8 +18,6 @@ from kohort.coordinator.transactions.transaction import (
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.topic_partition import TopicPartition
 
-__all__ = ["check_producer", "prepare_add_partitions", "prepare_end_txn", "prepare_init_producer_id"]
-
 
 def prepare_init_producer_id(
     transaction: Transaction,

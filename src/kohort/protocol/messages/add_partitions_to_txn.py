@@ -40,8 +40,6 @@ class AddPartitionsToTxnRequest(Request, key=24, versions="0-5", flexible=3):
     """
 
     class Transaction(Struct):
-        """One transaction and the partitions to add or verify."""
-
         transactional_id: str = string("Transactional id whose open transaction is meant.")
         producer_id: int = int64("Producer id the transactional id has at present.")
         producer_epoch: int = int16("Epoch of that producer id; an older one is fenced.")
@@ -69,8 +67,6 @@ class AddPartitionsToTxnResponse(Response, key=24, versions="0-5", flexible=3):
     """
 
     class ResultsByTransaction(Struct):
-        """Outcomes of one transaction."""
-
         transactional_id: str = string("Transactional id these outcomes belong to.")
         topic_results: list[AddPartitionsToTxnTopicResult] = array(
             AddPartitionsToTxnTopicResult, "Outcomes of the transaction's partitions, by topic."

@@ -15,8 +15,6 @@ class AddRaftVoterRequest(Request, key=80, versions="0-1", flexible=0):
     """
 
     class Listener(Struct):
-        """One address of the new voter."""
-
         name: str = string("Listener name, as in CONTROLLER.")
         host: str = string("Host name to connect to.")
         port: int = uint16("TCP port to connect to.")

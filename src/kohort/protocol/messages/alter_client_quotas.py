@@ -13,8 +13,6 @@ class AlterClientQuotasRequest(Request, key=49, versions="0-1", flexible=1):
     """
 
     class Entry(Struct):
-        """Changes to one entity."""
-
         class Entity(Struct):
             """One part of an entity's name."""
 
@@ -24,8 +22,6 @@ class AlterClientQuotasRequest(Request, key=49, versions="0-1", flexible=1):
             )
 
         class Op(Struct):
-            """One quota to set or drop."""
-
             key: str = string("Name of the quota, such as producer_byte_rate or request_percentage.")
             value: float = float64("New limit, in the quota's own unit; not read when Remove is true.")
             remove: bool = boolean("True drops the quota, false sets it to Value.")
@@ -44,8 +40,6 @@ class AlterClientQuotasResponse(Response, key=49, versions="0-1", flexible=1):
     """
 
     class Entry(Struct):
-        """Outcome for one entity."""
-
         class Entity(Struct):
             """One part of an entity's name."""
 

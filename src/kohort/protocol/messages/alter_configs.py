@@ -14,11 +14,7 @@ class AlterConfigsRequest(Request, key=33, versions="0-2", flexible=2):
     """
 
     class Resource(Struct):
-        """One resource with its new settings."""
-
         class Config(Struct):
-            """One setting."""
-
             name: str = string("Key of the setting, as in retention.ms.")
             value: str | None = string("Value to give it, as text; brokers refuse null.", nullable=True, default="")
 
@@ -37,8 +33,6 @@ class AlterConfigsResponse(Response, key=33, versions="0-2", flexible=2):
     """
 
     class ResourceResponse(Struct):
-        """What became of one resource."""
-
         error_code: int = int16("0, or why this resource was left as it was.")
         error_message: str | None = string(
             "Why it was left as it was, for people; null on success.", nullable=True, default=""

@@ -16,8 +16,6 @@ class AlterPartitionRequest(Request, key=56, versions="2-3", flexible=2):
     """
 
     class Topic(Struct):
-        """Changes in one topic."""
-
         class Partition(Struct):
             """New in-sync replicas of one partition."""
 
@@ -53,8 +51,6 @@ class AlterPartitionResponse(Response, key=56, versions="2-3", flexible=2):
     """
 
     class Topic(Struct):
-        """Outcomes of one topic."""
-
         class Partition(Struct):
             """New state of one partition, or the refusal."""
 

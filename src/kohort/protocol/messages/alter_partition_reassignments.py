@@ -13,11 +13,7 @@ class AlterPartitionReassignmentsRequest(Request, key=45, versions="0-1", flexib
     """
 
     class Topic(Struct):
-        """Moves within one topic."""
-
         class Partition(Struct):
-            """Move or cancellation for one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             replicas: tuple[int, ...] | None = array(
                 int32, "Target broker ids, preferred leader first; null cancels the move under way.", nullable=True
@@ -40,11 +36,7 @@ class AlterPartitionReassignmentsResponse(Response, key=45, versions="0-1", flex
     """
 
     class TopicResponse(Struct):
-        """Outcomes of one topic."""
-
         class Partition(Struct):
-            """Outcome for one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             error_code: int = int16("0, or why this partition failed.")
             error_message: str | None = string(

@@ -14,11 +14,7 @@ class AlterReplicaLogDirsRequest(Request, key=34, versions="1-2", flexible=2):
     """
 
     class Dir(Struct):
-        """One target directory."""
-
         class Topic(Struct):
-            """Replicas of one topic to move."""
-
             name: str = string("Name of the topic.")
             partitions: tuple[int, ...] = array(int32, "Numbers of the topic's partitions to move.")
 
@@ -35,11 +31,7 @@ class AlterReplicaLogDirsResponse(Response, key=34, versions="1-2", flexible=2):
     """
 
     class Result(Struct):
-        """Outcomes of one topic."""
-
         class Partition(Struct):
-            """Whether one replica's move was accepted."""
-
             partition_index: int = int32("The partition's number within its topic.")
             error_code: int = int16("0, or why this partition failed.")
 

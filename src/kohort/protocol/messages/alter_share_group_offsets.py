@@ -12,11 +12,7 @@ class AlterShareGroupOffsetsRequest(Request, key=91, versions="0", flexible=0):
     """An admin moves the point from which an empty share group reads its partitions."""
 
     class Topic(Struct):
-        """One topic whose offsets are moved."""
-
         class Partition(Struct):
-            """One partition and its new start offset."""
-
             partition_index: int = int32("The partition's number within its topic.")
             start_offset: int = int64("First offset that the group will deliver from now on.")
 
@@ -31,11 +27,7 @@ class AlterShareGroupOffsetsResponse(Response, key=91, versions="0", flexible=0)
     """Tells, for each partition, whether the share group's start offset was moved."""
 
     class TopicResponse(Struct):
-        """Outcome for one topic."""
-
         class Partition(Struct):
-            """Outcome for one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             error_code: int = int16("0, or why this partition failed.")
             error_message: str | None = string(

@@ -10,8 +10,6 @@ class AlterUserScramCredentialsRequest(Request, key=51, versions="0", flexible=0
     """Creates, replaces and deletes users' SCRAM credentials."""
 
     class Deletion(Struct):
-        """One credential to delete."""
-
         name: str = string("User who loses the credential.")
         mechanism: int = int8("1 = SCRAM-SHA-256, 2 = SCRAM-SHA-512.")
 
@@ -32,8 +30,6 @@ class AlterUserScramCredentialsResponse(Response, key=51, versions="0", flexible
     """Says for each user whether the SCRAM credentials were changed."""
 
     class Result(Struct):
-        """Outcome for one user."""
-
         user: str = string("Name of the user.")
         error_code: int = int16("0, or why this user's changes failed.")
         error_message: str | None = string(

@@ -31,8 +31,6 @@ class ApiVersionsResponse(Response, key=18, versions="0-4", flexible=3):
     """
 
     class ApiKey(Struct):
-        """Versions understood of one request type."""
-
         api_key: int = int16("Number of the request type, such as 0 for Produce.")
         min_version: int = int16("Oldest version of the request that is understood.")
         max_version: int = int16("Newest version of the request that is understood.")

@@ -12,11 +12,7 @@ class AssignReplicasToDirsRequest(Request, key=73, versions="0", flexible=0):
     """A broker tells the controller in which log directory each of its replicas lies."""
 
     class Directory(Struct):
-        """One log directory and what lies in it."""
-
         class Topic(Struct):
-            """One topic's replicas in the directory."""
-
             class Partition(Struct):
                 """One partition whose replica lies in the directory."""
 
@@ -37,14 +33,8 @@ class AssignReplicasToDirsResponse(Response, key=73, versions="0", flexible=0):
     """Tells, replica by replica, whether the controller noted the log directory."""
 
     class Directory(Struct):
-        """Results for one log directory."""
-
         class Topic(Struct):
-            """Results for one topic in the directory."""
-
             class Partition(Struct):
-                """Result for one partition in the directory."""
-
                 partition_index: int = int32("The partition's number within its topic.")
                 error_code: int = int16("0, or why this partition failed.")
 

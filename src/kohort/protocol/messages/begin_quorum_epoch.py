@@ -15,11 +15,7 @@ class BeginQuorumEpochRequest(Request, key=53, versions="0-1", flexible=1):
     """
 
     class Topic(Struct):
-        """New leaders of one topic."""
-
         class Partition(Struct):
-            """New leader of one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             voter_directory_id: UUID = uuid_(
                 "Log directory of the voter this is meant for; zero if unknown.", since=1, ignorable=True
@@ -31,8 +27,6 @@ class BeginQuorumEpochRequest(Request, key=53, versions="0-1", flexible=1):
         partitions: list[Partition] = array(Partition, "Partitions of the topic with a new leader.")
 
     class LeaderEndpoint(Struct):
-        """One listener of the leader."""
-
         name: str = string("Name of the listener.")
         host: str = string("Host name or address of that listener.")
         port: int = uint16("TCP port of that listener.")
@@ -54,11 +48,7 @@ class BeginQuorumEpochResponse(Response, key=53, versions="0-1", flexible=1):
     """
 
     class Topic(Struct):
-        """Answers of one topic."""
-
         class Partition(Struct):
-            """Answer for one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             error_code: int = int16("0, or why the receiver refused for this partition.")
             leader_id: int = int32("Leader the responder knows of; -1 if it knows none.")
@@ -68,8 +58,6 @@ class BeginQuorumEpochResponse(Response, key=53, versions="0-1", flexible=1):
         partitions: list[Partition] = array(Partition, "One answer per partition.")
 
     class NodeEndpoint(Struct):
-        """Address of one leader."""
-
         node_id: int = int32("Node id of the leader.")
         host: str = string("Host name or address the leader listens on.")
         port: int = uint16("TCP port the leader listens on.")

@@ -18,8 +18,6 @@ class BrokerRegistrationRequest(Request, key=62, versions="0-4", flexible=0):
     """
 
     class Listener(Struct):
-        """One endpoint of the broker."""
-
         name: str = string("Name of the listener, such as PLAINTEXT or EXTERNAL.")
         host: str = string("Host name or address the listener advertises.")
         port: int = uint16("TCP port the listener advertises.")

@@ -42,8 +42,6 @@ class ConsumerGroupDescribeResponse(Response, key=69, versions="0-1", flexible=0
         """State and members of one group, or why it can't be described."""
 
         class Member(Struct):
-            """One member of the group."""
-
             member_id: str = string("Id the member joined with.")
             instance_id: str | None = string("Id of a static member; null for a dynamic one.", nullable=True)
             rack_id: str | None = string("Rack the member runs in; null if it named none.", nullable=True)

@@ -65,11 +65,7 @@ class VotersRecord(Data, versions="0", flexible=0):
     """Control record in the metadata log: who the KRaft voters are from here on."""
 
     class Voter(Struct):
-        """One voter."""
-
         class Endpoint(Struct):
-            """One listener of a voter."""
-
             name: str = string("Name of the listener, e.g. CONTROLLER.")
             host: str = string("Host name or address of the listener.")
             port: int = uint16("TCP port of the listener.")

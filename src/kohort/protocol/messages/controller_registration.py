@@ -12,8 +12,6 @@ class ControllerRegistrationRequest(Request, key=70, versions="0", flexible=0):
     """A controller announces its endpoints and feature levels to the active controller."""
 
     class Listener(Struct):
-        """One endpoint of the controller."""
-
         name: str = string("Name of the listener, such as CONTROLLER.")
         host: str = string("Host name or address the listener advertises.")
         port: int = uint16("TCP port the listener advertises.")

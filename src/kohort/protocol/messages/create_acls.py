@@ -15,8 +15,6 @@ class CreateAclsRequest(Request, key=30, versions="1-3", flexible=2):
     """
 
     class Creation(Struct):
-        """One access rule to add."""
-
         resource_type: int = int8("Type: 2 topic, 3 group, 4 cluster, 5 transactional id, 6 token, 7 user.")
         resource_name: str = string("Name or name prefix that the rule covers; * = every resource.")
         resource_pattern_type: int = int8("How the name is read: 3 = literally, 4 = as a prefix.", default=3)
@@ -35,8 +33,6 @@ class CreateAclsResponse(Response, key=30, versions="1-3", flexible=2):
     """
 
     class Result(Struct):
-        """What became of one rule."""
-
         error_code: int = int16("0, or why this rule was not added.")
         error_message: str | None = string(
             "Why this rule was not added, for people; null on success.", nullable=True, default=""

@@ -15,11 +15,7 @@ class CreatePartitionsRequest(Request, key=37, versions="0-3", flexible=2):
     """
 
     class Topic(Struct):
-        """One topic to enlarge."""
-
         class Assignment(Struct):
-            """Replicas of one added partition."""
-
             broker_ids: tuple[int, ...] = array(
                 int32, "Brokers to hold the partition's replicas, preferred leader first."
             )
@@ -45,8 +41,6 @@ class CreatePartitionsResponse(Response, key=37, versions="0-3", flexible=2):
     """
 
     class Result(Struct):
-        """What became of one topic."""
-
         name: str = string("Name of the topic.")
         error_code: int = int16("0, or why this topic was not enlarged.")
         error_message: str | None = string(

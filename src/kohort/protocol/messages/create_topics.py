@@ -19,17 +19,11 @@ class CreateTopicsRequest(Request, key=19, versions="2-7", flexible=5):
     """
 
     class Topic(Struct):
-        """One topic to create."""
-
         class Assignment(Struct):
-            """The replicas of one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             broker_ids: tuple[int, ...] = array(int32, "Node ids of its replicas, the preferred leader first.")
 
         class Config(Struct):
-            """One setting of the topic."""
-
             name: str = string("Name of the setting, such as retention.ms.")
             value: str | None = string("Value of the setting as text.", nullable=True, default="")
 
@@ -58,11 +52,7 @@ class CreateTopicsResponse(Response, key=19, versions="2-7", flexible=5):
     """
 
     class Topic(Struct):
-        """Outcome for one topic."""
-
         class Config(Struct):
-            """One setting in force."""
-
             name: str = string("Name of the setting, such as retention.ms.")
             value: str | None = string(
                 "Value of the setting as text; null if it is sensitive.", nullable=True, default=""

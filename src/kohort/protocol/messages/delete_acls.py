@@ -39,11 +39,7 @@ class DeleteAclsResponse(Response, key=31, versions="1-3", flexible=2):
     """
 
     class FilterResult(Struct):
-        """Outcome of one filter."""
-
         class MatchingAcl(Struct):
-            """One rule that the filter found."""
-
             error_code: int = int16("0, or why this rule was not removed.")
             error_message: str | None = string(
                 "Why this rule was not removed, for people; null on success.", nullable=True, default=""

@@ -24,8 +24,6 @@ class DeleteGroupsResponse(Response, key=42, versions="0-2", flexible=2):
     """
 
     class Result(Struct):
-        """Outcome for one group."""
-
         group_id: str = string("Id of the group this outcome is about.")
         error_code: int = int16("0 if the group is gone, or why it was kept.")
 

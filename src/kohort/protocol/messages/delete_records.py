@@ -14,11 +14,7 @@ class DeleteRecordsRequest(Request, key=21, versions="0-2", flexible=2):
     """
 
     class Topic(Struct):
-        """Partitions of one topic to trim."""
-
         class Partition(Struct):
-            """One partition and the offset to trim it to."""
-
             partition_index: int = int32("The partition's number within its topic.")
             offset: int = int64("First offset to keep; -1 = the high watermark, so all committed records go.")
 
@@ -36,11 +32,7 @@ class DeleteRecordsResponse(Response, key=21, versions="0-2", flexible=2):
     """
 
     class Topic(Struct):
-        """Outcomes of one topic."""
-
         class Partition(Struct):
-            """What became of one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             low_watermark: int = int64("Smallest log start offset among the live replicas; -1 on an error.")
             error_code: int = int16("0, or why this partition failed.")

@@ -12,8 +12,6 @@ class DeleteShareGroupOffsetsRequest(Request, key=92, versions="0", flexible=0):
     """An admin makes an empty share group forget its offsets and state for whole topics."""
 
     class Topic(Struct):
-        """One topic to forget."""
-
         topic_name: str = string("Name of the topic to forget, with all its partitions.")
 
     group_id: str = string("Share group that shall forget; it must have no members.")
@@ -24,8 +22,6 @@ class DeleteShareGroupOffsetsResponse(Response, key=92, versions="0", flexible=0
     """Tells, for each topic, whether the share group has forgotten its offsets."""
 
     class TopicResponse(Struct):
-        """Outcome for one topic."""
-
         topic_name: str = string("Name of the topic, as requested.")
         topic_id: UUID = uuid_("The topic's id.")
         error_code: int = int16("0, or why this topic failed.")

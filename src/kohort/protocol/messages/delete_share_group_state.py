@@ -12,11 +12,7 @@ class DeleteShareGroupStateRequest(Request, key=86, versions="0", flexible=0):
     """The group coordinator has the share coordinator forget the state of share-partitions."""
 
     class Topic(Struct):
-        """One topic of the request."""
-
         class Partition(Struct):
-            """One share-partition of the topic."""
-
             partition: int = int32("The partition's number within its topic.")
 
         topic_id: UUID = uuid_("The topic's id.")
@@ -30,11 +26,7 @@ class DeleteShareGroupStateResponse(Response, key=86, versions="0", flexible=0):
     """Says which share-partitions' state was deleted."""
 
     class Result(Struct):
-        """One topic of the answer."""
-
         class Partition(Struct):
-            """Outcome for one share-partition."""
-
             partition: int = int32("The partition's number within its topic.")
             error_code: int = int16("0, or why this partition failed.")
             error_message: str | None = string(

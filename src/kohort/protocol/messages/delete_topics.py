@@ -39,8 +39,6 @@ class DeleteTopicsResponse(Response, key=20, versions="1-6", flexible=4):
     """
 
     class TopicResponse(Struct):
-        """What became of one topic."""
-
         name: str | None = string(
             "Name of the topic; null if asked by an id that is unknown or hidden.", nullable_since=6, default=""
         )

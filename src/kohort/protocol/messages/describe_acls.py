@@ -34,8 +34,6 @@ class DescribeAclsResponse(Response, key=29, versions="1-3", flexible=2):
     """
 
     class Resource(Struct):
-        """One resource pattern and its rules."""
-
         class Acl(Struct):
             """One rule: who may or may not do what, from where."""
 

@@ -32,8 +32,6 @@ class DescribeClientQuotasResponse(Response, key=48, versions="0-1", flexible=1)
     """
 
     class Entry(Struct):
-        """One entity and its quotas."""
-
         class Entity(Struct):
             """One part of an entity's name."""
 
@@ -43,8 +41,6 @@ class DescribeClientQuotasResponse(Response, key=48, versions="0-1", flexible=1)
             )
 
         class Value(Struct):
-            """One quota of an entity."""
-
             key: str = string("Name of the quota, such as producer_byte_rate or request_percentage.")
             value: float = float64("Limit, in the quota's own unit: bytes/s, percent, changes/s and so on.")
 

@@ -28,8 +28,6 @@ class DescribeClusterResponse(Response, key=60, versions="0-2", flexible=0):
     """
 
     class Broker(Struct):
-        """One node of the cluster and its address."""
-
         broker_id: int = int32("The node's id.")
         host: str = string("Host name or address at which to reach the node.")
         port: int = int32("TCP port at which to reach the node.")

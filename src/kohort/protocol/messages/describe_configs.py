@@ -16,8 +16,6 @@ class DescribeConfigsRequest(Request, key=32, versions="1-4", flexible=4):
     """
 
     class Resource(Struct):
-        """One thing whose settings are wanted."""
-
         resource_type: int = int8("2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group.")
         resource_name: str = string("Topic, group or metrics subscription name, or broker id in text.")
         configuration_keys: tuple[str, ...] | None = array(
@@ -38,11 +36,7 @@ class DescribeConfigsResponse(Response, key=32, versions="1-4", flexible=4):
     """
 
     class Result(Struct):
-        """Settings of one resource."""
-
         class Config(Struct):
-            """One setting."""
-
             class Synonym(Struct):
                 """One place the setting may come from."""
 

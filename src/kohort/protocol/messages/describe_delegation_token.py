@@ -15,8 +15,6 @@ class DescribeDelegationTokenRequest(Request, key=41, versions="1-3", flexible=2
     """
 
     class Owner(Struct):
-        """One owner of tokens."""
-
         principal_type: str = string("Kind of the owning principal, usually User.")
         principal_name: str = string("Name of the owning principal.")
 
@@ -33,8 +31,6 @@ class DescribeDelegationTokenResponse(Response, key=41, versions="1-3", flexible
     """
 
     class Token(Struct):
-        """One delegation token."""
-
         class Renewer(Struct):
             """One principal that may renew the token."""
 

@@ -33,11 +33,7 @@ class DescribeGroupsResponse(Response, key=15, versions="0-6", flexible=5):
     """
 
     class Group(Struct):
-        """One group."""
-
         class Member(Struct):
-            """One member of the group."""
-
             member_id: str = string("Id the coordinator gave this member.")
             group_instance_id: str | None = string(
                 "Static name (group.instance.id) of the member; null for a dynamic one.",

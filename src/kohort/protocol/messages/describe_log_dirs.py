@@ -17,8 +17,6 @@ class DescribeLogDirsRequest(Request, key=35, versions="1-5", flexible=2):
     """
 
     class Topic(Struct):
-        """Partitions of one topic."""
-
         topic: str = string("Name of the topic to report on.")
         partitions: tuple[int, ...] = array(int32, "Numbers of the topic's partitions to report on.")
 
@@ -37,14 +35,8 @@ class DescribeLogDirsResponse(Response, key=35, versions="1-5", flexible=2):
     """
 
     class Result(Struct):
-        """One log directory."""
-
         class Topic(Struct):
-            """Logs of one topic."""
-
             class Partition(Struct):
-                """The log of one partition."""
-
                 partition_index: int = int32("The partition's number within its topic.")
                 partition_size: int = int64("Bytes that the log's segments take on this disk.")
                 offset_lag: int = int64(

@@ -10,8 +10,6 @@ class DescribeProducersRequest(Request, key=61, versions="0", flexible=0):
     """Asks partition leaders which idempotent and transactional producers they hold state for."""
 
     class Topic(Struct):
-        """One topic and the partitions asked about."""
-
         name: str = string("Name of the topic asked about.")
         partition_indexes: tuple[int, ...] = array(
             int32, "Numbers of the partitions asked about; the receiver must lead them."
@@ -24,8 +22,6 @@ class DescribeProducersResponse(Response, key=61, versions="0", flexible=0):
     """Lists the producers with state in each partition, to find hanging transactions for example."""
 
     class Topic(Struct):
-        """Results for one topic."""
-
         class Partition(Struct):
             """Producers of one partition, or why they can't be listed."""
 

@@ -33,11 +33,7 @@ class DescribeQuorumRequest(Request, key=55, versions="0-2", flexible=0):
     """
 
     class Topic(Struct):
-        """Partitions of one topic asked about."""
-
         class Partition(Struct):
-            """One partition asked about."""
-
             partition_index: int = int32("The partition's number within its topic.")
 
         topic_name: str = string("Name of the topic; always __cluster_metadata in practice.")
@@ -54,11 +50,7 @@ class DescribeQuorumResponse(Response, key=55, versions="0-2", flexible=0):
     """
 
     class Topic(Struct):
-        """Quorum state of one topic."""
-
         class Partition(Struct):
-            """Quorum state of one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             error_code: int = int16("0, or why this partition failed.")
             error_message: str | None = string(
@@ -77,8 +69,6 @@ class DescribeQuorumResponse(Response, key=55, versions="0-2", flexible=0):
         """One node of the quorum."""
 
         class Listener(Struct):
-            """One listener of a node."""
-
             name: str = string("Name of the listener.")
             host: str = string("Host name or address of that listener.")
             port: int = uint16("TCP port of that listener.")

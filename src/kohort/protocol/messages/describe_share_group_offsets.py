@@ -15,11 +15,7 @@ class DescribeShareGroupOffsetsRequest(Request, key=90, versions="0-1", flexible
     """
 
     class Group(Struct):
-        """One share group and the topics of interest."""
-
         class Topic(Struct):
-            """One topic and its partitions of interest."""
-
             topic_name: str = string("Name of the topic of interest.")
             partitions: tuple[int, ...] = array(int32, "Partition numbers of interest within the topic.")
 
@@ -38,14 +34,8 @@ class DescribeShareGroupOffsetsResponse(Response, key=90, versions="0-1", flexib
     """
 
     class Group(Struct):
-        """One share group."""
-
         class Topic(Struct):
-            """One topic the group reads."""
-
             class Partition(Struct):
-                """One share-partition's offset and lag."""
-
                 partition_index: int = int32("The partition's number within its topic.")
                 start_offset: int = int64("Oldest offset still in play; -1 = not set yet.")
                 leader_epoch: int = int32("Leader epoch saved with the share-partition's state.")

@@ -12,8 +12,6 @@ class DescribeTopicPartitionsRequest(Request, key=75, versions="0", flexible=0):
     """Asks for topics and their partitions page by page, with replicas eligible to lead."""
 
     class Topic(Struct):
-        """One topic to describe."""
-
         name: str = string("Name of the topic to describe.")
 
     class Cursor(Struct):
@@ -38,8 +36,6 @@ class DescribeTopicPartitionsResponse(Response, key=75, versions="0", flexible=0
         """One topic, or why it can't be described."""
 
         class Partition(Struct):
-            """Leader and replicas of one partition."""
-
             error_code: int = int16("0, or why this partition failed.")
             partition_index: int = int32("The partition's number within its topic.")
             leader_id: int = int32("Broker that leads the partition; -1 = no leader.")

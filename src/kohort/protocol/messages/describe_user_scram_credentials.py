@@ -10,8 +10,6 @@ class DescribeUserScramCredentialsRequest(Request, key=50, versions="0", flexibl
     """Asks which SCRAM credentials users have, without the secrets."""
 
     class User(Struct):
-        """One user to look up."""
-
         name: str = string("Name of the user to look up.")
 
     users: list[User] | None = array(
@@ -23,8 +21,6 @@ class DescribeUserScramCredentialsResponse(Response, key=50, versions="0", flexi
     """Each user's SCRAM mechanisms with their iteration counts."""
 
     class Result(Struct):
-        """Credentials of one user."""
-
         class CredentialInfo(Struct):
             """One credential, without its secrets."""
 

@@ -14,8 +14,6 @@ class ElectLeadersRequest(Request, key=43, versions="0-2", flexible=2):
     """
 
     class TopicPartition(Struct):
-        """Partitions of one topic to hold elections for."""
-
         topic: str = string("Name of the topic.")
         partitions: tuple[int, ...] = array(int32, "Numbers of the partitions that need a leader.")
 
@@ -34,11 +32,7 @@ class ElectLeadersResponse(Response, key=43, versions="0-2", flexible=2):
     """
 
     class ReplicaElectionResult(Struct):
-        """Election outcomes of one topic."""
-
         class PartitionResult(Struct):
-            """Election outcome of one partition."""
-
             partition_id: int = int32("The partition's number within its topic.")
             error_code: int = int16("0, or why no leader was elected here.")
             error_message: str | None = string(

@@ -15,11 +15,7 @@ class EndQuorumEpochRequest(Request, key=54, versions="0-1", flexible=1):
     """
 
     class Topic(Struct):
-        """Resignations in one topic."""
-
         class Partition(Struct):
-            """Resignation from one partition."""
-
             class PreferredCandidate(Struct):
                 """One voter that may follow."""
 
@@ -43,8 +39,6 @@ class EndQuorumEpochRequest(Request, key=54, versions="0-1", flexible=1):
         partitions: list[Partition] = array(Partition, "Partitions of the topic whose leader resigns.")
 
     class LeaderEndpoint(Struct):
-        """One listener of the leader."""
-
         name: str = string("Name of the listener.")
         host: str = string("Host name or address of that listener.")
         port: int = uint16("TCP port of that listener.")
@@ -63,11 +57,7 @@ class EndQuorumEpochResponse(Response, key=54, versions="0-1", flexible=1):
     """
 
     class Topic(Struct):
-        """Answers of one topic."""
-
         class Partition(Struct):
-            """Answer for one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             error_code: int = int16("0, or why the receiver refused for this partition.")
             leader_id: int = int32("Leader the responder knows of; -1 if it knows none.")
@@ -77,8 +67,6 @@ class EndQuorumEpochResponse(Response, key=54, versions="0-1", flexible=1):
         partitions: list[Partition] = array(Partition, "One answer per partition.")
 
     class NodeEndpoint(Struct):
-        """Address of one leader."""
-
         node_id: int = int32("Node id of the leader.")
         host: str = string("Host name or address the leader listens on.")
         port: int = uint16("TCP port the leader listens on.")

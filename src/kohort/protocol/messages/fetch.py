@@ -28,19 +28,13 @@ class FetchRequest(Request, key=1, versions="4-18", flexible=12):
     """
 
     class ReplicaState(Struct):
-        """Identity of the replica that follows."""
-
         replica_id: int = int32(
             "Node id of the following broker; -1 for a consumer, -2 for a debugging one.", default=-1
         )
         replica_epoch: int = int64("Broker epoch of the following broker; -1 if it has none.", default=-1)
 
     class Topic(Struct):
-        """What to read from one topic."""
-
         class Partition(Struct):
-            """What to read from one partition."""
-
             partition: int = int32("The partition's number within its topic.")
             current_leader_epoch: int = int32(
                 "Leader epoch the sender goes by; -1 turns the check off.", since=9, default=-1, ignorable=True
@@ -129,11 +123,7 @@ class FetchResponse(Response, key=1, versions="4-18", flexible=12):
     """
 
     class TopicResponse(Struct):
-        """Data of one topic."""
-
         class Partition(Struct):
-            """Data of one partition."""
-
             class DivergingEpoch(Struct):
                 """Point up to which a follower's log may be right."""
 
@@ -200,8 +190,6 @@ class FetchResponse(Response, key=1, versions="4-18", flexible=12):
         partitions: list[Partition] = array(Partition, "The data, by partition.")
 
     class NodeEndpoint(Struct):
-        """Address of one broker."""
-
         node_id: int = int32("Node id of the broker, as in LeaderId.")
         host: str = string("Host to connect to.")
         port: int = int32("TCP port to connect to.")

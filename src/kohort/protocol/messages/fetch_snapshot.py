@@ -15,11 +15,7 @@ class FetchSnapshotRequest(Request, key=59, versions="0-1", flexible=0):
     """
 
     class Topic(Struct):
-        """Snapshots of one topic."""
-
         class Partition(Struct):
-            """Piece of one partition's snapshot to fetch."""
-
             class SnapshotId(Struct):
                 """End offset and epoch that name a snapshot."""
 
@@ -50,11 +46,7 @@ class FetchSnapshotResponse(Response, key=59, versions="0-1", flexible=0):
     """
 
     class Topic(Struct):
-        """Pieces of one topic's snapshots."""
-
         class Partition(Struct):
-            """Piece of one partition's snapshot."""
-
             class SnapshotId(Struct):
                 """End offset and epoch that name a snapshot."""
 
@@ -81,8 +73,6 @@ class FetchSnapshotResponse(Response, key=59, versions="0-1", flexible=0):
         partitions: list[Partition] = array(Partition, "One piece per partition of the topic.")
 
     class NodeEndpoint(Struct):
-        """Address of one leader."""
-
         node_id: int = int32("Node id of the leader.")
         host: str = string("Host name or address the leader listens on.")
         port: int = uint16("TCP port the leader listens on.")

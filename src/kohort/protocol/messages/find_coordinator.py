@@ -35,8 +35,6 @@ class FindCoordinatorResponse(Response, key=10, versions="0-6", flexible=3):
     """
 
     class Coordinator(Struct):
-        """The coordinator of one key."""
-
         key: str = string("The key as it was asked for.")
         node_id: int = int32("Node id of the coordinating broker; -1 on an error.")
         host: str = string("Host to reach the coordinator at; empty on an error.")

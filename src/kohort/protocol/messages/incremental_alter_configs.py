@@ -13,11 +13,7 @@ class IncrementalAlterConfigsRequest(Request, key=44, versions="0-1", flexible=1
     """
 
     class Resource(Struct):
-        """Changes to one resource."""
-
         class Config(Struct):
-            """One change to one setting."""
-
             name: str = string("Setting to change, such as retention.ms.")
             config_operation: int = int8("0 = set, 1 = delete, 2 = append to a list, 3 = subtract from a list.")
             value: str | None = string(
@@ -39,8 +35,6 @@ class IncrementalAlterConfigsResponse(Response, key=44, versions="0-1", flexible
     """
 
     class ResourceResponse(Struct):
-        """Outcome for one resource."""
-
         error_code: int = int16("0, or why this resource was left unchanged.")
         error_message: str | None = string(
             "Why it failed, for people; null without an error.", nullable=True, default=""

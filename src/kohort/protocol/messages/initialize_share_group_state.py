@@ -12,11 +12,7 @@ class InitializeShareGroupStateRequest(Request, key=83, versions="0", flexible=0
     """The group coordinator has the share coordinator set up state for share-partitions."""
 
     class Topic(Struct):
-        """One topic of the request."""
-
         class Partition(Struct):
-            """One share-partition of the topic."""
-
             partition: int = int32("The partition's number within its topic.")
             state_epoch: int = int32("New state epoch of the share-partition; lower ones are fenced from then on.")
             start_offset: int = int64("Offset where delivery starts; -1 leaves the choice to the partition's leader.")
@@ -32,11 +28,7 @@ class InitializeShareGroupStateResponse(Response, key=83, versions="0", flexible
     """Says which share-partitions the share coordinator has set up."""
 
     class Result(Struct):
-        """One topic of the answer."""
-
         class Partition(Struct):
-            """Outcome for one share-partition."""
-
             partition: int = int32("The partition's number within its topic.")
             error_code: int = int16("0, or why this partition failed.")
             error_message: str | None = string(

@@ -17,8 +17,6 @@ class LeaveGroupRequest(Request, key=13, versions="0-5", flexible=4):
     """
 
     class Member(Struct):
-        """One member that leaves."""
-
         member_id: str = string("Id of the member that leaves; may be empty if it is static.")
         group_instance_id: str | None = string(
             "Static name (group.instance.id) of the member; null for a dynamic one.", nullable=True
@@ -42,8 +40,6 @@ class LeaveGroupResponse(Response, key=13, versions="0-5", flexible=4):
     """
 
     class Member(Struct):
-        """Outcome for one member."""
-
         member_id: str = string("Id of the member, as it was asked for.")
         group_instance_id: str | None = string(
             "Static name (group.instance.id) of the member; null for a dynamic one.", nullable=True, default=""

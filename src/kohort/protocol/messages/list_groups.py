@@ -35,8 +35,6 @@ class ListGroupsResponse(Response, key=16, versions="0-5", flexible=3):
     """
 
     class Group(Struct):
-        """One group, in short."""
-
         group_id: str = string("Id of the group listed.")
         protocol_type: str = string("Kind of client, such as consumer; empty for a group of mere offsets.")
         group_state: str = string("State it is in, such as Stable or Empty.", since=4, ignorable=True)

@@ -22,11 +22,7 @@ class ListOffsetsRequest(Request, key=2, versions="1-11", flexible=6):
     """
 
     class Topic(Struct):
-        """Lookups in one topic."""
-
         class Partition(Struct):
-            """Lookup in one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             current_leader_epoch: int = int32(
                 "Leader epoch the sender goes by; -1 turns the check off.", since=4, default=-1, ignorable=True
@@ -55,11 +51,7 @@ class ListOffsetsResponse(Response, key=2, versions="1-11", flexible=6):
     """
 
     class Topic(Struct):
-        """Offsets found in one topic."""
-
         class Partition(Struct):
-            """Offset found in one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             error_code: int = int16("0, or why this partition failed.")
             timestamp: int = int64(

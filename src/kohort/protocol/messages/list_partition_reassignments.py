@@ -10,8 +10,6 @@ class ListPartitionReassignmentsRequest(Request, key=46, versions="0", flexible=
     """Asks which partitions are being moved to other replicas at the moment."""
 
     class Topic(Struct):
-        """Partitions of one topic to look at."""
-
         name: str = string("Name of the topic.")
         partition_indexes: tuple[int, ...] = array(int32, "Numbers of the partitions to look at.")
 
@@ -23,11 +21,7 @@ class ListPartitionReassignmentsResponse(Response, key=46, versions="0", flexibl
     """Lists the moves under way with the replicas that come and go."""
 
     class Topic(Struct):
-        """Moves under way in one topic."""
-
         class Partition(Struct):
-            """Move of one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             replicas: tuple[int, ...] = array(int32, "Broker ids of all replicas now, those coming and going included.")
             adding_replicas: tuple[int, ...] = array(int32, "Broker ids that are to join the replicas.")

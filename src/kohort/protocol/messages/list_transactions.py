@@ -27,8 +27,6 @@ class ListTransactionsResponse(Response, key=66, versions="0-2", flexible=0):
     """The transactions one broker coordinates that passed the filters."""
 
     class TransactionState(Struct):
-        """One transactional id and the state it is in."""
-
         transactional_id: str = string("Transactional id of the transaction listed.")
         producer_id: int = int64("Producer id that the transactional id now maps to.")
         transaction_state: str = string(

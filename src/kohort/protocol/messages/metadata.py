@@ -67,8 +67,6 @@ class MetadataResponse(Response, key=3, versions="0-13", flexible=9):
     """
 
     class Broker(Struct):
-        """One live broker."""
-
         node_id: int = int32("Node id of the broker.")
         host: str = string("Host that clients connect to.")
         port: int = int32("TCP port that clients connect to.")
@@ -77,11 +75,7 @@ class MetadataResponse(Response, key=3, versions="0-13", flexible=9):
         )
 
     class Topic(Struct):
-        """One topic and its partitions."""
-
         class Partition(Struct):
-            """One partition and its replicas."""
-
             error_code: int = int16("0, or why this partition failed.")
             partition_index: int = int32("The partition's number within its topic.")
             leader_id: int = int32("Node id of the partition's leader; -1 while it has none.")

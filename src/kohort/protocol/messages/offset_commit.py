@@ -25,8 +25,6 @@ class OffsetCommitRequest(Request, key=8, versions="2-10", flexible=8):
         """One topic that was read."""
 
         class Partition(Struct):
-            """One partition and its offset."""
-
             partition_index: int = int32("The partition's number within its topic.")
             committed_offset: int = int64("Next offset to read: one past the last record processed.")
             committed_leader_epoch: int = int32(
@@ -65,11 +63,7 @@ class OffsetCommitResponse(Response, key=8, versions="2-10", flexible=8):
     """
 
     class Topic(Struct):
-        """Outcome for one topic."""
-
         class Partition(Struct):
-            """Outcome for one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             error_code: int = int16("0, or why this partition failed.")
 

@@ -10,11 +10,7 @@ class OffsetDeleteRequest(Request, key=47, versions="0"):
     """Deletes a group's committed offsets for topics that it no longer consumes."""
 
     class Topic(Struct):
-        """Partitions of one topic to forget."""
-
         class Partition(Struct):
-            """One partition whose committed offset goes."""
-
             partition_index: int = int32("The partition's number within its topic.")
 
         name: str = string("Name of the topic.")
@@ -28,11 +24,7 @@ class OffsetDeleteResponse(Response, key=47, versions="0"):
     """Says for each partition whether the group's committed offset was deleted."""
 
     class Topic(Struct):
-        """Outcomes of one topic."""
-
         class Partition(Struct):
-            """Outcome for one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             error_code: int = int16("0, or why this partition failed.")
 

@@ -23,17 +23,11 @@ class OffsetFetchRequest(Request, key=9, versions="1-10", flexible=6):
     """
 
     class Topic(Struct):
-        """One topic and the partitions wanted."""
-
         name: str = string("Name of the topic committed for.")
         partition_indexes: tuple[int, ...] = array(int32, "Numbers of the partitions whose offsets are wanted.")
 
     class Group(Struct):
-        """One group to ask about."""
-
         class Topic(Struct):
-            """One topic and the partitions wanted of it in this group."""
-
             name: str = string("Name of the topic committed for.", until=9, ignorable=True)
             topic_id: UUID = uuid_("The topic's id.", since=10, ignorable=True)
             partition_indexes: tuple[int, ...] = array(int32, "Numbers of the partitions whose offsets are wanted.")
@@ -80,11 +74,7 @@ class OffsetFetchResponse(Response, key=9, versions="1-10", flexible=6):
     """
 
     class Topic(Struct):
-        """Offsets committed for one topic."""
-
         class Partition(Struct):
-            """Offset committed for one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             committed_offset: int = int64("Offset to go on from; -1 if the group committed none.")
             committed_leader_epoch: int = int32(
@@ -97,14 +87,8 @@ class OffsetFetchResponse(Response, key=9, versions="1-10", flexible=6):
         partitions: list[Partition] = array(Partition, "The committed offsets, by partition.")
 
     class Group(Struct):
-        """Offsets of one group."""
-
         class Topic(Struct):
-            """Offsets the group committed for one topic."""
-
             class Partition(Struct):
-                """Offset the group committed for one partition."""
-
                 partition_index: int = int32("The partition's number within its topic.")
                 committed_offset: int = int64("Offset to go on from; -1 if the group committed none.")
                 committed_leader_epoch: int = int32(

@@ -15,11 +15,7 @@ class OffsetForLeaderEpochRequest(Request, key=23, versions="2-4", flexible=4):
     """
 
     class Topic(Struct):
-        """Partitions of one topic."""
-
         class Partition(Struct):
-            """One partition and the epoch to look up."""
-
             partition: int = int32("The partition's number within its topic.")
             current_leader_epoch: int = int32(
                 "Leader epoch the asker believes is current, for fencing; -1 = no check.", default=-1, ignorable=True
@@ -46,8 +42,6 @@ class OffsetForLeaderEpochResponse(Response, key=23, versions="2-4", flexible=4)
     """
 
     class Topic(Struct):
-        """Answers for one topic."""
-
         class Partition(Struct):
             """Where an epoch ends in one partition."""
 

@@ -24,11 +24,7 @@ class ProduceRequest(Request, key=0, versions="3-13", flexible=9):
     """
 
     class TopicData(Struct):
-        """What to append to one topic."""
-
         class PartitionData(Struct):
-            """What to append to one partition."""
-
             index: int = int32("The partition's number within its topic.")
             records: Records | None = records_(
                 "The record batch to append (exactly one with magic 2).", nullable=True, default=b""
@@ -58,11 +54,7 @@ class ProduceResponse(Response, key=0, versions="3-13", flexible=9):
     """
 
     class TopicResponse(Struct):
-        """Outcomes for one topic."""
-
         class PartitionResponse(Struct):
-            """Outcome for one partition."""
-
             class RecordError(Struct):
                 """One record that was refused."""
 
@@ -106,8 +98,6 @@ class ProduceResponse(Response, key=0, versions="3-13", flexible=9):
         partition_responses: list[PartitionResponse] = array(PartitionResponse, "The outcomes, by partition.")
 
     class NodeEndpoint(Struct):
-        """Address of one broker."""
-
         node_id: int = int32("Node id of the broker, as in LeaderId.")
         host: str = string("Host to connect to.")
         port: int = int32("TCP port to connect to.")

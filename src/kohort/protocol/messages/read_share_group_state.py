@@ -12,11 +12,7 @@ class ReadShareGroupStateRequest(Request, key=84, versions="0", flexible=0):
     """A partition's leader loads a share-partition's saved state from the share coordinator."""
 
     class Topic(Struct):
-        """One topic of the request."""
-
         class Partition(Struct):
-            """One share-partition of the topic."""
-
             partition: int = int32("The partition's number within its topic.")
             leader_epoch: int = int32("The asking leader's epoch; the share coordinator fences lower ones.")
 
@@ -31,11 +27,7 @@ class ReadShareGroupStateResponse(Response, key=84, versions="0", flexible=0):
     """Hands a partition's leader the saved delivery state of its share-partitions."""
 
     class Result(Struct):
-        """One topic of the answer."""
-
         class Partition(Struct):
-            """Outcome for one share-partition."""
-
             class StateBatch(Struct):
                 """A run of offsets in the same delivery state."""
 

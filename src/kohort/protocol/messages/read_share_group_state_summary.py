@@ -15,11 +15,7 @@ class ReadShareGroupStateSummaryRequest(Request, key=87, versions="0-1", flexibl
     """
 
     class Topic(Struct):
-        """One topic of the request."""
-
         class Partition(Struct):
-            """One share-partition of the topic."""
-
             partition: int = int32("The partition's number within its topic.")
             leader_epoch: int = int32("Leader epoch of the partition as the asker knows it.")
 
@@ -37,11 +33,7 @@ class ReadShareGroupStateSummaryResponse(Response, key=87, versions="0-1", flexi
     """
 
     class Result(Struct):
-        """One topic of the answer."""
-
         class Partition(Struct):
-            """Outcome for one share-partition."""
-
             partition: int = int32("The partition's number within its topic.")
             error_code: int = int16("0, or why this partition failed.")
             error_message: str | None = string(

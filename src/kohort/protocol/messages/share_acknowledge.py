@@ -16,11 +16,7 @@ class ShareAcknowledgeRequest(Request, key=79, versions="1-2", flexible=1):
     """
 
     class Topic(Struct):
-        """One topic with acknowledgements."""
-
         class Partition(Struct):
-            """One partition with acknowledgements."""
-
             class AcknowledgementBatch(Struct):
                 """A range of offsets and what became of its records."""
 
@@ -55,11 +51,7 @@ class ShareAcknowledgeResponse(Response, key=79, versions="1-2", flexible=1):
     """
 
     class TopicResponse(Struct):
-        """Outcome for one topic."""
-
         class Partition(Struct):
-            """Outcome for one partition."""
-
             class CurrentLeader(Struct):
                 """The partition's leader and its epoch."""
 
@@ -79,8 +71,6 @@ class ShareAcknowledgeResponse(Response, key=79, versions="1-2", flexible=1):
         partitions: list[Partition] = array(Partition, "Outcome for each of the topic's partitions.")
 
     class NodeEndpoint(Struct):
-        """Address of one broker that leads a partition."""
-
         node_id: int = int32("Broker the address belongs to.")
         host: str = string("Host name to connect to.")
         port: int = int32("TCP port to connect to.")

@@ -29,11 +29,7 @@ class ShareFetchRequest(Request, key=78, versions="1-2", flexible=1):
     """
 
     class Topic(Struct):
-        """One topic to fetch from or acknowledge for."""
-
         class Partition(Struct):
-            """One partition to fetch from or acknowledge for."""
-
             class AcknowledgementBatch(Struct):
                 """What became of one range of offsets."""
 
@@ -84,11 +80,7 @@ class ShareFetchResponse(Response, key=78, versions="1-2", flexible=1):
     """
 
     class TopicResponse(Struct):
-        """Results for one topic."""
-
         class Partition(Struct):
-            """Records and acknowledgement result of one partition."""
-
             class CurrentLeader(Struct):
                 """The leader a partition has now."""
 
@@ -121,8 +113,6 @@ class ShareFetchResponse(Response, key=78, versions="1-2", flexible=1):
         partitions: list[Partition] = array(Partition, "Results for the topic's partitions.")
 
     class NodeEndpoint(Struct):
-        """Address of one broker."""
-
         node_id: int = int32("Broker id that a CurrentLeader refers to.")
         host: str = string("Host name or address at which to reach the broker.")
         port: int = int32("TCP port at which to reach the broker.")

@@ -42,8 +42,6 @@ class ShareGroupDescribeResponse(Response, key=77, versions="1", flexible=1):
         """State and members of one group, or why it can't be described."""
 
         class Member(Struct):
-            """One member of the group."""
-
             member_id: str = string("Id the member joined with.")
             rack_id: str | None = string("Rack the member runs in; null if it named none.", nullable=True)
             member_epoch: int = int32("Member epoch the member has reached.")

@@ -65,14 +65,8 @@ class StreamsGroupDescribeResponse(Response, key=89, versions="0", flexible=0):
     """Topology, members, epochs and task assignments of streams groups."""
 
     class Group(Struct):
-        """One streams group."""
-
         class Topology(Struct):
-            """The group's topology and its epoch."""
-
             class Subtopology(Struct):
-                """One subtopology and the topics it uses."""
-
                 subtopology_id: str = string("Name of the subtopology within the application.")
                 source_topics: tuple[str, ...] = array(string, "External topics it reads.")
                 repartition_sink_topics: tuple[str, ...] = array(string, "Names of repartition topics it writes.")
@@ -85,8 +79,6 @@ class StreamsGroupDescribeResponse(Response, key=89, versions="0", flexible=0):
             )
 
         class Member(Struct):
-            """One member of the group."""
-
             member_id: str = string("The id the member chose for itself.")
             member_epoch: int = int32("Member epoch; the group epoch once the member has caught up.")
             instance_id: str | None = string("Static member's name; null = dynamic.", nullable=True)

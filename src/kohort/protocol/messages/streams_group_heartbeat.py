@@ -69,11 +69,7 @@ class StreamsGroupHeartbeatRequest(Request, key=88, versions="0-1", flexible=0):
     """
 
     class Topology(Struct):
-        """The application's topology and its epoch."""
-
         class Subtopology(Struct):
-            """One subtopology and the topics it uses."""
-
             class CopartitionGroup(Struct):
                 """One set of sources with equal partition counts, by position."""
 
@@ -146,8 +142,6 @@ class StreamsGroupHeartbeatResponse(Response, key=88, versions="0-1", flexible=0
     """
 
     class PartitionsByUserEndpoint(Struct):
-        """One application instance and the partitions it holds."""
-
         user_endpoint: Endpoint = struct(Endpoint, "Where the instance answers interactive queries.")
         active_partitions: list[TopicPartition] = array(
             TopicPartition, "Topic partitions that the instance's active tasks cover."

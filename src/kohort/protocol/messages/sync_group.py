@@ -17,8 +17,6 @@ class SyncGroupRequest(Request, key=14, versions="0-5", flexible=4):
     """
 
     class Assignment(Struct):
-        """The assignment of one member."""
-
         member_id: str = string("Member that receives it.")
         assignment: bytes = bytes_("What it gets, in the assignor's own format.")
 

@@ -17,11 +17,7 @@ class TxnOffsetCommitRequest(Request, key=28, versions="0-5", flexible=3):
     """
 
     class Topic(Struct):
-        """Offsets of one topic."""
-
         class Partition(Struct):
-            """The offset of one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             committed_offset: int = int64("Offset the group is to go on reading from.")
             committed_leader_epoch: int = int32(
@@ -55,11 +51,7 @@ class TxnOffsetCommitResponse(Response, key=28, versions="0-5", flexible=3):
     """
 
     class Topic(Struct):
-        """Outcomes of one topic."""
-
         class Partition(Struct):
-            """What became of one partition's offset."""
-
             partition_index: int = int32("The partition's number within its topic.")
             error_code: int = int16("0, or why this partition failed.")
 

@@ -35,8 +35,6 @@ class UpdateFeaturesResponse(Response, key=57, versions="0-2", flexible=0):
     """
 
     class Result(Struct):
-        """Outcome for one feature."""
-
         feature: str = string("Feature this outcome is about.")
         error_code: int = int16("0, or why this feature keeps its level.")
         error_message: str | None = string(

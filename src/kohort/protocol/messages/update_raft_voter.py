@@ -12,8 +12,6 @@ class UpdateRaftVoterRequest(Request, key=82, versions="0", flexible=0):
     """A voter tells the quorum's leader its present addresses and the kraft.version range it supports."""
 
     class Listener(Struct):
-        """One address of the voter."""
-
         name: str = string("Listener name, as in CONTROLLER.")
         host: str = string("Host name to connect to.")
         port: int = uint16("TCP port to connect to.")
@@ -38,8 +36,6 @@ class UpdateRaftVoterResponse(Response, key=82, versions="0", flexible=0):
     """Says whether the voter's data was updated, and who leads the quorum now."""
 
     class CurrentLeader(Struct):
-        """The quorum's leader, its epoch and its address."""
-
         leader_id: int = int32("Node id of the leading controller; -1 = unknown.", default=-1)
         leader_epoch: int = int32("Newest leader epoch the answering node knows; -1 = none.", default=-1)
         host: str = string("Host name of the leader.")

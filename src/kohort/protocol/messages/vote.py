@@ -16,11 +16,7 @@ class VoteRequest(Request, key=52, versions="0-2", flexible=0):
     """
 
     class Topic(Struct):
-        """Elections of one topic."""
-
         class Partition(Struct):
-            """Candidacy for one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             replica_epoch: int = int32("Epoch the sender stands in; with PreVote, the one it is still in.")
             replica_id: int = int32("Node id of the replica that asks for the vote.")
@@ -52,11 +48,7 @@ class VoteResponse(Response, key=52, versions="0-2", flexible=0):
     """
 
     class Topic(Struct):
-        """Votes of one topic."""
-
         class Partition(Struct):
-            """Vote for one partition."""
-
             partition_index: int = int32("The partition's number within its topic.")
             error_code: int = int16("0, or why the receiver refused for this partition.")
             leader_id: int = int32("Leader the responder knows of; -1 if it knows none.")
@@ -67,8 +59,6 @@ class VoteResponse(Response, key=52, versions="0-2", flexible=0):
         partitions: list[Partition] = array(Partition, "One vote per partition.")
 
     class NodeEndpoint(Struct):
-        """Address of one leader."""
-
         node_id: int = int32("Node id of the leader.")
         host: str = string("Host name or address the leader listens on.")
         port: int = uint16("TCP port the leader listens on.")

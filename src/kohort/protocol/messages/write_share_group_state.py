@@ -15,11 +15,7 @@ class WriteShareGroupStateRequest(Request, key=85, versions="0-1", flexible=0):
     """
 
     class Topic(Struct):
-        """One topic of the request."""
-
         class Partition(Struct):
-            """One share-partition of the topic."""
-
             class StateBatch(Struct):
                 """A run of offsets in the same delivery state."""
 
@@ -51,11 +47,7 @@ class WriteShareGroupStateResponse(Response, key=85, versions="0-1", flexible=0)
     """Says which share-partitions' state was saved."""
 
     class Result(Struct):
-        """One topic of the answer."""
-
         class Partition(Struct):
-            """Outcome for one share-partition."""
-
             partition: int = int32("The partition's number within its topic.")
             error_code: int = int16("0, or why this partition failed.")
             error_message: str | None = string(

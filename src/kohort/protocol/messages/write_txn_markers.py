@@ -14,11 +14,7 @@ class WriteTxnMarkersRequest(Request, key=27, versions="1-2", flexible=1):
     """
 
     class Marker(Struct):
-        """The marker of one transaction."""
-
         class Topic(Struct):
-            """Partitions of one topic to mark."""
-
             name: str = string("Name of the topic to mark.")
             partition_indexes: tuple[int, ...] = array(int32, "Numbers of the topic's partitions to mark.")
 
@@ -41,14 +37,8 @@ class WriteTxnMarkersResponse(Response, key=27, versions="1-2", flexible=1):
     """
 
     class Marker(Struct):
-        """Outcomes of one marker."""
-
         class Topic(Struct):
-            """Outcomes of one topic."""
-
             class Partition(Struct):
-                """What became of one partition."""
-
                 partition_index: int = int32("The partition's number within its topic.")
                 error_code: int = int16("0, or why this partition failed.")
 

@@ -18,8 +18,6 @@ class ConsumerGroupPartitionMetadataValue(Data, key=4, versions="0", flexible=0)
     """Value: subscribed topics as last seen; since 4.1 the group's MetadataHash stands in for it."""
 
     class Topic(Struct):
-        """One subscribed topic."""
-
         class PartitionMetadata(Struct):
             """Racks of one partition."""
 

@@ -9,8 +9,6 @@ from typing import Any, Final
 
 from kohort.client.config import ClientConfig
 
-__all__ = ["EARLIEST", "LATEST", "Bound", "ReadOptions", "WriteOptions"]
-
 EARLIEST: Final = -2
 LATEST: Final = -1
 

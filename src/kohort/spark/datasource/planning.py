@@ -9,8 +9,6 @@ from kohort.client.types import TopicPartition
 from kohort.spark.datasource.options import EARLIEST, LATEST, Bound, ReadOptions
 from kohort.spark.reading import Range, RangeReader
 
-__all__ = ["divide_ranges", "plan_ranges"]
-
 
 def plan_ranges(reader: RangeReader, options: ReadOptions) -> list[Range]:
     """Resolves options to ranges of offsets, none of them empty.

@@ -13,8 +13,6 @@ from kohort.spark.datasource.planning import divide_ranges, plan_ranges
 from kohort.spark.internals import arrow_schema
 from kohort.spark.reading import Range, RangeReader, shared
 
-__all__ = ["TopicReader"]
-
 
 class RangeInputPartition(InputPartition):
     """The range that a Spark task reads."""
@@ -25,12 +23,7 @@ class RangeInputPartition(InputPartition):
 
 
 class TopicReader(DataSourceReader):
-    """Reads ranges of topics into Arrow columns.
-
-    Args:
-        options: what is read.
-        schema: the columns.
-    """
+    """Reads ranges of topics into Arrow columns."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options

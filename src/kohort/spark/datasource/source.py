@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from kohort.spark.datasource.reader import TopicReader
     from kohort.spark.datasource.writer import TopicWriter
 
-__all__ = ["KohortDataSource"]
-
 
 class KohortDataSource(DataSource):
     """Reads ranges of Kafka topics, and writes to topics.

@@ -18,8 +18,6 @@ from kohort.client.time_limit import time_limit
 from kohort.spark.datasource.options import WriteOptions
 from kohort.spark.reading.loop_thread import LoopThread
 
-__all__ = ["TopicWriter"]
-
 _TOPIC_TIMEOUT_S: Final = 10.0
 """How long brokers may take to create a topic, unless kafka.max.block.ms is set."""
 
@@ -42,7 +40,6 @@ class TopicWriter(DataSourceArrowWriter):
     """Appends rows to topics. If Spark runs a task again, its rows are written again.
 
     Args:
-        options: where rows are written.
         schema: any of the columns key, value (strings or bytes), topic, partition, timestamp and headers.
 
     Raises:

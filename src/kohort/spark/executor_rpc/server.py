@@ -73,7 +73,6 @@ class RpcServer:
     anything else closes its connection and affects no other.
 
     Args:
-        lookup: looks up values in stores.
         host: the address to listen on, which executors must reach: the Spark driver's on a cluster.
         advertised: the host that executors connect to, where it differs.
 

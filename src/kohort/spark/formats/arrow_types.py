@@ -9,8 +9,6 @@ from pyspark.sql import types as spark
 
 from kohort.spark.formats.codec import FormatError
 
-__all__ = ["arrow_schema", "arrow_type"]
-
 _SIMPLE: Final[dict[type[spark.DataType], Any]] = {
     spark.BooleanType: pa.bool_(),
     spark.ByteType: pa.int8(),

@@ -20,8 +20,6 @@ from kohort.spark.formats.byte_columns import Bools, booleans, byte_column, fixe
 from kohort.spark.formats.codec import Decoded, FormatError
 from kohort.spark.formats.text_kernels import is_text
 
-__all__ = ["AvroDecoder"]
-
 _KINDS: Final = {
     "boolean": kernels.BOOLEAN, "int": kernels.INT, "long": kernels.LONG, "float": kernels.FLOAT,
     "double": kernels.DOUBLE, "bytes": kernels.BYTES, "string": kernels.BYTES, "fixed": kernels.FIXED,

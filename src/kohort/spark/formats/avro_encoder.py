@@ -13,14 +13,11 @@ from kohort.spark.formats.arrow_types import arrow_schema
 from kohort.spark.formats.avro_schema import parse, spark_schema
 from kohort.spark.formats.codec import FormatError
 
-__all__ = ["AvroEncoder"]
-
 
 class AvroEncoder:
     """Writes a row as one record, in Avro's binary encoding without any header.
 
     Args:
-        schema: the columns.
         avro_schema: what to write with; by default, what Spark's `to_avro` writes with.
 
     Raises:

@@ -8,8 +8,6 @@ import numpy as np
 
 from kohort.protocol.records.jit import kernel
 
-__all__ = ["BOOLEAN", "BYTES", "DOUBLE", "ENUM", "FAULTS", "FIXED", "FLOAT", "INT", "LONG", "NOTHING", "read_records"]
-
 BOOLEAN: Final = 0
 INT: Final = 1
 LONG: Final = 2

@@ -10,8 +10,6 @@ from pyspark.sql import types as spark
 
 from kohort.spark.formats.codec import FormatError
 
-__all__ = ["check_finite", "parse", "spark_schema", "unwrap"]
-
 _MIN_DEPTH: Final = 64
 
 _PRIMITIVE: Final[dict[type[spark.DataType], Any]] = {

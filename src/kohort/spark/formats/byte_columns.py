@@ -10,8 +10,6 @@ import pyarrow as pa
 from kohort.spark.formats.codec import Decoded
 from kohort.spark.formats.text_kernels import gather
 
-__all__ = ["Bools", "ByteColumn", "booleans", "byte_column", "combined", "fixed", "gathered"]
-
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
 Ints = np.ndarray[Any, np.dtype[Any]]
 
@@ -83,7 +81,6 @@ def combined(quick: pa.RecordBatch, slow: pa.RecordBatch | None, doubtful: Bools
         quick: as many rows as were given.
         slow: the doubtful rows without an error, in order.
         doubtful: which rows of `quick` mean nothing.
-        errors: why rows can't be read.
     """
     if slow is None or not doubtful.any():
         return Decoded(quick, None, [])

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from kohort.spark.formats.times import TimeFormats
 
-__all__ = ["Decoded", "Decoder", "Encoder", "FormatError", "decoder", "encoder"]
-
 
 class FormatError(ValueError):
     """A format, or a schema in it, that can't be: says which, and what may be."""

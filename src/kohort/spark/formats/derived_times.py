@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FUNCTIONS", "RECORD_TIME", "DerivedTime"]
-
 RECORD_TIME: Final = "_timestamp"
 """TIMESTAMP: in a schema, the record's own timestamp."""
 
@@ -22,7 +20,6 @@ class DerivedTime:
     """A column of times.
 
     Attributes:
-        name: the column's.
         function: one of `FUNCTIONS`; "" for the record's own timestamp.
         column: what the function takes, a column of whole numbers.
     """

@@ -17,8 +17,6 @@ from kohort.spark.formats.json_values import BITS, BadValueError, maker, parsed
 from kohort.spark.formats.text_kernels import is_text, unescape
 from kohort.spark.formats.times import FIRST_US, ISO, LAST_US, Counted, TimeFormats, Written, check_times, time_format
 
-__all__ = ["JsonDecoder"]
-
 _KINDS: Final[dict[type[spark.DataType], int]] = {
     spark.ByteType: kernels.LONG,
     spark.ShortType: kernels.LONG,

@@ -13,8 +13,6 @@ from pyspark.sql import types as spark
 
 from kohort.spark.formats.arrow_types import arrow_schema
 
-__all__ = ["JsonEncoder"]
-
 
 class JsonEncoder:
     """Writes a row as a JSON object without blanks; nulls are kept.

@@ -13,11 +13,6 @@ import numpy as np
 from kohort.protocol.records.jit import kernel
 from kohort.spark.formats.text_kernels import read_date, read_timestamp
 
-__all__ = [
-    "BOOLEAN", "DATE", "DECIMAL", "DOUBLE", "EPOCH", "LONG", "OBJECT", "ROUGH", "SPAN", "TEXT", "THERE", "TIMESTAMP",
-    "WALL_CLOCK", "read_objects",
-]  # fmt: skip
-
 # What is wanted of a field.
 LONG: Final = 0
 DOUBLE: Final = 1

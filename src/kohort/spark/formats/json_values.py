@@ -16,8 +16,6 @@ from pyspark.sql import types as spark
 
 from kohort.spark.formats.times import ISO, TimeFormats, Written, guessed, time_format
 
-__all__ = ["BITS", "BadValueError", "Make", "maker", "parsed"]
-
 Make = Callable[[Any], Any]
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1)

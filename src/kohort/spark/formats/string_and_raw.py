@@ -11,14 +11,9 @@ from kohort.spark.formats.byte_columns import byte_column
 from kohort.spark.formats.codec import Decoded, FormatError
 from kohort.spark.formats.text_kernels import is_text
 
-__all__ = ["PlainDecoder", "PlainEncoder"]
-
 
 class PlainDecoder:
     """Reads values as they are, into one column: "string" as UTF-8 text, "raw" as bytes.
-
-    Attributes:
-        schema: of the column.
 
     Raises:
         FormatError: a schema with other columns.

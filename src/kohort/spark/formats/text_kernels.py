@@ -8,8 +8,6 @@ import numpy as np
 
 from kohort.protocol.records.jit import copy_bytes, kernel
 
-__all__ = ["days_since_1970", "gather", "is_text", "read_date", "read_timestamp", "read_timestamps", "unescape"]
-
 _MONTH_DAYS: Final = np.array([31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 
 

@@ -10,8 +10,6 @@ from kohort.protocol.records.jit import kernel
 from kohort.spark.formats.codec import FormatError
 from kohort.spark.formats.text_kernels import days_since_1970
 
-__all__ = ["compiled_pattern", "read_by_pattern"]
-
 # What is read: each operation is one of these, with two numbers.
 _BYTE: Final = 0  # this byte
 _OPEN: Final = 1  # the beginning of what may be missing; where its end is

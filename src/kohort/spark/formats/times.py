@@ -19,8 +19,6 @@ from kohort.spark.formats.codec import FormatError
 from kohort.spark.formats.text_kernels import read_timestamps
 from kohort.spark.formats.time_patterns import compiled_pattern, read_by_pattern
 
-__all__ = ["FIRST_US", "ISO", "LAST_US", "Counted", "TimeFormats", "Written", "check_times", "guessed", "time_format"]
-
 FIRST_US: Final = -62_135_596_800_000_000
 LAST_US: Final = 253_402_300_799_999_999
 """The years 1 to 9999, in µs since 1970."""

@@ -13,8 +13,6 @@ import msgspec
 from kohort.spark.monitoring.events import STREAM, EpochDone, Restoring, TasksNow
 from kohort.spark.monitoring.pauses import Pause, pauses_between
 
-__all__ = ["Entry", "JournalAnalysis", "TaskCount", "Throughput", "read_journals"]
-
 _SILENT_FOR: Final = 5.0  # seconds
 
 _T = TypeVar("_T")

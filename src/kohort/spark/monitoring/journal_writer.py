@@ -13,8 +13,6 @@ import msgspec
 
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
 
-__all__ = ["JournalWriter"]
-
 
 class JournalWriter(Listener):
     """Appends the events of an instance to a file.

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["RecordsLag", "StandbyLag"]
-
 
 class RecordsLag(NamedTuple):
     """Records that a subtopology's tasks here have left to read, and when that was known (seconds since 1970)."""

@@ -28,8 +28,6 @@ from kohort.spark.monitoring.events import EpochDone, Listener, Restoring
 from kohort.spark.monitoring.lag import StandbyLag
 from kohort.spark.monitoring.overview import Overview
 
-__all__ = ["Metrics"]
-
 _BUCKETS: Final = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0)
 _STATES: Final = ("starting", "running", "restoring", "waiting", "stopped", "failing")
 _SUBTOPOLOGY: Final = ("subtopology",)
@@ -39,7 +37,6 @@ class Metrics(Listener):
     """Counts events, and exports the counts and the overview in Prometheus' format.
 
     Args:
-        application_id: of the application.
         overview: a listener of the same instance that is called before this one.
         standby_lags: returns the current lags of standbys and warm-ups.
     """

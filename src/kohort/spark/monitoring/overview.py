@@ -11,8 +11,6 @@ from typing import Any, Final
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
 from kohort.spark.monitoring.lag import RecordsLag
 
-__all__ = ["Overview", "SubtopologyTotals"]
-
 _RATE_OVER: Final = 10.0  # seconds
 _FAILING_FOR: Final = 30.0  # seconds
 
@@ -162,7 +160,6 @@ class Overview(Listener):
     # Pages -----------------------------------------------------------------------------------------------------
 
     def health_page(self) -> dict[str, Any]:
-        """The content of /health."""
         return {
             "status": self.state(),
             "reason": self.reason,
@@ -174,7 +171,6 @@ class Overview(Listener):
         }
 
     def tasks_page(self) -> dict[str, Any]:
-        """The content of /tasks."""
         now = self.now
         clock, lags = self.clock(), self.lags()
         return {

@@ -8,8 +8,6 @@ from itertools import pairwise
 
 from kohort.spark.monitoring.events import EpochDone
 
-__all__ = ["Pause", "pauses_between"]
-
 
 @dataclass(frozen=True)
 class Pause:

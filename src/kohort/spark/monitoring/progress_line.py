@@ -6,8 +6,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -18,8 +17,6 @@ from rich.text import Text
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
 from kohort.spark.monitoring.overview import Overview
 from kohort.spark.monitoring.progress_log import ProgressLog, printable, summary
-
-__all__ = ["ProgressLine"]
 
 _REFRESH: Final = 4  # a second
 _BAR: Final = 30
@@ -40,7 +37,6 @@ class ProgressLine(Listener):
     Below the line on a terminal are a bar for each store that is being restored, and the reason if the instance waits.
 
     Args:
-        application_id: of the application.
         overview: a listener of the same instance that is called before this one.
         console: where it writes; standard error by default.
     """
@@ -64,15 +60,6 @@ class ProgressLine(Listener):
             live.stop()
         else:
             self._log.flush()
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def epoch(self, done: EpochDone) -> None:
         if self._live is None:
@@ -131,11 +118,7 @@ class _Live(Live):
     """Refreshes in a thread of its own. What loggers write to the terminal goes above the line."""
 
     def __init__(self, render: Callable[[], RenderableType], console: Console) -> None:
-        super().__init__(
-            console=console,
-            refresh_per_second=_REFRESH,
-            get_renderable=render,
-        )
+        super().__init__(console=console, refresh_per_second=_REFRESH, get_renderable=render)
         self._moved: list[tuple[logging.StreamHandler[Any], Any]] = []
 
     def start(self, refresh: bool = False) -> None:

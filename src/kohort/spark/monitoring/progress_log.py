@@ -15,8 +15,6 @@ from rich.console import Console
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
 from kohort.spark.monitoring.overview import Overview, SubtopologyTotals
 
-__all__ = ["ProgressLog", "printable", "summary"]
-
 log = logging.getLogger("kohort.spark.monitoring.progress_line")
 
 _LOGGED_EVERY: Final = 1.0  # seconds between summaries of epochs, in the log

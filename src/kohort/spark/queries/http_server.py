@@ -22,8 +22,6 @@ from kohort.spark.queries.requests import BadRequestError, KeyRequest, RangeRequ
 from kohort.spark.queries.result_pages import key_json, value_json
 from kohort.spark.queries.url_keys import KeyTextError
 
-__all__ = ["QueryServer"]
-
 log = logging.getLogger(__name__)
 
 _aiohttp_log: Final = logging.getLogger("kohort.spark.queries.http")
@@ -54,8 +52,6 @@ class QueryServer:
     Anybody who reaches the port can read all state: there are no users and no passwords.
 
     Args:
-        instance: whose stores are read.
-        overview, metrics: listeners of the same instance.
         host, port: where it listens, as in `listening_sockets`.
         forward_timeout_ms: how long a query to another instance may take.
     """
@@ -93,7 +89,6 @@ class QueryServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
         assert self._runner is not None, "the server isn't started"
         port: int = self._runner.addresses[0][1]
         return port

@@ -7,8 +7,6 @@ import errno
 import logging
 import socket
 
-__all__ = ["listening_sockets"]
-
 log = logging.getLogger(__name__)
 
 

@@ -12,8 +12,6 @@ from yarl import URL
 from kohort.spark.queries.peer_messages import PeerQuery, QueryResult, decode_result, encode
 from kohort.streams.endpoint import Endpoint
 
-__all__ = ["FORWARDED", "MESSAGE_PACK", "PeerClient", "PeerError", "address"]
-
 FORWARDED: Final = "/forwarded"
 """The path of queries from other instances. They are never forwarded again, so that none goes round in circles."""
 
@@ -28,11 +26,7 @@ class PeerError(Exception):
 
 
 class PeerClient:
-    """The connections to other instances.
-
-    Args:
-        timeout_ms: how long a query may take.
-    """
+    """The connections to other instances."""
 
     def __init__(self, timeout_ms: int) -> None:
         self._timeout = ClientTimeout(total=timeout_ms / 1000, sock_connect=min(_CONNECT_TIMEOUT_S, timeout_ms / 1000))

@@ -8,18 +8,6 @@ import msgspec
 
 from kohort.spark.queries.result_pages import Row
 
-__all__ = [
-    "MAX_LIMIT",
-    "MissingPartition",
-    "PeerQuery",
-    "QueryResult",
-    "StoreCopy",
-    "decode_query",
-    "decode_result",
-    "encode",
-]
-
-
 MAX_LIMIT: Final = 10_000
 """The most rows of a query."""
 

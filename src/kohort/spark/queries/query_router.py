@@ -18,8 +18,6 @@ from kohort.spark.queries.result_pages import Page, Row, merge_pages, merge_rows
 from kohort.spark.state.errors import StateError
 from kohort.streams.endpoint import Endpoint
 
-__all__ = ["GLOBAL", "QueryRouter"]
-
 GLOBAL: Final = -1
 """The partition of a global table."""
 
@@ -37,12 +35,7 @@ class _Hosts(NamedTuple):
 
 
 class QueryRouter:
-    """Reads stores that are open here, and sends queries for the others to the instances that have them.
-
-    Args:
-        instance: the instance whose stores are here.
-        peers: sends queries to other instances.
-    """
+    """Reads stores that are open here, and sends queries for the others to the instances that have them."""
 
     def __init__(self, instance: Queryable, peers: PeerClient) -> None:
         self._instance = instance

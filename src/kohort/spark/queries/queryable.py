@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-import pyarrow as pa
-
 from kohort.client.streams.events import EndpointPartitions
 from kohort.client.types import TopicPartition
 from kohort.spark.monitoring.lag import RecordsLag, StandbyLag
@@ -17,11 +15,7 @@ from kohort.streams.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from kohort.protocol.records.partitioner import Partitioner
-
-__all__ = [
-    "Endpoint", "EndpointPartitions", "OpenStore", "Queryable", "ReadableStore", "StoreInfo", "StoreRole",
-    "standby_lags",
-]  # fmt: skip
+    from kohort.spark.state import Store
 
 
 class StoreRole(enum.Enum):
@@ -70,35 +64,20 @@ class StoreInfo:
     partitioner: Partitioner = "murmur2"
 
 
-class ReadableStore(Protocol):
-    """A store that may be read in any thread, while it is written or closed.
-
-    Both methods raise `StoreClosedError` once it is closed; the caller then looks up who has it.
-    """
-
-    def get_many(self, keys: pa.Array) -> pa.Array:
-        """The values of keys in their order, both binary; null where a key isn't there."""
-
-    def scan(self, start: bytes | None = None, end: bytes | None = None, limit: int | None = None) -> pa.Table:
-        """Columns `key` and `value` in the order of keys' bytes, from `start` to before `end`; at most `limit` rows."""
-
-
 @dataclass(frozen=True, slots=True)
 class OpenStore:
     """A copy of a partition of a store, open in this instance.
 
     Attributes:
         name, partition: the store's; a global table's partition is None.
-        role: the role of this copy.
         lag: records of the changelog that it lacks; 0 if it is active; None if unknown.
-        store: reads it.
     """
 
     name: str
     partition: int | None
     role: StoreRole
     lag: int | None
-    store: ReadableStore
+    store: Store
 
 
 class Queryable(Protocol):

@@ -11,8 +11,6 @@ from kohort.spark.queries.peer_messages import MAX_LIMIT
 from kohort.spark.queries.queryable import StoreInfo
 from kohort.spark.queries.url_keys import Key, parse_bound, parse_key, parse_key_of_all_windows, prefix_range
 
-__all__ = ["DEFAULT_LIMIT", "BadRequestError", "KeyRequest", "RangeRequest"]
-
 DEFAULT_LIMIT: Final = 100
 
 _KEY_PARAMETERS: Final = frozenset({"stale", "state"})
@@ -30,7 +28,6 @@ class KeyRequest:
     """A query of one key.
 
     Attributes:
-        key: the key.
         stale: whether a copy that lags may be read.
         state: whether the response has the state of aggregates, too.
     """

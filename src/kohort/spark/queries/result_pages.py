@@ -5,15 +5,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import Any, Final, NamedTuple
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from kohort.spark.queries.queryable import ReadableStore
-
-__all__ = [
-    "MAX_PAGE_BYTES", "MAX_SCANNED", "Page", "Row", "key_json", "merge_pages", "merge_rows", "scan_rows", "value_json",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from kohort.spark.state import Store
 
 MAX_PAGE_BYTES: Final = 8 * 1024 * 1024
 """Bytes of keys and values after which a page ends."""
@@ -24,6 +22,7 @@ MAX_SCANNED: Final = 200_000
 _FIRST_SCAN: Final = 128
 _MAX_SCAN: Final = 10_000
 _SCAN_BYTES: Final = 1024 * 1024
+_KEY: Final = attrgetter("key")
 
 
 class Row(NamedTuple):
@@ -51,7 +50,7 @@ def merge_rows(sources: Sequence[Iterator[Row]], limit: int, suffix: bytes | Non
     """
     rows: list[Row] = []
     size, last = 0, b""
-    for scanned, row in enumerate(heapq.merge(*sources, key=_key_of)):
+    for scanned, row in enumerate(heapq.merge(*sources, key=_KEY)):
         if (len(rows) >= limit or size >= MAX_PAGE_BYTES or scanned >= MAX_SCANNED) and row.key != last:
             return Page(rows, last)
         last = row.key
@@ -65,13 +64,13 @@ def merge_pages(pages: Iterable[Page], limit: int) -> Page:
     """Merges pages into one; it ends where the first of those that aren't the last of their source ends."""
     pages = list(pages)
     scanned_to = min((page.scanned_to for page in pages if page.scanned_to is not None), default=None)
-    rows = heapq.merge(*(page.rows for page in pages), key=_key_of)
+    rows = heapq.merge(*(page.rows for page in pages), key=_KEY)
     within = (row for row in rows if scanned_to is None or row.key <= scanned_to)
     page = merge_rows([within], limit)
     return page if page.scanned_to is not None else Page(page.rows, scanned_to)
 
 
-def scan_rows(store: ReadableStore, partition: int, start: bytes, end: bytes | None, limit: int) -> Iterator[Row]:
+def scan_rows(store: Store, partition: int, start: bytes, end: bytes | None, limit: int) -> Iterator[Row]:
     """Reads the rows of a partition of a store lazily: a few in the first scan, then more at a time.
 
     After the first scan, which shows how large rows are, a scan reads about a MiB.
@@ -113,7 +112,3 @@ def _json_or_text(text: bytes) -> msgspec.Raw | str:
 
 
 _anything: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder()
-
-
-def _key_of(row: Row) -> bytes:
-    return row.key

@@ -7,11 +7,8 @@ from collections.abc import Iterator
 from kohort.spark.program.compiled import AggregateSpec, CompiledSubtopology, Program, Route, TableStore, TopicInput
 from kohort.spark.queries.queryable import StoreInfo
 
-__all__ = ["store_infos"]
-
 
 def store_infos(program: Program) -> dict[str, StoreInfo]:
-    """The stores of a program, by name."""
     return {info.name: info for info in _infos(program)}
 
 

@@ -11,10 +11,6 @@ from typing import Any, Final, NamedTuple, NoReturn
 from kohort.spark.program.compiled import Route
 from kohort.spark.queries.queryable import StoreInfo
 
-__all__ = [
-    "Key", "KeyTextError", "parse_bound", "parse_key", "parse_key_of_all_windows", "prefix_range", "utc_text",
-]  # fmt: skip
-
 WINDOW: Final = "window"
 """The first field of keys that have a window: its start."""
 

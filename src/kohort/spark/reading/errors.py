@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["RangeError"]
-
 
 class RangeError(Exception):
     """A range of offsets that can't be read: says which, how far it was read, and why.

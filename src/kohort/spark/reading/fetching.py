@@ -19,8 +19,6 @@ from kohort.protocol.messages.fetch import FetchRequest, FetchResponse
 from kohort.protocol.schema import NO_UUID
 from kohort.spark.reading.errors import RangeError
 
-__all__ = ["PIECE_BYTES", "Range", "fetch_range"]
-
 log = logging.getLogger("kohort.spark.reading")
 
 PIECE_BYTES: Final = 4 * 1024 * 1024

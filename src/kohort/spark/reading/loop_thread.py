@@ -10,17 +10,11 @@ from typing import Any, TypeVar
 
 import uvloop
 
-__all__ = ["LoopThread"]
-
 T = TypeVar("T")
 
 
 class LoopThread:
-    """Runs coroutines for other threads.
-
-    Args:
-        name: of the thread.
-    """
+    """Runs coroutines for other threads."""
 
     def __init__(self, name: str) -> None:
         self.loop = uvloop.new_event_loop()

@@ -187,8 +187,6 @@ def shared(servers: Servers) -> RangeReader:
 
 
 class _Fetch:
-    """A range that is being fetched."""
-
     def __init__(self, opened: _Opened, wanted: Range, committed: bool, patience_ms: float) -> None:
         self._pieces: asyncio.Queue[Piece | None] = asyncio.Queue(_QUEUED)
         self.task = asyncio.create_task(self._run(opened, wanted, committed, patience_ms))

@@ -44,13 +44,8 @@ class Activation:
     """Activates tasks.
 
     Args:
-        plan: the application.
-        member: the member of the group.
-        stores, changelogs: of the instance.
-        ends: where inputs begin and end.
         dangling: ends transactions of instances that are gone.
         listener: told how far restores are.
-        probe: called between the steps.
     """
 
     def __init__(
@@ -72,7 +67,6 @@ class Activation:
         """Restore a task up to what is committed.
 
         Args:
-            task: which.
             open_producer: opens the subtopology's producer: what its last one has left open is aborted then.
 
         Raises:

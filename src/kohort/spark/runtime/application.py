@@ -8,7 +8,7 @@ import functools
 import logging
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kohort.client.admin import Admin
@@ -55,8 +55,6 @@ def run_application(
 
     Args:
         spark: the session that computes. Some of its settings are others while this runs.
-        program: what to run.
-        settings: how.
         listeners: told what happens, in this process's event loop.
         progress: whether to show a live line, or where there is no terminal plain ones.
         stopping: ends it as a signal does.
@@ -68,7 +66,7 @@ def run_application(
         StateDirectoryError: another process uses the state directory, or it can't be written.
     """
     stopping = Shutdown() if stopping is None else stopping
-    run = _Running(spark, program, settings, listeners, progress, stopping)
+    run = functools.partial(_run, spark, program, settings, listeners, progress, stopping)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -114,7 +112,7 @@ def _interrupt(asks: Callable[[], object]) -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
 
 
-def _run_loop(run: _Running) -> None:
+def _run_loop(run: Callable[[], Coroutine[None, None, None]]) -> None:
     import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -124,73 +122,66 @@ def _run_loop(run: _Running) -> None:
             raise KeyboardInterrupt from None
 
 
-class _Running:
-    def __init__(
-        self,
-        spark: SparkSession,
-        program: Program,
-        settings: AppSettings,
-        listeners: Sequence[Listener],
-        progress: bool,
-        stopping: Shutdown,
-    ) -> None:
-        self._spark, self._program, self._settings = spark, program, settings
-        self._listeners, self._progress, self._stopping = listeners, progress, stopping
+async def _run(
+    spark: SparkSession,
+    program: Program,
+    settings: AppSettings,
+    listeners: Sequence[Listener],
+    progress: bool,
+    stopping: Shutdown,
+) -> None:
+    from kohort.spark.executor_rpc.server import RpcServer
+    from kohort.spark.jobs.session_settings import session_settings
+    from kohort.spark.observability import Observability
+    from kohort.spark.queries.store_infos import store_infos
 
-    async def __call__(self) -> None:
-        from kohort.spark.executor_rpc.server import RpcServer
-        from kohort.spark.jobs.session_settings import session_settings
-        from kohort.spark.observability import Observability
-        from kohort.spark.queries.store_infos import store_infos
+    subtopologies = {each.id: each for each in program.subtopologies}
+    subtopologies[GLOBALS] = CompiledSubtopology(GLOBALS, None, program.globals, ())
 
-        spark, program, settings = self._spark, self._program, self._settings
-        subtopologies = {each.id: each for each in program.subtopologies}
-        subtopologies[GLOBALS] = CompiledSubtopology(GLOBALS, None, program.globals, ())
+    async def before_joining(admin: Admin) -> None:
+        from kohort.spark.program.cluster_checks import check_against
 
-        async def before_joining(admin: Admin) -> None:
-            from kohort.spark.program.cluster_checks import check_against
+        await check_against(admin, program)
+        await service.start()
+        instance.endpoint = service.endpoint
+        # A first job takes Spark seconds, with code to compile and Python workers to start: tasks that move here
+        # shouldn't stand still for that long.
+        waiting = instance.waits("Spark")
+        waiting("Spark is warming up")
+        await asyncio.gather(*(asyncio.to_thread(jobs_of(each).warm_up) for each in subtopologies))
+        waiting(None)
 
-            await check_against(admin, program)
-            await service.start()
-            instance.endpoint = service.endpoint
-            # A first job takes Spark seconds, with code to compile and Python workers to start: tasks that move here
-            # shouldn't stand still for that long.
-            waiting = instance.waits("Spark")
-            waiting("Spark is warming up")
-            await asyncio.gather(*(asyncio.to_thread(jobs_of(each).warm_up) for each in subtopologies))
-            waiting(None)
+    def parallelism() -> int:
+        return max(1, spark.sparkContext.defaultParallelism)
 
-        def parallelism() -> int:
-            return max(1, spark.sparkContext.defaultParallelism)
+    @functools.cache
+    def jobs_of(subtopology: str) -> SparkJobs:
+        from kohort.spark.jobs.subtopology_jobs import SubtopologyJobs
 
-        @functools.cache
-        def jobs_of(subtopology: str) -> SparkJobs:
-            from kohort.spark.jobs.subtopology_jobs import SubtopologyJobs
+        compiled = subtopologies[subtopology]
+        jobs = SubtopologyJobs(spark, compiled, rpc_server, servers=settings.client, parallelism=parallelism)
+        return SparkJobs(jobs, compiled)
 
-            compiled = subtopologies[subtopology]
-            jobs = SubtopologyJobs(spark, compiled, rpc_server, servers=settings.client, parallelism=parallelism)
-            return SparkJobs(jobs, compiled)
-
-        instance = Instance(application_plan_of(program), settings, jobs_of, before_joining=before_joining)
-        async with contextlib.AsyncExitStack() as stack:
-            stack.callback(instance.directory.close)
-            service = Observability(
-                settings.application_id,
-                QueryableInstance(instance, store_infos(program)),
-                application_server=settings.endpoint,
-                journal=settings.journal,
-                progress=self._progress,
-            )
-            stack.push_async_callback(service.close)
-            instance.tell(*self._listeners, *service.listeners)
-            if self._progress:
-                stop_progress_bar(spark)
-            largest = max((spec.heap_bytes for each in program.subtopologies for spec in each.aggregates), default=0)
-            stack.enter_context(session_settings(spark, parallelism(), largest))
-            rpc_server = stack.enter_context(RpcServer(instance.lookup, *_addresses(spark)))
-            stack.enter_context(_signals(instance))
-            stack.enter_context(self._stopping.ends(instance.stop))
-            await instance.run()
+    instance = Instance(application_plan_of(program), settings, jobs_of, before_joining=before_joining)
+    async with contextlib.AsyncExitStack() as stack:
+        stack.callback(instance.directory.close)
+        service = Observability(
+            settings.application_id,
+            QueryableInstance(instance, store_infos(program)),
+            application_server=settings.endpoint,
+            journal=settings.journal,
+            progress=progress,
+        )
+        stack.push_async_callback(service.close)
+        instance.tell(*listeners, *service.listeners)
+        if progress:
+            stop_progress_bar(spark)
+        largest = max((spec.heap_bytes for each in program.subtopologies for spec in each.aggregates), default=0)
+        stack.enter_context(session_settings(spark, parallelism(), largest))
+        rpc_server = stack.enter_context(RpcServer(instance.lookup, *_addresses(spark)))
+        stack.enter_context(_signals(instance))
+        stack.enter_context(stopping.ends(instance.stop))
+        await instance.run()
 
 
 class SparkJobs:
@@ -202,12 +193,10 @@ class SparkJobs:
         self._has_input = compiled.input is not None
 
     def run(self, epoch_input: EpochInput) -> EpochOutput:
-        """See `SubtopologyJobs.run`."""
         with _stopping():
             return self._jobs.run(epoch_input)
 
     def run_table(self, table: str, epoch_input: EpochInput) -> EpochOutput:
-        """See `SubtopologyJobs.run_table`."""
         with _stopping():
             return self._jobs.run_table(self._tables[table], epoch_input)
 
@@ -223,7 +212,6 @@ class SparkJobs:
             log.info("Spark could not be warmed up", exc_info=True)
 
     def cancel(self) -> None:
-        """See `SubtopologyJobs.cancel`."""
         self._jobs.cancel()
 
 

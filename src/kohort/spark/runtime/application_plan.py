@@ -30,7 +30,6 @@ class ApplicationPlan:
         topology: as the group is told.
         fingerprint: of the program; stores and offsets of another one can't be used.
         subtopologies: what each's tasks do, by its id.
-        globals: global tables.
     """
 
     application_id: str

@@ -25,7 +25,6 @@ class EndOffsets:
     Args:
         cluster: the cluster; it stays its owner's.
         pause_ms: how long idle subtopologies wait from one request to the next.
-        timeout_ms: how long one may take.
     """
 
     def __init__(self, cluster: Cluster, *, pause_ms: float = 50, timeout_ms: float = 10_000) -> None:
@@ -76,7 +75,6 @@ class EndOffsets:
         await asyncio.sleep(self._pause - now % self._pause)
 
     async def close(self) -> None:
-        """Stop asking."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.wait([self._asking])

@@ -42,8 +42,6 @@ class EpochCommitter:
     Args:
         make: a new producer; it fences the one before.
         cluster: to look up how many partitions topics have.
-        member: the member of the group.
-        probe: called between the steps.
     """
 
     def __init__(

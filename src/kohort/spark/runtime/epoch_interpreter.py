@@ -34,12 +34,7 @@ class EpochInterpreter:
     """Does the effects of epochs, with a runner for each subtopology.
 
     Args:
-        manager: decides.
-        ends: where inputs end.
         make_runner: makes the runner of a subtopology, when it is needed first.
-        under_way: what is begun goes there.
-        listener: told of epochs and failures.
-        fail: called with what stops the application.
         prepared: waited for before each look: global tables that have to be loaded.
     """
 
@@ -61,7 +56,6 @@ class EpochInterpreter:
         self._errors: dict[str, BaseException] = {}
 
     def runner(self, subtopology: str) -> SubtopologyRunner:
-        """The runner of a subtopology."""
         if subtopology not in self._runners:
             self._runners[subtopology] = self._make_runner(subtopology)
         return self._runners[subtopology]

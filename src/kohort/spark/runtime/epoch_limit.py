@@ -53,7 +53,6 @@ class EpochLimit:
         """An epoch is done.
 
         Args:
-            ms: that it took.
             offsets: how many it went over: in a topic that was compacted, not each has a record.
             records, size: what it read, the size in bytes.
         """

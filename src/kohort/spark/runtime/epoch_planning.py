@@ -45,7 +45,6 @@ class SubtopologyInputs:
         return (*self.tables.values(), *((self.stream,) if self.stream is not None else ()))
 
     def partitions(self, tasks: Iterable[TaskId]) -> set[TopicPartition]:
-        """What some tasks read."""
         return {TopicPartition(topic, task.partition) for task in tasks for topic in self.topics}
 
 
@@ -56,7 +55,6 @@ class PollRound:
     table that never stops growing doesn't keep the stream from being read.
 
     Args:
-        inputs: what the subtopology reads.
         ends: where the partitions ended when the round began; one that isn't in it isn't there.
     """
 

@@ -27,7 +27,6 @@ class EpochWrites:
     Attributes:
         sent: tables by topic, with columns for `Producer.send_table`; `routed` ones have a column route instead.
         changelogs: the same for stores, by (store, changelog topic, partition).
-        records: how many in all.
     """
 
     sent: list[tuple[str, pa.Table]] = field(default_factory=list)
@@ -51,8 +50,6 @@ def epoch_writes(
     """What an epoch sends and stores.
 
     Args:
-        plan: of the subtopology.
-        output: what the job made.
         table: the name of the table that was read; None if it was the stream.
         stream_times: of each partition that was read, before the epoch (ms).
         scan: reads stores as they were before the epoch.
@@ -115,7 +112,9 @@ def _close_windows(
 ) -> pa.Table:
     """Publish the groups of windows that close; the rows to keep, with deletions of those that are forgotten."""
     if store_output.on_close and store_output.outputs and (closing := windows.closing(*times)) is not None:
-        final = _as_of_now(scan(store_output.store, partition, *closing), _within(rows, closing), windows.size)
+        final = _as_of_now(
+            scan(store_output.store, partition, *closing), rows.filter(_is_within(rows, closing)), windows.size
+        )
         if final.num_rows:
             _send_outputs(out, store_output, final)
     if (expiring := windows.expiring(*times)) is not None:
@@ -153,10 +152,6 @@ def _as_of_now(stored: pa.Table, fresh: pa.Table, size: int) -> pa.Table:
     return table.take(pc.sort_indices(keys))
 
 
-def _within(rows: pa.Table, bounds: tuple[bytes, bytes]) -> pa.Table:
-    return rows.filter(_is_within(rows, bounds))
-
-
 def _is_within(rows: pa.Table, bounds: tuple[bytes, bytes]) -> Any:
     keys = rows["key"]
     first, last = (pa.scalar(bound, pa.binary()) for bound in bounds)
@@ -174,7 +169,7 @@ def _send_dead_letters(out: EpochWrites, plan: SubtopologyPlan, dead: pa.Table) 
 
     Source: KIP-1034.
     """
-    for topic in pc.unique(dead["topic"]).to_pylist() if dead.num_rows else ():
+    for topic in _topics(dead):
         unreadable = plan.unreadable.get(topic)
         if unreadable is None or unreadable.dead_letters is None:
             continue

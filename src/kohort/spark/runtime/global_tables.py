@@ -48,11 +48,8 @@ class GlobalTables:
     instance would write its own.
 
     Args:
-        tables: which.
         make_jobs: makes the Spark jobs that read them, in their own thread.
-        stores, cluster, ends: of the instance.
         listener: told how far loading is, and of each load as of an epoch.
-        waiting: told why it waits.
     """
 
     def __init__(

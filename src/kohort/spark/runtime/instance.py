@@ -63,15 +63,11 @@ class Instance:
     What the group says goes to the task manager, which decides; the interpreter does what it decides.
 
     Args:
-        plan: what to run.
-        settings: how.
         make_jobs: the Spark jobs of a subtopology by its id, or of `GLOBALS`; called in the thread that runs them.
-        listener: told what happens.
         before_joining: checks that need the cluster.
         probe: called between the steps of epochs and of activations.
 
     Attributes:
-        endpoint: where others reach this instance.
         endpoints: who has which partitions, as the group said last.
 
     Raises:
@@ -324,7 +320,6 @@ class Instance:
         self._listener.waiting(self.manager.reason)
 
     def known_topics(self) -> Mapping[str, TopicInfo]:
-        """What is known of the topics that the tasks read."""
         return self.cluster.info.topics
 
 

@@ -28,15 +28,7 @@ class Interpreter:
     """Does effects.
 
     Args:
-        plan: the application.
-        manager: decides.
-        member: told of tasks that are given up.
-        stores, changelogs: of the instance.
-        activation: restores tasks.
-        epochs: does what epochs need.
-        under_way: what it and `epochs` have begun.
         changed: called after each event: tasks, or reasons to wait, may have changed.
-        fail: called with what stops the application.
     """
 
     def __init__(

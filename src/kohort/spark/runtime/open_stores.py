@@ -17,12 +17,7 @@ from kohort.streams.tasks import TaskId
 
 
 class OpenStores:
-    """Opens and closes tasks' stores, and looks keys up in them. Stores are opened and closed in threads.
-
-    Args:
-        plan: the application.
-        directory: where stores are.
-    """
+    """Opens and closes tasks' stores, and looks keys up in them. Stores are opened and closed in threads."""
 
     def __init__(self, plan: ApplicationPlan, directory: StateDirectory) -> None:
         self._plan, self._directory = plan, directory
@@ -50,7 +45,7 @@ class OpenStores:
                 for name in self._plan.changelogs(task):
                     opened[name] = await _opened(self._directory, task, name)
             except BaseException:
-                _close_windows(opened.values())
+                _close_all(opened.values())
                 raise
             with self._mutex:
                 self._of_tasks[task] = opened
@@ -72,7 +67,7 @@ class OpenStores:
                 self._by_partition.pop((name, task.partition), None)
         changelogs = self._plan.changelogs(task)
         stand = {changelogs[name]: store.position for name, store in stores.items()}
-        await _uninterrupted(asyncio.to_thread(_close_windows, list(stores.values())))
+        await _uninterrupted(asyncio.to_thread(_close_all, list(stores.values())))
         return {partition: at for partition, at in stand.items() if at is not None}
 
     def lookup(self, name: str, partition: int | None, keys: pa.Array) -> pa.Array:
@@ -94,12 +89,12 @@ async def _opened(directory: StateDirectory, task: TaskId, name: str) -> Store:
     try:
         await _uninterrupted(asyncio.to_thread(lambda: opened.append(directory.open_store(task, name))))
     except asyncio.CancelledError:
-        _close_windows(opened)
+        _close_all(opened)
         raise
     return opened[0]
 
 
-def _close_windows(stores: Iterable[Store]) -> None:
+def _close_all(stores: Iterable[Store]) -> None:
     for store in stores:
         store.close()
 

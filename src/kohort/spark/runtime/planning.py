@@ -20,7 +20,6 @@ from kohort.spark.runtime.window_closing import Windows
 
 
 def application_plan_of(program: Program) -> ApplicationPlan:
-    """The plan of a compiled program."""
     return ApplicationPlan(
         application_id=program.application_id,
         topology=program.topology,
@@ -40,7 +39,6 @@ def unreadable_of(source: SourceSpec) -> Unreadable:
 
 
 def subtopology_plan_of(compiled: CompiledSubtopology) -> SubtopologyPlan:
-    """The plan of a compiled subtopology."""
     branches: dict[int, TopicOutput | StoreOutput] = {}
     for index, branch in enumerate(compiled.branches):
         match branch.terminal:

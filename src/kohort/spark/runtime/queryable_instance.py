@@ -21,22 +21,15 @@ _COPIES: Final = {Role.STANDBY: StoreRole.STANDBY, Role.WARMUP: StoreRole.WARMUP
 
 
 class QueryableInstance:
-    """Answers what is open in an instance, and which instance has which partitions.
-
-    Args:
-        instance: the instance.
-        infos: the program's stores by name.
-    """
+    """Answers what is open in an instance, and which instance has which partitions."""
 
     def __init__(self, instance: Instance, infos: Mapping[str, StoreInfo]) -> None:
         self._instance, self._infos = instance, infos
 
     def stores(self) -> Mapping[str, StoreInfo]:
-        """The stores of the program by name."""
         return self._infos
 
     def partitions(self, subtopology: str) -> int | None:
-        """How many tasks a subtopology has; None while unknown."""
         known = self._instance.known_topics()
         counts = []
         for topic in self._instance.plan.topology.subtopologies[subtopology].inputs:
@@ -46,11 +39,9 @@ class QueryableInstance:
         return max(counts, default=None)
 
     def inputs(self, subtopology: str, partition: int) -> Collection[TopicPartition]:
-        """The input partitions of a task."""
         return self._instance.plan.inputs(TaskId(subtopology, partition))
 
     def open_stores(self, name: str) -> Sequence[OpenStore]:
-        """The partitions of a store that are open here."""
         info = self._infos.get(name)
         if info is None:
             return ()
@@ -72,15 +63,12 @@ class QueryableInstance:
         return found
 
     def endpoints(self) -> Mapping[Endpoint, EndpointPartitions]:
-        """The input partitions of each instance, as the group said last."""
         return self._instance.endpoints
 
     def endpoint(self) -> Endpoint | None:
-        """Where others reach this instance; None without an `application_server`."""
         return self._instance.endpoint
 
     def lags(self) -> Mapping[str, RecordsLag]:
-        """The lag of each subtopology that has tasks here."""
         epochs = self._instance.manager.epochs
         return {
             name: RecordsLag(each.lag, each.ends_at) for name, each in epochs.items() if each.ends and each.positions()

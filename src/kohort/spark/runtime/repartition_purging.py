@@ -23,8 +23,6 @@ async def purge_repartition_topics(
     """Delete the records that were read from some topics, again and again until this is cancelled.
 
     Args:
-        admin: of the cluster.
-        topics: the application's repartition topics.
         positions: where its tasks read on, by what is committed.
         interval_ms: from one time to the next.
     """

@@ -14,8 +14,6 @@ class StoreOutput:
     """Rows that are the new state of a store, and go into its changelog.
 
     Attributes:
-        store: its name.
-        changelog: the topic.
         windows: of a windowed aggregate.
         outputs: topics that get what has changed, or what is final, without the state.
         on_close: whether outputs get a window's groups when it is closed, and nothing before.

@@ -35,11 +35,7 @@ class SubtopologyRunner:
     """Does what the epochs of one subtopology need; one step at a time.
 
     Args:
-        plan: what the subtopology reads and writes.
         make_jobs: makes its Spark jobs, in the runner's thread.
-        committer: sends and commits.
-        stores: the open stores of a task, by name.
-        probe: called between the steps.
     """
 
     def __init__(
@@ -60,7 +56,6 @@ class SubtopologyRunner:
 
     @property
     def out_records(self) -> int:
-        """How many records the epoch sends."""
         return self._writes.records
 
     async def run_job(self, epoch: Epoch) -> EpochOutput:

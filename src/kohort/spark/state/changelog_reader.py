@@ -323,8 +323,6 @@ class ChangelogReader(Lifecycle):
         self._update_positions()
         if self._changelogs.get(at) is not changelog or not changelog.reading:
             return  # it was removed meanwhile
-        if changelog.restore is not None:
-            changelog.restore.records += batch.num_rows
         changelog.position = min(changelog.position, batch["offset"][0].as_py())
         self._pending_changelog = changelog
         self._pending_write = asyncio.get_running_loop().run_in_executor(

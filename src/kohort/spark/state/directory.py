@@ -19,18 +19,14 @@ import shutil
 import threading
 import uuid
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 from urllib.parse import quote, unquote
 
 import msgspec
 
 from kohort.spark.state.errors import StateDirectoryError, StateError
-from kohort.spark.state.rocksdb import StoreMemory, default_memory
 from kohort.spark.state.store import Store
 from kohort.streams.tasks import TaskId
-
-__all__ = ["StateDirectory"]
 
 log = logging.getLogger(__name__)
 
@@ -54,8 +50,6 @@ class StateDirectory:
 
     Args:
         path: the directory of the applications' state directories; made if need be.
-        application_id: of the application.
-        memory: the memory that its stores share; by default that of all stores of the process.
 
     Attributes:
         path: the application's own directory.
@@ -65,9 +59,8 @@ class StateDirectory:
         StateDirectoryError: another process uses it, or it can't be written.
     """
 
-    def __init__(self, path: Path | str, application_id: str, *, memory: StoreMemory | None = None) -> None:
+    def __init__(self, path: Path | str, application_id: str) -> None:
         self.path = Path(path) / _file_name(application_id)
-        self._memory = memory or default_memory()
         self._mutex = threading.Lock()
         self._open: dict[tuple[str, str], Store] = {}
         self._closed = False
@@ -88,9 +81,7 @@ class StateDirectory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def open_store(self, task: TaskId, name: str) -> Store:
@@ -153,7 +144,7 @@ class StateDirectory:
             home = self.path / _file_name(owner) / _file_name(name)
             try:
                 home.parent.mkdir(exist_ok=True)
-                store = Store(home, name, partition, self._memory)
+                store = Store(home, name, partition)
             except OSError as error:
                 raise StateDirectoryError(f"store {name} can't be made in {home}: {error.strerror}") from error
             self._open[owner, name] = store
@@ -164,7 +155,7 @@ class StateDirectory:
         if store is not None and not store.closed:
             return store.position
         home = self.path / _file_name(str(task)) / _file_name(name)
-        with contextlib.closing(Store(home, name, task.partition, self._memory)) as briefly:
+        with contextlib.closing(Store(home, name, task.partition)) as briefly:
             return briefly.position
 
     def _check_open(self) -> None:

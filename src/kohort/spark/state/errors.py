@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["StateDirectoryError", "StateError", "StoreClosedError", "StoreCorruptError"]
-
 
 class StateError(Exception):
     """The local state has an error. The changelogs have all of it, so it can be rebuilt."""

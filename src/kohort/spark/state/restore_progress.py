@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kohort.client.types import TopicPartition
 from kohort.spark.state.store import Store
-
-__all__ = ["Restore", "RestoreProgress", "StoreChangelog", "why_rebuild"]
 
 log = logging.getLogger("kohort.spark.state.changelog_reader")
 
@@ -21,11 +18,8 @@ class RestoreProgress:
     """How far a restore is.
 
     Attributes:
-        store: its name.
         partition: of the changelog.
         done, total: offsets that were read, and that there were to read when it began.
-        records: how many records were read; a compacted changelog has fewer than offsets.
-        per_second: records a second since it began.
         finished: whether this is the last progress of the restore.
     """
 
@@ -33,8 +27,6 @@ class RestoreProgress:
     partition: TopicPartition
     done: int
     total: int
-    records: int
-    per_second: float
     finished: bool
 
 
@@ -76,8 +68,6 @@ class Restore:
         done: gets the position.
         on_progress: called with the progress now and then.
         start, target: offsets where it began, and where it ends; -1 while unknown.
-        records: how many were read.
-        started_at: when it began, in `time.monotonic()`.
         reported_at: when progress was reported last.
     """
 
@@ -85,8 +75,6 @@ class Restore:
     on_progress: Callable[[RestoreProgress], None] | None
     start: int = -1
     target: int = -1
-    records: int = 0
-    started_at: float = field(default_factory=time.monotonic)
     reported_at: float = 0
 
     def report(self, changelog: StoreChangelog, *, finished: bool = False) -> None:
@@ -100,9 +88,7 @@ class Restore:
     def _progress(self, changelog: StoreChangelog, finished: bool) -> RestoreProgress:
         total = max(0, self.target - self.start)
         done = total if finished else min(total, max(0, changelog.position - self.start))
-        took = max(time.monotonic() - self.started_at, 1e-3)
-        name = changelog.store.name
-        return RestoreProgress(name, changelog.partition, done, total, self.records, self.records / took, finished)
+        return RestoreProgress(changelog.store.name, changelog.partition, done, total, finished)
 
 
 def why_rebuild(position: int | None, store_topic_id: str, topic_id: str, beginning: int, end: int) -> str | None:

@@ -16,8 +16,6 @@ from rocksdict import (
     WriteBufferManager,
 )
 
-__all__ = ["StoreMemory", "default_memory", "open_rocksdb"]
-
 _MIB: Final = 1024 * 1024
 
 

@@ -9,8 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rocksdict import Rdict, ReadOptions
 
-__all__ = ["ROW_SCHEMA", "as_binary", "check_iteration_ended", "iterate", "rows_to_batch", "sorted_by_key"]
-
 ROW_SCHEMA: Final = pa.schema([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
 """The schema of `Store.scan`."""
 

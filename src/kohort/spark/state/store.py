@@ -34,8 +34,6 @@ from kohort.spark.state.rocksdb_rows import (
     sorted_by_key,
 )
 
-__all__ = ["Store"]
-
 log = logging.getLogger(__name__)
 
 _CHECKPOINT_KEY: Final = b"\xff\xffkohort"  # no text in UTF-8 begins like this
@@ -66,8 +64,6 @@ class Store:
     If it can't be read when it is opened, it is wiped, which is logged.
 
     Args:
-        path: its directory.
-        name: its name.
         partition: the partition of its changelog; None for a global table's store, which has a position for each.
         memory: the memory that it shares with other stores; by default that of all stores of the process.
 

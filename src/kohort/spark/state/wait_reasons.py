@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from kohort.client.types import TopicPartition
 
-__all__ = ["OnWait", "WaitReasons"]
-
 log = logging.getLogger("kohort.spark.state.changelog_reader")
 
 OnWait = Callable[[str | None], None]

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["draw_delays"]
-
 _NEW_YORK: Final = ZoneInfo("America/New_York")
 _FIRST_HOUR, _LAST_HOUR = 5, 23
 """Hours of the day in which flights leave."""

@@ -11,8 +11,6 @@ from kohort.cli.demo.timeline import ACTIVE, RESTORING, STANDBY, Span, Timeline
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_instances"]
-
 _BEFORE: Final = 4.0
 """Seconds shown before the first flight."""
 _THICK, _THIN = 0.46, 0.17

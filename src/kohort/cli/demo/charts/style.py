@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "FAINT", "GRID", "INK", "PAPER", "RED", "bare", "new_figure", "save", "titled"]
-
 PAPER: Final = "#ffffff"
 INK: Final = "#1f2933"
 FAINT: Final = "#7b8794"
