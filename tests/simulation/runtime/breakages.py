@@ -156,7 +156,7 @@ def positions_advanced_early() -> Any:
 
     def early(self: SubtopologyEpochs, plan: Any) -> Any:
         for each, task in zip(plan.ranges, plan.tasks, strict=True):
-            self._tasks[task].positions[TopicPartition(each.topic, each.partition)] = each.end
+            self.tasks[task].positions[TopicPartition(each.topic, each.partition)] = each.end
         return planned(self, plan)
 
     return patch.object(SubtopologyEpochs, "_planned", early)
@@ -187,11 +187,11 @@ def failures_never_reset() -> Any:
     stored = SubtopologyEpochs.stored
 
     def unforgiving(self: SubtopologyEpochs, took_ms: float) -> None:
-        before = {task.id: task.failures for task in self._own()}
+        before = {task.id: task.failures for task in self.tasks.values()}
         moved = SubtopologyEpochs.happened
 
         def happened(self: SubtopologyEpochs, event: EV, why: str | None = None, number: int = 0) -> None:
-            for task in self._own():
+            for task in self.tasks.values():
                 task.failures = before.get(task.id, 0)
             moved(self, event, why, number)
 

@@ -164,7 +164,7 @@ class Instance:
             case Revoked(tasks):
                 self.decide(event, lambda: manager.revoked(tasks))
             case Lost(tasks):
-                self.decide(event, lambda: manager.lost(tasks))
+                self.decide(event, lambda: manager.lost())
             case RolesChanged(roles):
                 self.decide(event, lambda: manager.roles_changed(roles))
 

@@ -46,6 +46,7 @@ class EpochEvent(enum.Enum):
     READY = "look: there is something to read"
     ROUND_OVER = "look: all of the round is read"
     NOTHING = "look: there is nothing to read"
+    SHORT = "look: an input ends before what was read of it, as a new leader may say for a moment"
     UNSEEN = "effect: the brokers don't say where the inputs end"
     NO_TASKS = "look: no task runs any more"
     DUE = "effect: the pause is over"
@@ -89,6 +90,7 @@ _ROWS: Final[tuple[Row[EpochState, EpochEvent, EpochEffect], ...]] = (
     (_S.LOOKING, _V.READY, (_E.JOB,), _S.IN_JOB),
     (_S.LOOKING, _V.ROUND_OVER, (_E.LOOK,), _S.LOOKING),
     (_S.LOOKING, _V.NOTHING, (_E.PAUSE,), _S.PAUSED),
+    (_S.LOOKING, _V.SHORT, (_E.PAUSE,), _S.PAUSED),
     (_S.LOOKING, _V.UNSEEN, (_E.PAUSE,), _S.PAUSED),
     (_S.PAUSED, _V.DUE, (_E.LOOK,), _S.LOOKING),
     ((_S.GATHERING, _S.LOOKING, _S.PAUSED), _V.NO_TASKS, (), _S.IDLE),
