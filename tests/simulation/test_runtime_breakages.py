@@ -6,12 +6,12 @@ import pytest
 
 from tests.simulation.runtime.breakages import BREAKAGES, HARMLESS, Breakage, noticed
 
-QUICKLY = 60
+QUICKLY = 100
 """Seeds that nearly all breakages need at most, several times over; the others need up to `SLOWLY`."""
-SLOWLY = 400
+SLOWLY = 1_000
 RARE = frozenset(
     {
-        "failures_never_reset", "unstable_offsets_taken", "dangling_not_ended", "committed_by_nobody",
+        "failures_never_reset", "unstable_offsets_taken", "dangling_not_ended", "committed_by_nobody", "restored_to_wrong_end",
         "lost_and_running", "lost_epoch_goes_on",
     }
 )  # fmt: skip

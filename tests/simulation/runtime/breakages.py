@@ -1,6 +1,6 @@
 """Does the simulation bite? Breaks the runtime on purpose, and says after how many seeds which invariant notices.
 
-python -m tests.simulation.runtime.breakages --seeds 400
+python -m tests.simulation.runtime.breakages
 """
 
 from __future__ import annotations
@@ -15,9 +15,6 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 from unittest.mock import patch
 
-from kohort.spark.runtime import epoch_states, task_states
-from kohort.spark.runtime.local_task import LocalTask
-from kohort.spark.runtime.subtopology_epochs import SubtopologyEpochs
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.activation import Activation
 from tests.simulation.runtime.clock import Steps
@@ -29,12 +26,16 @@ from tests.simulation.runtime.real import (
     EpochEvent,
     EpochState,
     ForEpochs,
+    LocalTask,
+    SubtopologyEpochs,
     TaskEffect,
     TaskEvent,
     TaskId,
     TaskManager,
     TaskState,
     TopicPartition,
+    epoch_states,
+    task_states,
 )
 from tests.simulation.runtime.scenario import simulate
 
@@ -361,7 +362,7 @@ def noticed(breakage: Breakage, seeds: int, first: int = 1) -> tuple[int, str] |
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.runtime.breakages", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=400, help="seeds to try each with, at most")
+    parser.add_argument("--seeds", type=int, default=1_000, help="seeds to try each with, at most")
     parser.add_argument("--only", default="", help="those whose names contain this")
     options = parser.parse_args()
     logging.getLogger("kohort").setLevel(logging.CRITICAL)

@@ -40,7 +40,7 @@ class Scenario:
             acceptable_recovery_lag=rng.choice([0, 10]),
             task_offset_interval_ms=3_000,
             initial_rebalance_delay_ms=rng.choice([0, 500]),
-            assignor_name="sticky",
+            assignor_name=rng.choice(["sticky", "sticky", "optimal"]),
         )
         self.application = application(rng.choice(KINDS), rng.choice([2, 3, 4]))
         self.cluster = Cluster(rng, self.application, settings, NONE if faults is None else faults.drawn(rng))
