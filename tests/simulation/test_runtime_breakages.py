@@ -12,7 +12,7 @@ SLOWLY = 1_000
 RARE = frozenset(
     {
         "failures_never_reset", "unstable_offsets_taken", "dangling_not_ended", "restored_to_wrong_end",
-        "restored_too_early",        "committed_by_nobody", "lost_and_running", "lost_epoch_goes_on",
+        "restored_too_early", "committed_by_nobody", "lost_and_running", "lost_epoch_goes_on",
     }
 )  # fmt: skip
 
