@@ -99,7 +99,7 @@ class Interpreter:
             if not self._instance.closing:
                 self._instance.decide(effect, lambda: outcome(work))
 
-        self.under_way[key] = effect, self._instance.work(steps, over, 10 if effect.effect in _RISKY else 1)
+        self.under_way[key] = effect, self._instance.work(steps, over, 20 if effect.effect in _RISKY else 1)
 
     # Tasks ------------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbe
 from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kohort.spark.jobs.epoch import EpochStatistics
 from kohort.spark.program.committed_metadata import Fingerprint, committed_by
+from kohort.spark.runtime import epoch_states, task_states
 from kohort.spark.runtime.application_plan import ApplicationPlan
 from kohort.spark.runtime.commit_errors import while_committing, while_sending
 from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs, ForTask
@@ -36,6 +37,8 @@ from kohort.spark.runtime.epoch_limit import LimitSettings
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.epoch_states import EpochEffect, EpochEvent, EpochState
 from kohort.spark.runtime.errors import RestartFromCommittedError
+from kohort.spark.runtime.local_task import LocalTask
+from kohort.spark.runtime.subtopology_epochs import SubtopologyEpochs
 from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan
 from kohort.spark.runtime.task_manager import TaskManager
 from kohort.spark.runtime.task_states import RESTING, TaskEffect, TaskEvent, TaskState
@@ -70,6 +73,7 @@ __all__ = [
     "InternalTopic",
     "KafkaError",
     "LimitSettings",
+    "LocalTask",
     "Lost",
     "MemberSettings",
     "MemberState",
@@ -90,6 +94,7 @@ __all__ = [
     "StreamsMembershipManager",
     "StreamsSettings",
     "Subtopology",
+    "SubtopologyEpochs",
     "SubtopologyInputs",
     "SubtopologyPlan",
     "TaskEffect",
@@ -103,6 +108,8 @@ __all__ = [
     "TransactionAbortableError",
     "TxnOffsetCommitRequest",
     "committed_by",
+    "epoch_states",
+    "task_states",
     "while_committing",
     "while_sending",
 ]  # fmt: skip
