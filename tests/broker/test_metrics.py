@@ -17,7 +17,7 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.api_versions import ApiVersionsRequest
 from kohort.protocol.messages.join_group import JoinGroupRequest
 from kohort.protocol.messages.metadata import MetadataRequest
-from tests.broker.streams.members import Crowd, settle, stateless
+from tests.broker.streams.members import Crowd, reconcile, stateless
 
 from .raw import RawClient
 
@@ -107,7 +107,7 @@ def test_streams_groups_are_counted(with_server: Callable[..., None]) -> None:
     async def test(server: Server) -> None:
         crowd = Crowd(server)
         crowd.topics.create("words", 3)
-        await settle(await crowd.joined(stateless("words")))
+        await reconcile(await crowd.joined(stateless("words")))
 
         found = await scrape(server)
 

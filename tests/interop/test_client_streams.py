@@ -126,16 +126,16 @@ def test_answers_with_tasks_get_lost(server: Server, admin: AdminClient, new_nam
             joined(server.bootstrap, group, topology, **names) as b,
         ):
             membership, lost = b.member._membership, list[int]()
-            take = membership.answered
+            take = membership.on_response
 
-            def answered(response: StreamsGroupHeartbeatResponse, now: int) -> Reaction:
+            def on_response(response: StreamsGroupHeartbeatResponse, now: int) -> Reaction:
                 if (not lost) if response.active_tasks == [] else (response.active_tasks and len(lost) < 2):
                     lost.append(response.member_epoch)
-                    membership.missed(now)
+                    membership.on_failure(now)
                     return Reaction.FIND_COORDINATOR
                 return take(response, now)
 
-            membership.answered = answered  # type: ignore[method-assign]
+            membership.on_response = on_response  # type: ignore[method-assign]
             await until(lambda: lost and shared([a, b], ALL), "two share the tasks")
         assert_one_owner([a, b])
         assert not a.lost

@@ -112,12 +112,12 @@ def test_partials_are_merged_with_the_store_epoch_after_epoch(
         start, middle = max(harness.ends[topic]), list(harness.ends[between])
         harness.send(topic, some)
         done = first.run(harness.epoch_input(topic, epoch, start))
-        assert done.read.records == len(some)
+        assert done.statistics.records == len(some)
         assert done.rows[0].num_rows == len({(row["origin"], row["at"]) for _, _, row in some})
         harness.forward(between, done.rows[0])
         ranges = [OffsetRange(between, number, middle[number], end) for number, end in enumerate(harness.ends[between])]
         merged = second.run(EpochInput(epoch, tuple(ranges)))
-        assert merged.read.records == done.rows[0].num_rows
+        assert merged.statistics.records == done.rows[0].num_rows
         shown = harness.keep(spec.name, merged.rows[0])
     assert shown == expected("origin", [row for _, _, row in FLIGHTS])
     if not parallel:
@@ -135,9 +135,9 @@ def test_rows_of_a_tasks_own_are_merged_at_once(harness: JobsHarness, slide: str
     harness.keep(spec.name, done.rows[0])
     harness.send(topic, FLIGHTS[20:])
     seven = 1_357_023_600_000
-    assert done.read.max_times == {0: seven + 1_800_000, 1: seven + 1_800_000}
-    done = jobs.run(harness.epoch_input(topic, 1, 10, done.read.max_times))
-    assert done.read.late == 0
+    assert done.statistics.max_times == {0: seven + 1_800_000, 1: seven + 1_800_000}
+    done = jobs.run(harness.epoch_input(topic, 1, 10, done.statistics.max_times))
+    assert done.statistics.late == 0
     shown = harness.keep(spec.name, done.rows[0])
     if slide is None:
         assert shown == expected("carrier", [row for _, _, row in FLIGHTS])
@@ -167,7 +167,7 @@ def test_rows_are_joined_and_written_to_a_topic(harness: JobsHarness) -> None:
     )
     jobs = harness.jobs(subtopology)
     loaded = jobs.run_table(table, harness.epoch_input(names))
-    assert loaded.read.records == 5
+    assert loaded.statistics.records == 5
     kept = {row["key"]: row["value"] for row in loaded.rows[0].to_pylist() if row["partition"] == 0}
     american = b'{"carrier":"AA","name":"American","founded":"1926-04-15","more":"[1]"}'
     assert kept == {b"AA": american, b"XX": None}
@@ -241,10 +241,15 @@ def test_bad_records_go_where_the_program_says(harness: JobsHarness) -> None:
         return harness.jobs(through(harness, harness.source(topic, policy), end)).run(harness.epoch_input(topic))
 
     done = run(Drop())
-    assert (done.read.records, done.read.dropped, done.read.dead.num_rows, done.rows[0].num_rows) == (7, 1, 0, 6)
+    assert (done.statistics.records, done.statistics.dropped, done.statistics.dead.num_rows, done.rows[0].num_rows) == (
+        7,
+        1,
+        0,
+        6,
+    )
     done = run(DeadLetter("dead"))
-    assert done.read.dropped == 1
-    assert done.read.dead.select(["topic", "partition", "offset", "key", "value"]).to_pylist() == [
+    assert done.statistics.dropped == 1
+    assert done.statistics.dead.select(["topic", "partition", "offset", "key", "value"]).to_pylist() == [
         {"topic": topic, "partition": 1, "offset": 2, "key": b"x", "value": b"not JSON"}
     ]
     with pytest.raises(BadRecordError, match=rf"{topic}-1 at offset 2"):
@@ -268,7 +273,7 @@ def test_transforms_may_do_what_moves_rows_about(
     end = ToTopic("out", ("carrier",), "json", ("from", "late"))
     jobs = harness.jobs(through(harness, harness.source(topic), end, Transform(moved)))
     done = jobs.run(harness.epoch_input(topic))
-    assert done.read.records == len(FLIGHTS)
+    assert done.statistics.records == len(FLIGHTS)
     found = sorted((row["from"], row["late"]) for row in map(json.loads, done.rows[0]["value"].to_pylist()))
     assert found == sorted((row["origin"], row["delay"]) for _, _, row in FLIGHTS)
 
@@ -283,7 +288,7 @@ def test_counts_are_those_of_a_branch_that_reads(harness: JobsHarness) -> None:
     )
     done = harness.jobs(subtopology).run(harness.epoch_input(topic))
     assert (done.rows[0].num_rows, done.rows[1].num_rows) == (0, 4)
-    assert (done.read.records, done.read.dropped, done.read.dead.num_rows) == (5, 1, 1)
+    assert (done.statistics.records, done.statistics.dropped, done.statistics.dead.num_rows) == (5, 1, 1)
 
 
 @pytest.mark.parametrize("format", ["json", "avro"])
@@ -344,7 +349,7 @@ def test_a_table_leaves_out_records_without_a_key(harness: JobsHarness) -> None:
     subtopology = CompiledSubtopology("0", TopicInput(harness.source(topic)), (table,), ())
     loaded = harness.jobs(subtopology).run_table(table, harness.epoch_input(names))
     assert loaded.rows[0]["key"].to_pylist() == [b"AA"]
-    assert (loaded.read.records, loaded.read.reasons) == (4, {"no key": 3})
+    assert (loaded.statistics.records, loaded.statistics.reasons) == (4, {"no key": 3})
 
 
 @pytest.mark.parametrize("arrow", [False, True])
@@ -364,7 +369,7 @@ def test_an_aggregate_by_the_topics_key_leaves_out_rows_without(harness: JobsHar
         spec = dataclasses.replace(spec, window=None, arrow=kept, state_columns=columns, output_columns=columns)
     done = harness.jobs(through(harness, harness.source(topic), Aggregate(spec, ()))).run(harness.epoch_input(topic))
     assert [shown["carrier"] for shown in harness.keep(spec.name, done.rows[0]).values()] == ["AA"]
-    assert (done.read.records, done.read.reasons) == (4, {"no key": 3})
+    assert (done.statistics.records, done.statistics.reasons) == (4, {"no key": 3})
 
 
 def test_rows_without_a_key_are_repartitioned_together(harness: JobsHarness) -> None:
@@ -381,7 +386,7 @@ def test_rows_without_a_key_are_repartitioned_together(harness: JobsHarness) -> 
         (Branch((), ToTopic("out", None, "json", tuple(schema.names))),),
     )  # fmt: skip
     done = harness.jobs(again).run(harness.epoch_input(between))
-    assert done.read.max_times == {}
+    assert done.statistics.max_times == {}
     assert sorted(map(repr, map(json.loads, done.rows[0]["value"].to_pylist()))) == [
         "{'origin': 'JFK', 'delay': 2, 'nothing': None, 'at': None}",
         "{'origin': None, 'delay': 1, 'nothing': None, 'at': None}",
@@ -432,7 +437,7 @@ def test_an_arrow_function_has_rows_of_large_epochs_in_order(
         harness.send(topic, [("AU".index(row["carrier"]), b"", row) for row in some])
         ranges = [OffsetRange(topic, at, start[at], end) for at, end in enumerate(harness.ends[topic])]
         done = jobs.run(EpochInput(epoch, tuple(ranges)))
-        assert done.read.records == len(some)
+        assert done.statistics.records == len(some)
         shown = harness.keep("lists", done.rows[0])
     assert len(shown) == 4
     for value in shown.values():
@@ -491,7 +496,10 @@ def test_a_job_is_cancelled_from_another_thread(harness: JobsHarness) -> None:
     canceller.join()
     assert time.monotonic() - started < 30
     # The session goes on: with another subtopology's job, and with this one's next.
-    assert harness.jobs(through(harness, harness.source(topic), end)).run(harness.epoch_input(topic)).read.records == 2
+    assert (
+        harness.jobs(through(harness, harness.source(topic), end)).run(harness.epoch_input(topic)).statistics.records
+        == 2
+    )
 
 
 def test_only_used_columns_are_read(harness: JobsHarness) -> None:

@@ -95,8 +95,8 @@ class Epochs:
                 kept.pop(row["key"], None)
                 if row["value"] is not None:
                     kept[row["key"]] = row["value"]
-        self._times = {at: later(time, output.read.max_times.get(at)) for at, time in before.items()}
-        self.late += output.read.late
+        self._times = {at: later(time, output.statistics.max_times.get(at)) for at, time in before.items()}
+        self.late += output.statistics.late
         if isinstance(self._plan.branches[0], StoreOutput):
             self.published += [json.loads(value) for _, table in out.sent for value in table["value"].to_pylist()]
         return output.rows[0]

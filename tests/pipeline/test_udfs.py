@@ -99,11 +99,13 @@ def test_a_function_that_fails_stops_the_application(
     told: list[str] = []
     heard = Heard()
     heard.failed = told.append  # type: ignore[method-assign]
-    with pytest.raises(ApplicationError, match=r"part 0 failed 3 times .*readings-0:0.*: ValueError: four is too many"):
+    with pytest.raises(
+        ApplicationError, match=r"subtopology 0 failed 3 times .*readings-0:0.*: ValueError: four is too"
+    ):
         run(app, spark, heard, lambda: False)
-    # An epoch of a part of the records may have failed before.
-    assert len(told) >= 4 and set(told[:-1]) == {"part 0: ValueError: four is too many"}
-    assert told[-1].startswith("the application stops: part 0 failed 3 times")
+    # An epoch of some of the records may have failed before.
+    assert len(told) >= 4 and set(told[:-1]) == {"subtopology 0: ValueError: four is too many"}
+    assert told[-1].startswith("the application stops: subtopology 0 failed 3 times")
     assert "a" not in {value["sensor"] for value in map(_value, read(servers, "squares"))}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
-from kohort.client.attempts import ask_until, retry_backoff
 from kohort.client.backoff import Backoff
 from kohort.client.config import ClientConfig, Servers, client_config
 from kohort.client.connection import Connection
@@ -14,6 +13,7 @@ from kohort.client.coordinators import Coordinators
 from kohort.client.errors import ClosedError, ConnectionLostError
 from kohort.client.lifecycle import Lifecycle
 from kohort.client.metadata import Metadata
+from kohort.client.retrying import ask_until, retry_backoff
 from kohort.client.server_cluster_info import Changes, CoordinatorKind, ServerClusterInfo
 from kohort.client.time_limit import time_limit
 from kohort.client.types import Broker, TopicInfo, TopicPartition

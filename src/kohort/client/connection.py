@@ -169,10 +169,10 @@ class Connection:
         if common is None:
             ours = request.__message__.versions
             theirs = self._versions.get(request.__message__.key)
-            said = "doesn't know it" if theirs is None else f"speaks versions {theirs[0]} to {theirs[1]}"
+            support = "doesn't know it" if theirs is None else f"speaks versions {theirs[0]} to {theirs[1]}"
             last = ours[-1] if most is None else min(most, ours[-1])
             raise UnsupportedError(
-                f"{self.broker}: {request.__message__.api}: the broker {said}, wanted is one of {ours[0]} to {last}"
+                f"{self.broker}: {request.__message__.api}: the broker {support}, wanted is one of {ours[0]} to {last}"
             )
         return common
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from kohort.client.attempts import ask_until, retry_backoff
 from kohort.client.config import ClientConfig
 from kohort.client.connection import Connection
 from kohort.client.connections import Connections
 from kohort.client.errors import NoBrokerError, kafka_error
+from kohort.client.retrying import ask_until, retry_backoff
 from kohort.client.server_cluster_info import CoordinatorKind, ServerClusterInfo
 from kohort.client.types import Broker
 from kohort.protocol.errors import ErrorCode, KafkaError

@@ -7,7 +7,6 @@ import contextlib
 import logging
 from collections.abc import Callable, Collection
 
-from kohort.client.attempts import ask_until, retry_backoff
 from kohort.client.config import ClientConfig
 from kohort.client.connection import Connection
 from kohort.client.connections import Connections
@@ -19,6 +18,7 @@ from kohort.client.errors import (
     RequestTimeoutError,
     kafka_error,
 )
+from kohort.client.retrying import ask_until, retry_backoff
 from kohort.client.server_cluster_info import Changes, ServerClusterInfo
 from kohort.client.time_limit import time_limit
 from kohort.client.types import TopicInfo

@@ -72,8 +72,8 @@ def scram(
     name = _HASHES[mechanism]
     mine = nonce()
     first = f"n={username.replace('=', '=3D').replace(',', '=2C')},r={mine}"
-    said = _text((yield f"n,,{first}".encode()))
-    fields = _fields(said)
+    server_first = _text((yield f"n,,{first}".encode()))
+    fields = _fields(server_first)
     theirs, salt, rounds = fields.get("r", ""), _bytes(fields.get("s", "")), fields.get("i", "")
     if not theirs.startswith(mine) or theirs == mine:
         raise ScramError("the broker's nonce doesn't go on from ours")
@@ -83,7 +83,7 @@ def scram(
         raise ScramError("the broker sent no salt")
     salted = hashlib.pbkdf2_hmac(name, password.encode(), salt, int(rounds))
     last = f"c={base64.b64encode(b'n,,').decode()},r={theirs}"
-    signed = f"{first},{said},{last}".encode()
+    signed = f"{first},{server_first},{last}".encode()
     client_key = hmac.digest(salted, b"Client Key", name)
     signature = hmac.digest(hashlib.new(name, client_key).digest(), signed, name)
     proof = bytes(a ^ b for a, b in zip(client_key, signature, strict=True))

@@ -88,12 +88,12 @@ class ServerClusterInfo:
 
     # Updating
 
-    def update(self, answer: MetadataResponse, asked: Collection[str] | None) -> Changes:
+    def update(self, answer: MetadataResponse, requested: Collection[str] | None) -> Changes:
         """Takes a metadata response.
 
         Args:
             answer: the response, without an error of its own.
-            asked: requested topics; None for all, so that others are gone.
+            requested: requested topics; None for all, so that others are gone.
         """
         before = self.brokers
         if answer.brokers:
@@ -104,7 +104,7 @@ class ServerClusterInfo:
         self.controller = answer.controller_id if answer.controller_id >= 0 else None
         topics: set[str] = set()
         leaders: set[TopicPartition] = set()
-        if asked is None:
+        if requested is None:
             here = {each.name for each in answer.topics}
             for name in self.topics.keys() - here:
                 self._forget(name)
@@ -116,34 +116,34 @@ class ServerClusterInfo:
                 self._update_topic(topic, topics, leaders)
         return Changes(self.brokers != before, frozenset(topics), frozenset(leaders))
 
-    def _update_topic(self, said: MetadataResponse.Topic, topics: set[str], leaders: set[TopicPartition]) -> None:
-        name = said.name
+    def _update_topic(self, reported: MetadataResponse.Topic, topics: set[str], leaders: set[TopicPartition]) -> None:
+        name = reported.name
         assert name is not None
         old = self.topics.get(name)
-        if said.error_code:
-            self.errors[name] = error = _code(said.error_code)
+        if reported.error_code:
+            self.errors[name] = error = _code(reported.error_code)
             self.incomplete |= error.retriable
-            if said.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and old is not None:
+            if reported.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and old is not None:
                 self._forget(name)
                 topics.add(name)
             return
         self.errors.pop(name, None)
         # With the same id, or without ids, it is the known topic; else it was deleted and created again.
-        same = old is not None and (old.topic_id == said.topic_id or _NO_ID in (old.topic_id, said.topic_id))
+        same = old is not None and (old.topic_id == reported.topic_id or _NO_ID in (old.topic_id, reported.topic_id))
         known = old.partitions if old is not None and same else {}
         partitions = {}
-        for each in sorted(said.partitions, key=_index):
+        for each in sorted(reported.partitions, key=_index):
             was = known.get(each.partition_index)
             now = _newer(was, each)
             partitions[each.partition_index] = now
             self.incomplete |= now.leader is None
             if was is None or was.leader != now.leader or was.leader_epoch != now.leader_epoch:
                 leaders.add(TopicPartition(name, each.partition_index))
-        topic_id = old.topic_id if old is not None and said.topic_id == _NO_ID else said.topic_id
+        topic_id = old.topic_id if old is not None and reported.topic_id == _NO_ID else reported.topic_id
         if not same or partitions.keys() != known.keys():
             self._forget(name)
             topics.add(name)
-        self.topics[name] = TopicInfo(name, topic_id, said.is_internal, partitions)
+        self.topics[name] = TopicInfo(name, topic_id, reported.is_internal, partitions)
         if topic_id != _NO_ID:
             self.names[topic_id] = name
 
@@ -189,15 +189,17 @@ class ServerClusterInfo:
             self.names.pop(gone.topic_id, None)
 
 
-def _newer(known: PartitionInfo | None, said: MetadataResponse.Topic.Partition) -> PartitionInfo:
+def _newer(known: PartitionInfo | None, reported: MetadataResponse.Topic.Partition) -> PartitionInfo:
     """Returns the partition's new metadata, or the known one if that has a newer leader epoch."""
-    if known is not None and 0 <= said.leader_epoch < known.leader_epoch:
+    if known is not None and 0 <= reported.leader_epoch < known.leader_epoch:
         return known
-    epoch = said.leader_epoch
+    epoch = reported.leader_epoch
     if known is not None and epoch < 0:
         epoch = known.leader_epoch  # a partition without a leader doesn't always come with its epoch
-    leader = said.leader_id if said.leader_id >= 0 else None
-    return PartitionInfo(said.partition_index, leader, epoch, said.replica_nodes, said.isr_nodes, said.offline_replicas)
+    leader = reported.leader_id if reported.leader_id >= 0 else None
+    return PartitionInfo(
+        reported.partition_index, leader, epoch, reported.replica_nodes, reported.isr_nodes, reported.offline_replicas
+    )
 
 
 def _index(partition: MetadataResponse.Topic.Partition) -> int:

@@ -13,7 +13,7 @@ from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribe
 from kohort.protocol.messages.streams_group_heartbeat import Endpoint, KeyValue
 from tests.broker.handlers.conftest import Rules
 from tests.broker.raw import RawClient
-from tests.broker.streams.members import Crowd, counting, settle
+from tests.broker.streams.members import Crowd, counting, reconcile
 
 Run = Callable[..., None]
 
@@ -32,7 +32,7 @@ def test_a_group_that_may_not_be_described(
 ) -> None:
     async def test(crowd: Crowd) -> None:
         crowd.topics.create("words", 2)
-        await settle(member := await crowd.joined(counting()))
+        await reconcile(member := await crowd.joined(counting()))
         crowd.server.broker.authorizer = Rules(rule)
 
         (group,) = (await member.client.call(StreamsGroupDescribeRequest(group_ids=("app",)))).groups
@@ -74,7 +74,7 @@ def test_a_group_is_described(with_crowd: Run) -> None:
             user_endpoint=Endpoint(host="here", port=8080),
             client_tags=[KeyValue(key="zone", value="z1")],
         )
-        await settle(member)
+        await reconcile(member)
 
         group = await describe(member.client)
 

@@ -146,7 +146,7 @@ class Crowd:
             await client.close()
 
 
-async def settle(*members: Member) -> None:
+async def reconcile(*members: Member) -> None:
     """Sends heartbeats of all members until nothing changes, and all have the same epoch."""
     async with asyncio.timeout(PATIENCE):
         while True:

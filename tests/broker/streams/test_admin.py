@@ -14,7 +14,7 @@ from kohort.protocol.messages.incremental_alter_configs import IncrementalAlterC
 from kohort.protocol.messages.list_groups import ListGroupsRequest
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from tests.broker.raw import RawClient
-from tests.broker.streams.members import Crowd, counting, settle, stateless
+from tests.broker.streams.members import Crowd, counting, reconcile, stateless
 
 Run = Callable[..., None]
 
@@ -86,7 +86,7 @@ def test_a_groups_configuration_counts_with_the_next_heartbeat(with_crowd: Run) 
     async def test(crowd: Crowd) -> None:
         crowd.topics.create("words", 2)
         member = await crowd.joined(stateless("words"))
-        await settle(member)
+        await reconcile(member)
         assert (await member.beat()).heartbeat_interval_ms == 5000
 
         assert await configure(member.client, "streams.heartbeat.interval.ms", "7000") == ErrorCode.NONE
@@ -100,11 +100,11 @@ def test_a_group_that_is_to_have_standbys_gets_them(with_crowd: Run) -> None:
     async def test(crowd: Crowd) -> None:
         crowd.topics.create("words", 2)
         members = [await crowd.joined(counting()) for _ in range(2)]
-        await settle(*members)
+        await reconcile(*members)
         assert not any(member.tasks["standby"] for member in members)
 
         await configure(members[0].client, "streams.num.standby.replicas", "1")
-        await settle(*members)
+        await reconcile(*members)
 
         assert sum(len(ids.partitions) for member in members for ids in member.tasks["standby"]) == 2
 

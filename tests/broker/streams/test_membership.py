@@ -14,7 +14,7 @@ from tests.broker.raw import RawClient
 from tests.broker.streams.members import (
     PATIENCE,
     Crowd,
-    settle,
+    reconcile,
     stateless,
     statuses,
 )
@@ -33,7 +33,7 @@ def test_members_share_the_tasks(with_crowd: Run, durable: bool) -> None:
         second = await crowd.joined(stateless("words"))
         assert not second.active  # the first has them until it says that it has given them up
 
-        await settle(first, second)
+        await reconcile(first, second)
 
         assert first.active | second.active == ALL
         assert (len(first.active), len(second.active)) == (2, 2)
@@ -46,10 +46,10 @@ def test_who_leaves_hands_over_its_tasks(with_crowd: Run) -> None:
         crowd.topics.create("words", 4)
         first = await crowd.joined(stateless("words"))
         second = await crowd.joined(stateless("words"))
-        await settle(first, second)
+        await reconcile(first, second)
 
         left = await first.leave()
-        await settle(second)
+        await reconcile(second)
 
         assert (left.error_code, left.member_epoch) == (0, -1)
         assert second.active == ALL
@@ -88,7 +88,7 @@ def test_a_group_waits_for_members_before_it_gives_out_tasks(with_crowd: Run) ->
         await second.join()
         assert (list(statuses(delayed)), first.active) == ([5], set())
 
-        await settle(first, second)
+        await reconcile(first, second)
 
         assert (len(first.active), len(second.active), first.epoch) == (2, 2, second.epoch)
 
@@ -99,7 +99,7 @@ def test_a_task_has_one_copy_a_process(with_crowd: Run) -> None:
     async def test(crowd: Crowd) -> None:
         crowd.topics.create("words", 2)
         members = [await crowd.joined(stateless("words"), process=process) for process in ("one", "one", "other")]
-        await settle(*members)
+        await reconcile(*members)
 
         assert sorted(task for member in members for task in member.active) == [("0", 0), ("0", 1)]
 
@@ -111,7 +111,7 @@ def test_one_member_stops_the_application(with_crowd: Run) -> None:
         crowd.topics.create("words", 4)
         first = await crowd.joined(stateless("words"))
         second = await crowd.joined(stateless("words"))
-        await settle(first, second)
+        await reconcile(first, second)
 
         assert 4 in statuses(await first.beat(shutdown_application=True))
         assert 4 in statuses(await second.beat())

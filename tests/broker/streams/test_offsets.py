@@ -11,7 +11,7 @@ from kohort.protocol.messages.init_producer_id import InitProducerIdRequest
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest
 from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from tests.broker.streams.members import Crowd, Member, settle, stateless
+from tests.broker.streams.members import Crowd, Member, reconcile, stateless
 
 Run = Callable[..., None]
 
@@ -19,7 +19,7 @@ Run = Callable[..., None]
 async def member_of(crowd: Crowd) -> Member:
     crowd.topics.create("words", 1)
     member = await crowd.joined(stateless("words"))
-    await settle(member)
+    await reconcile(member)
     return member
 
 

@@ -13,7 +13,7 @@ from kohort.protocol.messages.create_topics import CreateTopicsRequest
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from kohort.testing import BrokerProcess
 from tests.broker.raw import RawClient
-from tests.broker.streams.members import PATIENCE, Member, counting, settle
+from tests.broker.streams.members import PATIENCE, Member, counting, reconcile
 from tests.broker.streams.test_offsets import commit, fetch
 
 SETTINGS = {"group.streams.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 3}
@@ -49,7 +49,7 @@ def test_members_go_on_where_they_were(broker: BrokerProcess) -> None:
         await members[0].client.call(CreateTopicsRequest(topics=[words], timeout_ms=1000))
         for member in members:
             await member.join()
-        await settle(*members)
+        await reconcile(*members)
         assert await commit(members[0], members[0].epoch) == ErrorCode.NONE
         seen.append(await described(members[0]))
         for member in members:

@@ -17,7 +17,7 @@ from tests.broker.streams.members import (
     Subtopology,
     Topology,
     counting,
-    settle,
+    reconcile,
     stateless,
     statuses,
 )
@@ -36,7 +36,7 @@ def test_internal_topics_are_created_with_their_settings(with_crowd: Run) -> Non
         topics = crowd.topics
         topics.create("words", 3)
         member = await crowd.joined(counting(cleanup_policy="compact", segment_bytes="2000000"))
-        await settle(member)
+        await reconcile(member)
 
         repartition, changelog = topics.get("app-words-repartition"), topics.get("app-counts-changelog")
         assert repartition is not None
@@ -80,7 +80,7 @@ def test_a_group_falls_ill_when_its_source_is_deleted(with_crowd: Run) -> None:
     async def test(crowd: Crowd) -> None:
         crowd.topics.create("words", 2)
         member = await crowd.joined(stateless("words"))
-        await settle(member)
+        await reconcile(member)
 
         crowd.topics.delete("words")
         await asyncio.sleep(0)
@@ -95,10 +95,10 @@ def test_new_partitions_are_new_tasks(with_crowd: Run) -> None:
     async def test(crowd: Crowd) -> None:
         crowd.topics.create("words", 2)
         member = await crowd.joined(stateless("words"))
-        await settle(member)
+        await reconcile(member)
 
         crowd.topics.add_partitions("words", 5)
-        await settle(member)
+        await reconcile(member)
 
         assert member.active == {("0", number) for number in range(5)}
 
@@ -110,11 +110,11 @@ def test_a_pattern_finds_topics_as_they_come(with_crowd: Run) -> None:
         crowd.topics.create("orders-eu", 1)
         pattern = Topology(epoch=0, subtopologies=[Subtopology(subtopology_id="0", source_topic_regex=("orders-.*",))])
         member = await crowd.joined(pattern)
-        await settle(member)
+        await reconcile(member)
         assert len(member.active) == 1
 
         crowd.topics.create("orders-us", 3)
-        await settle(member)
+        await reconcile(member)
 
         assert len(member.active) == 3
 

@@ -189,7 +189,7 @@ class Telling(RuleBasedStateMachine):
             assert self.reconciler.owned[task] is Role.ACTIVE or role is not Role.ACTIVE
 
     @invariant()
-    def settled_means_settled(self) -> None:
+    def reconciled_means_reconciled(self) -> None:
         assert self.reconciler.reconciled == (self.has == self.reconciler.target and not self.closing)
 
 

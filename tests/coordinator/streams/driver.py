@@ -33,16 +33,16 @@ from kohort.streams.tasks import Role, task_ids, tasks_of
 START = 1_700_000_000_000
 GROUP = "app"
 CLIENT = Client("client", "10.0.0.1", 0)
-Told = StreamsGroupHeartbeatRequest.Topology
+TopologyRequest = StreamsGroupHeartbeatRequest.Topology
 
 
-def stateless(name: str = "0", topic: str = "in") -> Told.Subtopology:
-    return Told.Subtopology(subtopology_id=name, source_topics=(topic,))
+def stateless(name: str = "0", topic: str = "in") -> TopologyRequest.Subtopology:
+    return TopologyRequest.Subtopology(subtopology_id=name, source_topics=(topic,))
 
 
-def stateful(name: str = "0", topic: str = "in") -> Told.Subtopology:
+def stateful(name: str = "0", topic: str = "in") -> TopologyRequest.Subtopology:
     changelog = TopicInfo(name=f"{GROUP}-store-{name}-changelog")
-    return Told.Subtopology(subtopology_id=name, source_topics=(topic,), state_changelog_topics=[changelog])
+    return TopologyRequest.Subtopology(subtopology_id=name, source_topics=(topic,), state_changelog_topics=[changelog])
 
 
 class Topics:
@@ -217,7 +217,7 @@ class App:
         self,
         driver: Driver,
         name: str,
-        *subtopologies: Told.Subtopology,
+        *subtopologies: TopologyRequest.Subtopology,
         process: str | None = None,
         instance: str | None = None,
         endpoint: tuple[str, int] | None = None,
@@ -232,7 +232,7 @@ class App:
         self.instance = instance
         self.endpoint = endpoint
         self.tags = dict(tags or {})
-        self.topology = Told(epoch=epoch, subtopologies=list(subtopologies) or [stateless()])
+        self.topology = TopologyRequest(epoch=epoch, subtopologies=list(subtopologies) or [stateless()])
         self.reports = reports
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.epoch = 0
@@ -318,9 +318,9 @@ class App:
         self.error = ErrorCode(response.error_code)
         return response
 
-    def settle(self) -> None:
+    def reconcile(self) -> None:
         """Send heartbeats until nothing changes any more."""
-        settle(self)
+        reconcile(self)
 
     def have(self, role: Role = Role.ACTIVE) -> list[str]:
         """Its tasks in a role, for comparing."""
@@ -334,7 +334,7 @@ def ids_of(offsets: Mapping[TaskId, int]) -> list[TaskOffset]:
     ]
 
 
-def settle(*apps: App, rounds: int = 50) -> None:
+def reconcile(*apps: App, rounds: int = 50) -> None:
     """Send heartbeats, each of which says what the member has, until nothing changes any more."""
     for _ in range(rounds):
         before = [(app.epoch, dict(app.tasks)) for app in apps]
@@ -346,13 +346,15 @@ def settle(*apps: App, rounds: int = 50) -> None:
     raise AssertionError("the group doesn't come to rest")
 
 
-def joined(driver: Driver, names: Iterable[str], *subtopologies: Told.Subtopology, **options: Any) -> list[App]:
-    """Apps that have joined and settled."""
+def joined(
+    driver: Driver, names: Iterable[str], *subtopologies: TopologyRequest.Subtopology, **options: Any
+) -> list[App]:
+    """Apps that have joined and are reconciled."""
     apps = [App(driver, name, *subtopologies, **options) for name in names]
     for app in apps:
         app.join()
         assert not app.error, app.error
     if driver.result.missing_topics:
         driver.create_missing()
-    settle(*apps)
+    reconcile(*apps)
     return apps

@@ -10,7 +10,7 @@ from kohort.coordinator.streams.environment import PlacementJob
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.join_group import JoinGroupRequest
 from kohort.streams.tasks import Role, TaskId
-from tests.coordinator.streams.driver import GROUP, App, Driver, joined, settle, stateful
+from tests.coordinator.streams.driver import GROUP, App, Driver, joined, reconcile, stateful
 
 END = 1_000
 CHANGELOG = f"{GROUP}-store-0-changelog"
@@ -67,7 +67,7 @@ def test_who_did_not_confirm_a_revocation_has_a_deadline_though_the_record_of_th
     (old,) = joined(driver, ["old"])
     new = App(driver, "new")
     new.join()
-    settle(new)
+    reconcile(new)
     old.beat()
     timer = driver.shard.streams._timers.get(GROUP, "old")
     assert timer is not None
@@ -121,7 +121,7 @@ def test_members_of_a_replaced_topology_keep_no_tasks_however_much_state_they_ha
     WarmingUp.report(old, *old.tasks)
     new = App(driver, "new", stateful("0", "in2"), reports=True, epoch=1)
     new.join()
-    settle(old, new)
+    reconcile(old, new)
     assert (old.have(), new.have()) == ([], ["0_0", "0_1"])
     assert new.have(Role.WARMUP) == []
 

@@ -14,7 +14,7 @@ from tests.coordinator.streams.driver import CLIENT, App, Driver, joined, statef
 SESSION = 45_000
 
 
-def quiet(driver: Driver, app: App) -> HeartbeatResult:
+def cached(driver: Driver, app: App) -> HeartbeatResult:
     app.beat()
     app.beat()
     return driver.result
@@ -23,7 +23,7 @@ def quiet(driver: Driver, app: App) -> HeartbeatResult:
 def test_the_answer_is_the_very_same_object() -> None:
     driver = Driver()
     (app,) = joined(driver, ["m1"])
-    first = quiet(driver, app)
+    first = cached(driver, app)
     app.beat()
     assert driver.result is first
 
@@ -31,7 +31,7 @@ def test_the_answer_is_the_very_same_object() -> None:
 def test_a_quiet_heartbeat_keeps_the_member_alive() -> None:
     driver = Driver()
     (app,) = joined(driver, ["m1"])
-    first = quiet(driver, app)
+    first = cached(driver, app)
     for _ in range(3):
         driver.sleep(SESSION - 1)
         app.beat()
@@ -60,7 +60,7 @@ def test_a_quiet_heartbeat_keeps_the_member_alive() -> None:
 def test_whatever_a_member_says_is_heard(fields: dict[str, Any]) -> None:
     driver = Driver()
     (app,) = joined(driver, ["m1"])
-    first = quiet(driver, app)
+    first = cached(driver, app)
     app.beat(**fields)
     assert driver.result is not first
 
@@ -69,7 +69,7 @@ def test_whatever_a_member_says_is_heard(fields: dict[str, Any]) -> None:
 def test_another_client_is_noticed(client: Any) -> None:
     driver = Driver()
     (app,) = joined(driver, ["m1"])
-    first = quiet(driver, app)
+    first = cached(driver, app)
     driver.send(app.request(), client)
     assert driver.result is not first
     assert driver.group.members["m1"].metadata.client_host == client.host
@@ -78,7 +78,7 @@ def test_another_client_is_noticed(client: Any) -> None:
 def test_a_topology_out_of_place_is_noticed() -> None:
     driver = Driver()
     (app,) = joined(driver, ["m1"])
-    quiet(driver, app)
+    cached(driver, app)
     response = app.beat(topology=app.topology)
     assert response.error_code
 
@@ -96,7 +96,7 @@ def test_a_topology_out_of_place_is_noticed() -> None:
 def test_whatever_happens_is_told(happens: Callable[[Driver], object]) -> None:
     driver = Driver()
     (app,) = joined(driver, ["m1"])
-    first = quiet(driver, app)
+    first = cached(driver, app)
     happens(driver)
     app.beat()
     assert driver.result is not first
@@ -108,7 +108,7 @@ def test_a_member_that_waits_for_others_is_quiet_until_they_move() -> None:
     second = App(driver, "m2")
     second.join()
     first.beat()
-    waits = quiet(driver, second)
+    waits = cached(driver, second)
     second.beat()
     assert driver.result is waits
     first.full()
@@ -120,6 +120,6 @@ def test_while_internal_topics_are_missing_no_heartbeat_is_quiet() -> None:
     driver = Driver()
     app = App(driver, "m1", stateful())
     app.join()
-    first = quiet(driver, app)
+    first = cached(driver, app)
     app.beat()
     assert driver.result is not first and driver.result.missing_topics

@@ -154,7 +154,7 @@ def test_a_repartition_topic_has_as_many_partitions_as_the_largest_of_its_writer
     assert created(configured(Topics(a=2, b=6), *writers, reader)) == {"r": 6}
 
 
-def test_a_source_that_is_settled_late_counts() -> None:
+def test_a_source_whose_partitions_are_known_late_counts() -> None:
     parts = [
         subtopology("0", ("small",), repartition_sources=internal("late"), repartition_sinks=("r",)),
         subtopology("1", repartition_sources=internal("r")),

@@ -5,7 +5,7 @@ import pytest
 from kohort.coordinator.modern.states import MemberState
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.streams_group_heartbeat import TaskIds
-from tests.coordinator.streams.driver import App, Driver, joined, settle
+from tests.coordinator.streams.driver import App, Driver, joined, reconcile
 
 SESSION = 45_000
 ALL = ["0_0", "0_1", "0_2", "0_3"]
@@ -106,7 +106,7 @@ def test_answers_may_be_lost_again_and_again() -> None:
         first.lost()
         first.lost()
         App(driver, name).join()
-    settle(first)
+    reconcile(first)
     assert first.error is ErrorCode.NONE
 
 
@@ -135,7 +135,7 @@ def test_on_an_old_epoch_a_member_with_more_than_it_was_given_is_fenced() -> Non
     first, second = joined(driver, ["m1", "m2"])
     third = App(driver, "m3")
     third.join()
-    settle(first, second, third)
+    reconcile(first, second, third)
     epoch = first.epoch
     second.leave()
     first.lost()
@@ -159,7 +159,7 @@ def test_a_late_request_of_an_old_epoch_moves_nobody() -> None:
     first, second = joined(driver, ["m1", "m2"])
     late = first.request(**first.owned())
     second.leave()
-    settle(first)
+    reconcile(first)
     App(driver, "m3").join()
     current = driver.group.members["m1"].current
     driver.send(late)
@@ -222,7 +222,7 @@ def test_members_that_die_together_are_removed_together() -> None:
     driver.sleep(20_000)
     assert (list(driver.group.members), driver.group.epoch) == (["m1"], epoch + 1)
     assert driver.dump() == driver.dump(driver.replayed())
-    settle(apps[0])
+    reconcile(apps[0])
     assert apps[0].have() == ALL
 
 
@@ -284,7 +284,7 @@ def test_a_heartbeat_that_cannot_be_stored_is_refused_and_forgotten() -> None:
     driver.append_error = None
     assert driver.dump() == before
     second.join()
-    settle(first, second)
+    reconcile(first, second)
     assert sorted(first.have() + second.have()) == ALL
 
 
@@ -314,7 +314,7 @@ def test_after_a_restart_a_member_goes_on_as_if_nothing_had_been() -> None:
     first, second = joined(driver, ["m1", "m2"])
     before = driver.dump()
     driver.restart()
-    settle(first, second)
+    reconcile(first, second)
     assert driver.dump() == before
 
 

@@ -13,7 +13,7 @@ from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupRespo
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeResponse
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kohort.streams.tasks import TaskId
-from tests.coordinator.streams.driver import GROUP, App, Driver, joined, settle, stateful
+from tests.coordinator.streams.driver import GROUP, App, Driver, joined, reconcile, stateful
 
 GONE = "Dead"
 
@@ -222,7 +222,7 @@ def test_members_of_a_streams_group_keep_classic_ones_away() -> None:
     (app,) = joined(driver, ["m1"])
     assert classic_join(driver).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert classic_join(driver, "m1").error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    settle(app)
+    reconcile(app)
     assert len(app.have()) == 4
 
 

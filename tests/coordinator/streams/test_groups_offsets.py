@@ -10,7 +10,7 @@ from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCo
 from kohort.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest
 from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-from tests.coordinator.streams.driver import GROUP, App, Driver, joined, settle
+from tests.coordinator.streams.driver import GROUP, App, Driver, joined, reconcile
 
 DAY = 24 * 60 * 60 * 1000
 RETENTION = 7 * DAY
@@ -94,7 +94,7 @@ def test_a_commit_that_was_on_its_way_when_the_epoch_rose_counts_for_what_the_me
     first, second = joined(driver, ["m1", "m2"])
     kept, old = [int(name[2:]) for name in first.have()], first.epoch
     second.leave()
-    settle(first)
+    reconcile(first)
     gained = next(n for n in range(4) if n not in kept)
     assert commit(driver, "m1", old, *kept) is NONE
     assert commit(driver, "m1", old, gained) is STALE
@@ -114,7 +114,7 @@ def test_a_commit_of_an_old_epoch_for_a_topic_that_nobody_reads_is_refused() -> 
     first, second = joined(driver, ["m1", "m2"])
     second.leave()
     old = first.epoch
-    settle(first)
+    reconcile(first)
     assert commit(driver, "m1", old, 0, topic="elsewhere") is STALE
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kohort.streams.tasks import Role, TaskId
-from tests.coordinator.streams.driver import GROUP, App, Driver, joined, settle, stateful
+from tests.coordinator.streams.driver import GROUP, App, Driver, joined, reconcile, stateful
 
 END = 1_000_000
 LAG = 10_000
@@ -22,7 +22,7 @@ class Moving:
         self.restored(self.old, END, *range(4))
         self.new = App(self.driver, "m2", stateful(), reports=True)
         self.new.join()
-        self.settle()
+        self.reconcile()
 
     @staticmethod
     def restored(app: App, offset: int, *partitions: int) -> None:
@@ -32,8 +32,8 @@ class Moving:
             app.ends[TaskId("0", partition)] = END
         app.report()
 
-    def settle(self) -> None:
-        settle(self.old, self.new)
+    def reconcile(self) -> None:
+        reconcile(self.old, self.new)
 
     def targets(self) -> list[int]:
         """How many tasks the target gives each of them."""
@@ -62,7 +62,7 @@ def test_a_task_that_is_warm_moves_by_itself() -> None:
     moving = Moving()
     first = partitions(moving.new.have(Role.WARMUP))[0]
     moving.restored(moving.new, END - LAG, first)
-    moving.settle()
+    moving.reconcile()
     assert partitions(moving.new.have()) == [first]
     assert len(moving.old.have()) == 3
     assert len(moving.new.have(Role.WARMUP)) == 1
@@ -73,7 +73,7 @@ def test_a_task_that_is_not_warm_enough_stays() -> None:
     first = partitions(moving.new.have(Role.WARMUP))[0]
     epoch = moving.driver.group.epoch
     moving.restored(moving.new, END - LAG - 1, first)
-    moving.settle()
+    moving.reconcile()
     assert (moving.new.have(), moving.driver.group.epoch) == ([], epoch)
 
 
@@ -81,7 +81,7 @@ def test_one_after_the_other_all_tasks_get_where_they_are_to_be() -> None:
     moving = Moving(num_warmup_replicas=1)
     for moved in (1, 2):
         moving.restored(moving.new, END, *partitions(moving.new.have(Role.WARMUP)))
-        moving.settle()
+        moving.reconcile()
         assert len(moving.new.have()) == moved
     assert (moving.old.have(Role.WARMUP), moving.new.have(Role.WARMUP)) == ([], [])
     assert [len(app.tasks) for app in (moving.old, moving.new)] == [2, 2]
@@ -91,11 +91,11 @@ def test_one_after_the_other_all_tasks_get_where_they_are_to_be() -> None:
 def test_a_group_at_its_target_hears_of_offsets_without_a_stir() -> None:
     moving = Moving()
     moving.restored(moving.new, END, *partitions(moving.new.have(Role.WARMUP)))
-    moving.settle()
+    moving.reconcile()
     epoch = moving.driver.group.epoch
     for _ in range(3):
         moving.restored(moving.new, END, 0, 1, 2, 3)
-        moving.settle()
+        moving.reconcile()
     assert moving.driver.group.epoch == epoch
 
 
@@ -103,7 +103,7 @@ def test_while_a_task_warms_up_heartbeats_change_nothing() -> None:
     moving = Moving()
     epoch, size = moving.driver.group.epoch, len(moving.driver.log)
     for _ in range(5):
-        moving.settle()
+        moving.reconcile()
         moving.restored(moving.new, 5, *partitions(moving.new.have(Role.WARMUP)))
     assert (moving.driver.group.epoch, len(moving.driver.log)) == (epoch, size)
 
@@ -124,14 +124,14 @@ def test_a_warm_up_that_is_lost_is_replaced() -> None:
     moving.new.leave()
     third = App(moving.driver, "m3", stateful(), reports=True)
     third.join()
-    settle(moving.old, third)
+    reconcile(moving.old, third)
     assert (len(moving.old.have()), len(third.have(Role.WARMUP))) == (4, 2)
 
 
 def test_the_end_of_an_owner_does_not_wait_for_a_warm_up() -> None:
     moving = Moving()
     moving.old.leave()
-    settle(moving.new)
+    reconcile(moving.new)
     assert len(moving.new.have()) == 4
 
 
@@ -143,7 +143,7 @@ def test_a_member_that_has_state_on_disk_gets_its_tasks_back() -> None:
     back.offsets = {TaskId("0", 1): END, TaskId("0", 3): END - 5}
     back.ends = {TaskId("0", 1): END, TaskId("0", 3): END}
     back.join()
-    settle(first, back)
+    reconcile(first, back)
     assert (back.have(), back.have(Role.WARMUP)) == (["0_1", "0_3"], [])
 
 
@@ -153,10 +153,10 @@ def test_a_restart_moves_no_task_to_where_its_state_is_not() -> None:
     moving.driver.restart()
     for app in (moving.old, moving.new):
         app.report(**app.owned())
-    moving.settle()
+    moving.reconcile()
     assert (moving.old.tasks, moving.new.tasks) == before
     moving.restored(moving.new, END, *partitions(moving.new.have(Role.WARMUP)))
-    moving.settle()
+    moving.reconcile()
     assert len(moving.new.have()) == 2
 
 
@@ -172,17 +172,17 @@ def test_long_after_a_restart_members_that_report_nothing_hold_nothing_up() -> N
     moving = Moving()
     moving.driver.restart()
     for _ in range(13):
-        moving.settle()
+        moving.reconcile()
         assert [len(app.have()) for app in (moving.old, moving.new)] == [4, 0]
         moving.driver.sleep(5_000)
-    moving.settle()
+    moving.reconcile()
     assert [len(app.have()) for app in (moving.old, moving.new)] == [2, 2]
 
 
 def test_more_warm_ups_allowed_means_more_warm_ups() -> None:
     moving = Moving(num_warmup_replicas=1)
     moving.driver.configure(num_warmup_replicas=2)
-    moving.settle()
+    moving.reconcile()
     assert len(moving.new.have(Role.WARMUP)) == 2
 
 
@@ -192,10 +192,10 @@ def test_a_static_member_is_back_where_it_warmed_up() -> None:
     Moving.restored(old, END, 0, 1, 2, 3)
     new = App(driver, "m2", stateful(), reports=True, instance="i")
     new.join()
-    settle(old, new)
+    reconcile(old, new)
     warming = new.have(Role.WARMUP)
     new.leave(-2)
     back = App(driver, "m3", stateful(), reports=True, instance="i", process=new.process)
     back.join()
-    settle(old, back)
+    reconcile(old, back)
     assert (back.have(Role.WARMUP), len(old.have())) == (warming, 4)

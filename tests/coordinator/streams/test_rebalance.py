@@ -4,7 +4,7 @@ import pytest
 
 from kohort.protocol.messages.streams_group_heartbeat import KeyValue
 from kohort.streams.tasks import Role, TaskId
-from tests.coordinator.streams.driver import GROUP, App, Driver, joined, settle, stateful, stateless
+from tests.coordinator.streams.driver import GROUP, App, Driver, joined, reconcile, stateful, stateless
 
 ALL = ["0_0", "0_1", "0_2", "0_3"]
 
@@ -38,7 +38,7 @@ def test_a_member_that_leaves_passes_its_tasks_on() -> None:
     first, second = joined(driver, ["m1", "m2"])
     response = second.leave()
     assert (response.member_epoch, response.error_code) == (-1, 0)
-    settle(first)
+    reconcile(first)
     assert first.have() == ALL
 
 
@@ -55,7 +55,7 @@ def test_states_follow_from_what_members_have_done() -> None:
     second = App(driver, "m2")
     second.join()
     assert driver.state() == "Reconciling"
-    settle(first, second)
+    reconcile(first, second)
     assert driver.state() == "Stable"
 
 
@@ -162,10 +162,10 @@ def test_instances_come_and_go_and_all_tasks_run(standbys: int) -> None:
         app = App(driver, name, *parts)
         app.join()
         apps.append(app)
-        settle(*apps)
+        reconcile(*apps)
     for _ in range(3):
         apps.pop(0).leave()
-        settle(*apps)
+        reconcile(*apps)
     (last,) = apps
     assert sorted(last.tasks) == [*(TaskId("0", n) for n in range(6)), *(TaskId("1", n) for n in range(3))]
     assert driver.dump() == driver.dump(driver.replayed())

@@ -24,7 +24,7 @@ from kohort.protocol.stored.streams_group_current_member_assignment import (
     TaskIds,
 )
 from kohort.streams.tasks import Role, TaskId
-from tests.coordinator.streams.driver import GROUP, App, Driver, joined, settle, stateful
+from tests.coordinator.streams.driver import GROUP, App, Driver, joined, reconcile, stateful
 
 ACTIVE, STANDBY, WARMUP = Role
 
@@ -134,7 +134,7 @@ def a_busy_group() -> Driver:
     first, second = joined(driver, ["m1", "m2"], stateful())
     third = App(driver, "m3", stateful(), instance="i")
     third.join()
-    settle(first, second, third)
+    reconcile(first, second, third)
     second.leave()
     first.beat()
     return driver

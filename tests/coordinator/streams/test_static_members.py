@@ -4,7 +4,7 @@ import pytest
 
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.streams_group_heartbeat import KeyValue
-from tests.coordinator.streams.driver import App, Driver, joined, settle, stateless
+from tests.coordinator.streams.driver import App, Driver, joined, reconcile, stateless
 
 SESSION = 45_000
 ALL = ["0_0", "0_1", "0_2", "0_3"]
@@ -15,7 +15,7 @@ def two(driver: Driver) -> tuple[App, App]:
     first, second = App(driver, "m1", instance="i1"), App(driver, "m2")
     first.join()
     second.join()
-    settle(first, second)
+    reconcile(first, second)
     return first, second
 
 
@@ -50,7 +50,7 @@ def test_what_a_static_member_had_before_it_went_it_need_not_give_up() -> None:
     third = App(driver, "m3")
     third.join()
     first.join()
-    settle(first, second, third)
+    reconcile(first, second, third)
     assert sorted(first.have() + second.have() + third.have()) == ALL
 
 
@@ -90,7 +90,7 @@ def test_a_static_member_that_is_back_with_another_topology_begins_with_nothing(
     assert (back.error, back.have()) == (ErrorCode.NONE, [])
     assert driver.dump() == driver.dump(driver.replayed())
     driver.finish()
-    settle(back, second)
+    reconcile(back, second)
     assert (back.have(), second.have()) == (["new_0"], [])
 
 
@@ -110,7 +110,7 @@ def test_a_static_member_that_does_not_come_back_is_removed_at_its_session_timeo
     driver.sleep(SESSION - 1_000)
     second.beat()
     driver.sleep(1_100)
-    settle(second)
+    reconcile(second)
     assert (list(driver.group.members), second.have()) == (["m2"], ALL)
 
 
@@ -161,7 +161,7 @@ def test_a_static_member_may_leave_for_good() -> None:
     driver = Driver()
     first, second = two(driver)
     first.leave(-1)
-    settle(second)
+    reconcile(second)
     assert (list(driver.group.members), driver.group.static_ids, second.have()) == (["m2"], {}, ALL)
 
 
@@ -194,7 +194,7 @@ def test_a_restart_finds_a_static_member_away() -> None:
     driver.restart()
     back = App(driver, "m3", instance="i1", process=first.process)
     back.join()
-    settle(back, second)
+    reconcile(back, second)
     assert sorted(back.have() + second.have()) == ALL
 
 

@@ -10,7 +10,7 @@ from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from kohort.streams.tasks import Role
-from tests.coordinator.streams.driver import CLIENT, GROUP, App, Driver, joined, settle, stateful
+from tests.coordinator.streams.driver import CLIENT, GROUP, App, Driver, joined, reconcile, stateful
 
 SHUTDOWN, DELAYED, NO_TAGS = 4, 5, 6
 ALL = ["0_0", "0_1", "0_2", "0_3"]
@@ -39,7 +39,7 @@ def test_a_group_with_members_does_not_wait() -> None:
     first = App(driver, "m1")
     first.join()
     driver.sleep(3_000)
-    settle(first)
+    reconcile(first)
     second = App(driver, "m2")
     second.join()
     assert (second.status, driver.state()) == ([], "Reconciling")
@@ -101,7 +101,7 @@ def test_while_tasks_are_being_placed_members_with_tasks_work_on() -> None:
     response = first.beat()
     assert (first.status, response.active_tasks, second.status) == ([], None, [DELAYED])
     driver.finish()
-    settle(first, second)
+    reconcile(first, second)
     assert sorted(first.have() + second.have()) == ALL
 
 
@@ -148,7 +148,7 @@ def test_a_placement_that_is_too_old_is_dropped_for_a_new_one() -> None:
     driver.finish()
     assert ([job.group_epoch for job in driver.jobs], len(driver.log)) == ([3], size)
     driver.finish()
-    settle(first, second)
+    reconcile(first, second)
     assert sorted(first.have() + second.have()) == ALL
 
 
@@ -223,7 +223,7 @@ def test_settings_that_placements_depend_on_are_a_new_epoch() -> None:
     driver.configure(num_standby_replicas=1)
     first.beat()
     assert driver.group.epoch == epoch + 1
-    settle(first, second)
+    reconcile(first, second)
     assert len(first.have(Role.STANDBY)) == len(second.have(Role.STANDBY)) == 1
 
 
@@ -307,7 +307,7 @@ def test_members_hear_who_has_which_partitions() -> None:
     first, second = App(driver, "m1", endpoint=("a", 1)), App(driver, "m2", endpoint=("b", 2))
     assert hosts(first.join()) == {"a": 4}
     second.join()
-    settle(first, second)
+    reconcile(first, second)
     first.endpoint_epoch = second.endpoint_epoch = -1
     assert hosts(first.beat()) == hosts(second.beat()) == {"a": 2, "b": 2}
 

@@ -8,20 +8,20 @@ import pytest
 
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.streams_group_heartbeat import TaskIds, TopicInfo
-from tests.coordinator.streams.driver import GROUP, App, Driver, Told, joined, settle, stateful, stateless
+from tests.coordinator.streams.driver import GROUP, App, Driver, TopologyRequest, joined, reconcile, stateful, stateless
 
 STALE, NO_SOURCES, WRONG_PARTITIONS, NO_INTERNALS = 0, 1, 2, 3
 
 
-def patterned(pattern: str) -> Told.Subtopology:
-    return Told.Subtopology(subtopology_id="0", source_topic_regex=(pattern,))
+def patterned(pattern: str) -> TopologyRequest.Subtopology:
+    return TopologyRequest.Subtopology(subtopology_id="0", source_topic_regex=(pattern,))
 
 
-def repartitioned() -> tuple[Told.Subtopology, Told.Subtopology]:
+def repartitioned() -> tuple[TopologyRequest.Subtopology, TopologyRequest.Subtopology]:
     topic = f"{GROUP}-by-key-repartition"
     return (
-        Told.Subtopology(subtopology_id="0", source_topics=("in",), repartition_sink_topics=(topic,)),
-        Told.Subtopology(subtopology_id="1", repartition_source_topics=[TopicInfo(name=topic)]),
+        TopologyRequest.Subtopology(subtopology_id="0", source_topics=("in",), repartition_sink_topics=(topic,)),
+        TopologyRequest.Subtopology(subtopology_id="1", repartition_source_topics=[TopicInfo(name=topic)]),
     )
 
 
@@ -56,7 +56,7 @@ def test_the_same_topology_told_in_another_order_is_the_same() -> None:
 
 def test_a_bad_topology_is_refused_and_makes_no_group() -> None:
     driver = Driver()
-    app = App(driver, "m1", Told.Subtopology(subtopology_id="0"))
+    app = App(driver, "m1", TopologyRequest.Subtopology(subtopology_id="0"))
     app.join()
     assert app.error is ErrorCode.STREAMS_INVALID_TOPOLOGY
     assert driver.shard.streams.get(GROUP) is None
@@ -67,7 +67,7 @@ def test_a_higher_epoch_replaces_the_topology() -> None:
     (first,) = joined(driver, ["m1"])
     second = App(driver, "m2", stateless("0", "in"), stateless("1", "more"), epoch=1)
     second.join()
-    settle(first, second)
+    reconcile(first, second)
     assert (first.have(), first.status) == ([], [STALE])
     assert (second.have(), second.status) == (["0_0", "0_1", "1_0", "1_1"], [])
     assert driver.dump() == driver.dump(driver.replayed())
@@ -78,7 +78,7 @@ def test_a_replaced_topology_may_drop_what_members_run() -> None:
     (first,) = joined(driver, ["m1"], stateless("old", "in"))
     second = App(driver, "m2", stateless("new", "more"), epoch=1)
     second.join()
-    settle(first, second)
+    reconcile(first, second)
     assert (first.have(), second.have()) == ([], ["new_0", "new_1"])
 
 
@@ -87,7 +87,7 @@ def test_who_joins_with_an_older_topology_gets_no_tasks() -> None:
     (first,) = joined(driver, ["m1"], epoch=3)
     late = App(driver, "m2", stateless("0", "elsewhere"), epoch=2)
     late.join()
-    settle(first, late)
+    reconcile(first, late)
     assert (late.error, late.status, late.have()) == (ErrorCode.NONE, [STALE], [])
     assert len(first.have()) == 4
 
@@ -117,7 +117,7 @@ def test_a_topic_that_vanishes_takes_the_tasks_with_it() -> None:
     driver = Driver()
     (app,) = joined(driver, ["m1"])
     driver.topic("in", None)
-    settle(app)
+    reconcile(app)
     assert (app.have(), app.status, driver.state()) == ([], [NO_SOURCES], "NotReady")
     assert driver.group.validated_topology_epoch == -1
 

@@ -35,7 +35,7 @@ class Outcome:
         worst_ms: the longest that one stood still.
         restored: records that were restored, for tasks, standbys and warm-ups.
         moved: times that a task went from one member to another.
-        settled_ms: how long it took until nothing changed any more.
+        converged_ms: how long it took until nothing changed any more.
     """
 
     change: str
@@ -45,7 +45,7 @@ class Outcome:
     worst_ms: int
     restored: int
     moved: int
-    settled_ms: int
+    converged_ms: int
 
 
 class Meter:
@@ -96,7 +96,7 @@ class Experiment:
         self.processes: list[Process] = []
         for _ in range(processes):
             self.add()
-        self.settle()
+        self.converge()
         self.world.run(2 * settings.task_offset_interval_ms)  # everybody has told how far its copies are
 
     def add(self) -> None:
@@ -106,13 +106,13 @@ class Experiment:
         self.processes.append(process)
         process.start()
 
-    def settle(self) -> int:
+    def converge(self) -> int:
         """Wait until nothing changes any more; how long that took, in ms."""
         began = self.world.now
         while restless := why_not_converged(self.world, {GROUP: self.processes}):
             self.world.run(1_000)
             if self.world.now > began + 4 * WINDOW_MS:
-                raise InvariantError(f"not settled after {self.world.now - began} ms: {restless}")
+                raise InvariantError(f"not converged after {self.world.now - began} ms: {restless}")
         return self.world.now - began
 
     def measure(self, change: Callable[[Experiment], None]) -> Outcome:
@@ -123,8 +123,8 @@ class Experiment:
         restored, moved, began = self._restored(), world.checker.moves[GROUP], world.now
         meter = Meter(world, tasks)
         change(self)
-        self.settle()
-        settled = world.now - began
+        self.converge()
+        converged = world.now - began
         world.run(max(0, began + WINDOW_MS - world.now))
         return Outcome(
             change.__name__.replace("_", " "),
@@ -134,7 +134,7 @@ class Experiment:
             meter.worst_ms,
             self._restored() - restored,
             world.checker.moves[GROUP] - moved,
-            settled,
+            converged,
         )
 
     def _restored(self) -> int:
@@ -165,11 +165,11 @@ def run(change: Callable[[Experiment], None], standbys: int, warmups: int) -> Ou
 
 def report() -> Iterator[str]:
     """A table of it all, line by line."""
-    yield "change           standbys  warm-ups  available  longest outage  restored records  moves  settled after"
+    yield "change           standbys  warm-ups  available  longest outage  restored records  moves  converged after"
     for change, standbys, warmups in itertools.product((rolling_restart, scale_out), (0, 1), (0, 2, 8)):
         outcome = run(change, standbys, warmups)
         yield (
             f"{outcome.change:<15}  {standbys:>8}  {warmups:>8}  {outcome.available:>9.3%}"
             f"  {outcome.worst_ms / 1_000:>12.1f} s  {outcome.restored:>16,}  {outcome.moved:>5}"
-            f"  {outcome.settled_ms / 1_000:>11.0f} s"
+            f"  {outcome.converged_ms / 1_000:>13.0f} s"
         )

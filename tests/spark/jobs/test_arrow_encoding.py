@@ -1,4 +1,4 @@
-"""Wire types in Arrow."""
+"""Encoded types in Arrow."""
 
 from __future__ import annotations
 

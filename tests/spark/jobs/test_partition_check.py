@@ -20,10 +20,10 @@ from tests.spark.jobs.fakes import FakeReader, FakeRpc, splits
 
 PARTITIONS = 4
 SCHEMA = T.StructType([T.StructField("k", T.StringType()), T.StructField("n", T.IntegerType())])
-PLACING = PartitionCheck(("k",), "murmur2", table=False, plain_decimals=True)
+CHECK = PartitionCheck(("k",), "murmur2", table=False, plain_decimals=True)
 READING = RowsReading(
     ClientConfig(bootstrap_servers="127.0.0.1:1"), SCHEMA.json(), "json", None, None, "dead",
-    internal_columns=(PARTITION,), table=False, partition_check=PLACING, null_partitions=True,
+    internal_columns=(PARTITION,), table=False, partition_check=CHECK, null_partitions=True,
 )  # fmt: skip
 Record = tuple[int, int, int, bytes | None, bytes | None]
 
@@ -69,7 +69,7 @@ def test_a_record_without_a_key_belongs_nowhere_whatever_its_columns_say(monkeyp
     assert [row["_partition"] for row in rows] == [0, 1, 2, 3]  # as for what goes by no task
 
 
-def test_without_placing_rows_are_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_check_rows_are_where_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = read(
         FakeRpc(), monkeypatch, replace(READING, partition_check=None), (1, None, {"k": "x"}), (2, "x", {"k": "y"})
     )
@@ -103,7 +103,7 @@ def test_the_partitioner_that_fits_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     read(rpc, monkeypatch, READING, one)
     error = rpc.reports["rows"].dead["error"][0].as_py()
     assert 'partitioner="crc32" fits here (librdkafka\'s default): say it where the stream is made' in error
-    crc32 = replace(READING, partition_check=replace(PLACING, partitioner="crc32"))
+    crc32 = replace(READING, partition_check=replace(CHECK, partitioner="crc32"))
     rows = read(rpc, monkeypatch, crc32, *records, (0, "", {"k": "x"}), (1, None, {"k": "x"}))
     assert [row["_partition"] is None for row in rows].count(True) == 2  # librdkafka deals both anywhere
     assert rpc.reports["rows"].reasons == {}
@@ -130,7 +130,7 @@ def test_a_tombstone_is_left_out_and_counted_or_kept_without_a_place(monkeypatch
     assert rpc.reports["rows"].reasons == {}
 
 
-TABLE = replace(READING, table=True, keyless=False, partition_check=replace(PLACING, table=True), null_partitions=False)
+TABLE = replace(READING, table=True, keyless=False, partition_check=replace(CHECK, table=True), null_partitions=False)
 
 
 def test_a_tables_records_lie_where_they_belong_or_are_bad(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What becomes of a job's rows in the driver: what no window takes is counted, and the rest is in order."""
+"""The order in which the rows of a branch are sent."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from tests.spark.runtime.faults import Instances
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
 STEPS = (
-    "taking", "known", "restored",
+    "activating", "known", "restored",
     "planned", "job", "begun", "sent {app}-counts-repartition", "sent {app}-copies", "sent {app}-counts",
     "sent {app}-counts-changelog", "offsets", "committed", "stored",
 )  # fmt: skip
@@ -32,7 +32,7 @@ BROKER = ("killed", "restarted") if ALL else ("killed",)
 
 
 def _times(step: str) -> int:
-    return 2 if step in ("taking", "known", "restored") else 3
+    return 2 if step in ("activating", "known", "restored") else 3
 
 
 @pytest.mark.parametrize("step", KILLED)

@@ -383,7 +383,7 @@ def test_a_topic_that_is_shorter_than_what_was_read() -> None:
     for now in (115, 129, 131):
         world.epoch_event(EpochEffect.PAUSE, EpochEvent.DUE)
         world.looked({S0: 3}, now=now)
-    assert "deleted and made anew" in world.manager.stopped["0"]
+    assert "deleted and created again" in world.manager.stopped["0"]
 
 
 def test_brokers_that_do_not_say_where_inputs_end_are_asked_again() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kohort.client.administration.node_lookup import ask_all_brokers, live_brokers, metadata
-from kohort.client.administration.request_router import Failure, NodeConnection, RequestRouter
+from kohort.client.administration.request_router import Failure, Node, RequestRouter
 from kohort.client.errors import kafka_error, raise_for
 from kohort.client.types import Broker, TopicPartition
 from kohort.protocol.errors import KafkaError
@@ -136,8 +136,8 @@ class ClusterInfo:
         """Returns the log directories of brokers, with their replicas; of all brokers by default."""
         deadline = self._router.deadline(timeout_ms)
 
-        async def ask(connection: NodeConnection, nodes: Sequence[int]) -> Mapping[int, tuple[LogDir, ...] | Failure]:
-            answer = await connection.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
+        async def ask(node: Node, nodes: Sequence[int]) -> Mapping[int, tuple[LogDir, ...] | Failure]:
+            answer = await node.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
             raise_for(answer.error_code)
             return dict.fromkeys(nodes, tuple(map(_log_dir, answer.results)))
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kohort.client.administration.request_router import ANY, Deadline, Failure, NodeConnection, RequestRouter
+from kohort.client.administration.request_router import ANY, Deadline, Failure, Node, RequestRouter
 from kohort.client.errors import kafka_error, raise_for
 from kohort.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from kohort.protocol.messages.incremental_alter_configs import (
@@ -136,7 +136,7 @@ class Configs:
         """
 
         async def ask(
-            connection: NodeConnection, some: Sequence[ConfigResource]
+            node: Node, some: Sequence[ConfigResource]
         ) -> Mapping[ConfigResource, dict[str, ConfigEntry] | Failure]:
             wanted = None if keys is None else tuple(keys)
             request = DescribeConfigsRequest(
@@ -149,7 +149,7 @@ class Configs:
                 include_synonyms=synonyms,
                 include_documentation=documentation,
             )
-            answer = await connection.ask(request, DescribeConfigsResponse)
+            answer = await node.ask(request, DescribeConfigsResponse)
             return {
                 ConfigResource(ResourceType(each.resource_type), each.resource_name): (
                     kafka_error(each.error_code, each.error_message) if each.error_code else _entries(each)
@@ -191,9 +191,7 @@ class Configs:
             *(_change(kind, _Operation.SUBTRACT, key, value) for key, value in (subtract or {}).items()),
         ]
 
-        async def ask(
-            connection: NodeConnection, some: Sequence[ConfigResource]
-        ) -> Mapping[ConfigResource, Failure | None]:
+        async def ask(node: Node, some: Sequence[ConfigResource]) -> Mapping[ConfigResource, Failure | None]:
             request = IncrementalAlterConfigsRequest(
                 resources=[
                     IncrementalAlterConfigsRequest.Resource(
@@ -203,7 +201,7 @@ class Configs:
                 ],
                 validate_only=validate_only,
             )
-            answer = await connection.ask(request, IncrementalAlterConfigsResponse)
+            answer = await node.ask(request, IncrementalAlterConfigsResponse)
             return {
                 ConfigResource(ResourceType(each.resource_type), each.resource_name): (
                     kafka_error(each.error_code, each.error_message) if each.error_code else None

@@ -13,7 +13,7 @@ from kohort.client.administration.offsets import Offsets, OffsetSpec
 from kohort.client.administration.request_router import (
     Deadline,
     Failure,
-    NodeConnection,
+    Node,
     Outcomes,
     RequestRouter,
     outcomes_of,
@@ -21,7 +21,8 @@ from kohort.client.administration.request_router import (
 from kohort.client.administration.resets import PlannedReset, ResetTo, Where, plan
 from kohort.client.administration.share_offsets import alter_share, delete_share, fetch_share
 from kohort.client.errors import PartialFailureError, raise_for
-from kohort.client.types import OffsetAndMetadata, TopicPartition, by_topic
+from kohort.client.membership.offset_requests import BY_NAME, commit_codes, commit_request
+from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition, by_topic
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kohort.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -30,9 +31,6 @@ from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetc
 __all__ = ["GroupOffsets", "PartitionLag"]
 
 V = TypeVar("V")
-
-_BY_NAME: Final = 9
-"""The last version of OffsetFetch and OffsetCommit with topics' names: a deleted topic's id means nothing to users."""
 
 _BY_GROUP: Final = 8
 """The first version of OffsetFetch with groups."""
@@ -259,13 +257,11 @@ class GroupOffsets:
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         return await self._at_coordinator(group_id, deadline, partial(_fetch, require_stable=require_stable))
 
-    async def _at_coordinator(
-        self, group_id: str, deadline: Deadline, work: Callable[[NodeConnection, str], Awaitable[V]]
-    ) -> V:
+    async def _at_coordinator(self, group_id: str, deadline: Deadline, work: Callable[[Node, str], Awaitable[V]]) -> V:
         """Returns the result of `work` at the group's coordinator."""
 
-        async def ask(connection: NodeConnection, keys: Sequence[str]) -> Mapping[str, V]:
-            return {group_id: await work(connection, group_id)}
+        async def ask(node: Node, keys: Sequence[str]) -> Mapping[str, V]:
+            return {group_id: await work(node, group_id)}
 
         found: Outcomes[str, V] = await self._router.ask_nodes([group_id], BY_COORDINATOR, ask, deadline)
         return found.checked()[group_id]
@@ -281,7 +277,7 @@ def _active(group: GroupDescription) -> KafkaError:
 
 
 async def _partitions(
-    router: RequestRouter, deadline: Deadline, connection: NodeConnection, topics: Sequence[str]
+    router: RequestRouter, deadline: Deadline, node: Node, topics: Sequence[str]
 ) -> Mapping[str, list[TopicPartition] | Failure]:
     answer = await metadata(router, topics, deadline)
     return {
@@ -294,18 +290,16 @@ async def _partitions(
     }
 
 
-async def _fetch(
-    connection: NodeConnection, group_id: str, *, require_stable: bool
-) -> dict[TopicPartition, OffsetAndMetadata]:
-    version = connection.version(OffsetFetchRequest, _BY_NAME)
+async def _fetch(node: Node, group_id: str, *, require_stable: bool) -> dict[TopicPartition, OffsetAndMetadata]:
+    version = node.version(OffsetFetchRequest, BY_NAME)  # users don't know a deleted topic by its id
     group: OffsetFetchResponse | OffsetFetchResponse.Group
     if version >= _BY_GROUP:
         groups = [OffsetFetchRequest.Group(group_id=group_id, topics=None)]
         request = OffsetFetchRequest(groups=groups, require_stable=require_stable)
-        group = (await connection.ask(request, OffsetFetchResponse, version)).groups[0]
+        group = (await node.ask(request, OffsetFetchResponse, version)).groups[0]
     else:
         request = OffsetFetchRequest(group_id=group_id, topics=None, require_stable=require_stable)
-        group = await connection.ask(request, OffsetFetchResponse, version)
+        group = await node.ask(request, OffsetFetchResponse, version)
     raise_for(group.error_code)
     found: dict[TopicPartition, OffsetAndMetadata] = {}
     for topic in group.topics:
@@ -319,39 +313,14 @@ async def _fetch(
 
 
 async def _commit(
-    connection: NodeConnection, group_id: str, *, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    node: Node, group_id: str, *, offsets: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> Outcomes[TopicPartition, None]:
-    kind = OffsetCommitRequest.Topic
-    request = OffsetCommitRequest(
-        group_id=group_id,
-        topics=[
-            kind(
-                name=topic,
-                partitions=[_committing(number, offsets[TopicPartition(topic, number)]) for number in numbers],
-            )
-            for topic, numbers in by_topic(offsets).items()
-        ],
-    )
-    answer = await connection.ask(request, OffsetCommitResponse, connection.version(OffsetCommitRequest, _BY_NAME))
-    return outcomes_of(
-        (TopicPartition(topic.name, each.partition_index), each.error_code, None)
-        for topic in answer.topics
-        for each in topic.partitions
-    )
+    request = commit_request(offsets, GroupMetadata(group_id, -1, ""), {})
+    answer = await node.ask(request, OffsetCommitResponse, node.version(OffsetCommitRequest, BY_NAME))
+    return outcomes_of((partition, code, None) for partition, code in commit_codes(answer, offsets, {}).items())
 
 
-def _committing(number: int, to: OffsetAndMetadata) -> OffsetCommitRequest.Topic.Partition:
-    return OffsetCommitRequest.Topic.Partition(
-        partition_index=number,
-        committed_offset=to.offset,
-        committed_leader_epoch=to.leader_epoch,
-        committed_metadata=to.metadata,
-    )
-
-
-async def _delete(
-    connection: NodeConnection, group_id: str, *, partitions: Iterable[TopicPartition]
-) -> Outcomes[TopicPartition, None]:
+async def _delete(node: Node, group_id: str, *, partitions: Iterable[TopicPartition]) -> Outcomes[TopicPartition, None]:
     kind = OffsetDeleteRequest.Topic
     request = OffsetDeleteRequest(
         group_id=group_id,
@@ -360,7 +329,7 @@ async def _delete(
             for topic, numbers in by_topic(partitions).items()
         ],
     )
-    answer = await connection.ask(request, OffsetDeleteResponse)
+    answer = await node.ask(request, OffsetDeleteResponse)
     raise_for(answer.error_code)
     return outcomes_of(
         (TopicPartition(topic.name, each.partition_index), each.error_code, None)

@@ -9,7 +9,7 @@ from kohort.client.administration import group_descriptions
 from kohort.client.administration.group_types import GroupDescription, GroupListing, GroupMember, GroupType
 from kohort.client.administration.member_removal import MemberToRemove, remove
 from kohort.client.administration.node_lookup import ask_all_brokers, coordinators
-from kohort.client.administration.request_router import Deadline, Failure, NodeConnection, Outcomes, RequestRouter
+from kohort.client.administration.request_router import Deadline, Failure, Node, Outcomes, RequestRouter
 from kohort.client.errors import UnsupportedError, kafka_error, raise_for
 from kohort.client.server_cluster_info import CoordinatorKind
 from kohort.client.types import Broker
@@ -54,8 +54,8 @@ class Groups:
         in_states = {state.lower(): state for state in states}
         deadline = self._router.deadline(timeout_ms)
 
-        async def ask(connection: NodeConnection, nodes: Sequence[int]) -> Mapping[int, list[GroupListing]]:
-            return dict.fromkeys(nodes, await _listed(connection, wanted, in_states.values()))
+        async def ask(node: Node, nodes: Sequence[int]) -> Mapping[int, list[GroupListing]]:
+            return dict.fromkeys(nodes, await _listed(node, wanted, in_states.values()))
 
         listed = await ask_all_brokers(self._router, ask, deadline)
         kinds = None if protocol_types is None else frozenset(protocol_types)
@@ -75,8 +75,8 @@ class Groups:
             KafkaError: GROUP_ID_NOT_FOUND.
         """
 
-        async def ask(connection: NodeConnection, some: Sequence[str]) -> Mapping[str, GroupType | Failure]:
-            listed = {group.group_id: group.type for group in await _listed(connection)}
+        async def ask(node: Node, some: Sequence[str]) -> Mapping[str, GroupType | Failure]:
+            listed = {group.group_id: group.type for group in await _listed(node)}
             return {group_id: listed.get(group_id, _no_group(group_id)) for group_id in some}
 
         deadline = self._router.deadline(timeout_ms)
@@ -99,8 +99,8 @@ class Groups:
             KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, …
         """
 
-        async def ask(connection: NodeConnection, some: Sequence[str]) -> Mapping[str, Failure | None]:
-            answer = await connection.ask(DeleteGroupsRequest(groups_names=tuple(some)), DeleteGroupsResponse)
+        async def ask(node: Node, some: Sequence[str]) -> Mapping[str, Failure | None]:
+            answer = await node.ask(DeleteGroupsRequest(groups_names=tuple(some)), DeleteGroupsResponse)
             return {each.group_id: kafka_error(each.error_code) if each.error_code else None for each in answer.results}
 
         (await self._router.ask_nodes(group_ids, BY_COORDINATOR, ask, self._deadline(timeout_ms))).checked()
@@ -132,13 +132,13 @@ class Groups:
         wanted = None if members is None else [*members]
 
         async def ask(
-            connection: NodeConnection, keys: Sequence[str]
+            node: Node, keys: Sequence[str]
         ) -> Mapping[str, Mapping[MemberToRemove, Failure | None] | Failure]:
-            group = (await _describe(connection, keys))[group_id]
+            group = (await _describe(node, keys))[group_id]
             if not isinstance(group, GroupDescription):
                 return {group_id: group}
             some = [_to_remove(member) for member in group.members] if wanted is None else wanted
-            return {group_id: await remove(connection, group, some, reason) if some else {}}
+            return {group_id: await remove(node, group, some, reason) if some else {}}
 
         found = (await self._router.ask_nodes([group_id], BY_COORDINATOR, ask, deadline)).checked()[group_id]
         outcomes: Outcomes[MemberToRemove, None] = Outcomes()
@@ -153,16 +153,14 @@ class Groups:
         return self._router.deadline(timeout_ms)
 
 
-async def _listed(
-    connection: NodeConnection, types: Iterable[GroupType] = (), states: Iterable[str] = ()
-) -> list[GroupListing]:
+async def _listed(node: Node, types: Iterable[GroupType] = (), states: Iterable[str] = ()) -> list[GroupListing]:
     """Returns the groups that a broker coordinates; older brokers don't filter, so the caller must, too."""
-    version = connection.version(ListGroupsRequest)
+    version = node.version(ListGroupsRequest)
     request = ListGroupsRequest(
         states_filter=tuple(states) if version >= _STATES else (),
         types_filter=tuple(types) if version >= _TYPES else (),
     )
-    answer = await connection.ask(request, ListGroupsResponse)
+    answer = await node.ask(request, ListGroupsResponse)
     raise_for(answer.error_code)
     return [
         GroupListing(
@@ -170,54 +168,50 @@ async def _listed(
             GroupType.of(each.group_type),
             each.group_state,
             each.protocol_type,
-            connection.broker.node_id,
+            node.broker.node_id,
         )
         for each in answer.groups
     ]
 
 
-async def _describe(connection: NodeConnection, group_ids: Sequence[str]) -> Mapping[str, GroupDescription | Failure]:
+async def _describe(node: Node, group_ids: Sequence[str]) -> Mapping[str, GroupDescription | Failure]:
     """Describes groups at their coordinator, each by the API of its type."""
-    listed = {group.group_id: group.type for group in await _listed(connection)}
+    listed = {group.group_id: group.type for group in await _listed(node)}
     found: dict[str, GroupDescription | Failure] = {each: _no_group(each) for each in group_ids if each not in listed}
     for kind in GroupType:
         some = tuple(group_id for group_id in group_ids if listed.get(group_id) is kind)
         if some:
-            found |= await _DESCRIBE[kind](connection, some)
+            found |= await _DESCRIBE[kind](node, some)
     return found
 
 
-async def _describe_classic(connection: NodeConnection, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
-    answer = await connection.ask(DescribeGroupsRequest(groups=some), DescribeGroupsResponse)
-    return _translated(answer.groups, group_descriptions.classic_group, connection.broker)
+async def _describe_classic(node: Node, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
+    answer = await node.ask(DescribeGroupsRequest(groups=some), DescribeGroupsResponse)
+    return _translated(answer.groups, group_descriptions.classic_group, node.broker)
 
 
-async def _describe_consumer(
-    connection: NodeConnection, some: tuple[str, ...]
-) -> dict[str, GroupDescription | Failure]:
+async def _describe_consumer(node: Node, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
     request = consumer.ConsumerGroupDescribeRequest(group_ids=some)
-    answer = await connection.ask(request, consumer.ConsumerGroupDescribeResponse)
-    return _translated(answer.groups, group_descriptions.consumer_group, connection.broker)
+    answer = await node.ask(request, consumer.ConsumerGroupDescribeResponse)
+    return _translated(answer.groups, group_descriptions.consumer_group, node.broker)
 
 
-async def _describe_share(connection: NodeConnection, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
-    answer = await connection.ask(share.ShareGroupDescribeRequest(group_ids=some), share.ShareGroupDescribeResponse)
-    return _translated(answer.groups, group_descriptions.share_group, connection.broker)
+async def _describe_share(node: Node, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
+    answer = await node.ask(share.ShareGroupDescribeRequest(group_ids=some), share.ShareGroupDescribeResponse)
+    return _translated(answer.groups, group_descriptions.share_group, node.broker)
 
 
-async def _describe_streams(connection: NodeConnection, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
-    answer = await connection.ask(
-        streams.StreamsGroupDescribeRequest(group_ids=some), streams.StreamsGroupDescribeResponse
-    )
-    return _translated(answer.groups, group_descriptions.streams_group, connection.broker)
+async def _describe_streams(node: Node, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
+    answer = await node.ask(streams.StreamsGroupDescribeRequest(group_ids=some), streams.StreamsGroupDescribeResponse)
+    return _translated(answer.groups, group_descriptions.streams_group, node.broker)
 
 
-async def _describe_unknown(connection: NodeConnection, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
+async def _describe_unknown(node: Node, some: tuple[str, ...]) -> dict[str, GroupDescription | Failure]:
     return {group_id: UnsupportedError(f"{group_id} is of a type that Kohort doesn't know") for group_id in some}
 
 
 _DESCRIBE: Final[
-    dict[GroupType, Callable[[NodeConnection, tuple[str, ...]], Awaitable[dict[str, GroupDescription | Failure]]]]
+    dict[GroupType, Callable[[Node, tuple[str, ...]], Awaitable[dict[str, GroupDescription | Failure]]]]
 ] = {
     GroupType.CLASSIC: _describe_classic,
     GroupType.CONSUMER: _describe_consumer,

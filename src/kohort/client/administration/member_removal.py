@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kohort.client.administration.group_types import GroupDescription, GroupMember, GroupType
-from kohort.client.administration.request_router import Failure, NodeConnection
+from kohort.client.administration.request_router import Failure, Node
 from kohort.client.errors import UnsupportedError, kafka_error, raise_for
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
@@ -33,29 +33,29 @@ class MemberToRemove(NamedTuple):
 
 
 async def remove(
-    connection: NodeConnection, group: GroupDescription, members: Sequence[MemberToRemove], reason: str
+    node: Node, group: GroupDescription, members: Sequence[MemberToRemove], reason: str
 ) -> Mapping[MemberToRemove, Failure | None]:
     """Removes members from a group at its coordinator; returns each one's error, None for success.
 
     LeaveGroup is for groups of consumers alone; for others, the member's leaving heartbeat is sent.
     """
     if group.type in (GroupType.CLASSIC, GroupType.CONSUMER):
-        return await _remove_consumers(connection, group.group_id, members, reason)
+        return await _remove_consumers(node, group.group_id, members, reason)
     outcomes: dict[MemberToRemove, Failure | None] = {}
     for member in members:
         found = _find(group.members, member)
         if found is None:
             outcomes[member] = KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
         else:
-            outcomes[member] = await _leave_for(connection, group, found)
+            outcomes[member] = await _leave_for(node, group, found)
     return outcomes
 
 
 async def _remove_consumers(
-    connection: NodeConnection, group_id: str, members: Sequence[MemberToRemove], reason: str
+    node: Node, group_id: str, members: Sequence[MemberToRemove], reason: str
 ) -> Mapping[MemberToRemove, Failure | None]:
-    if connection.version(LeaveGroupRequest) < _SEVERAL:
-        raise UnsupportedError(f"{connection.broker} is too old to have members removed")
+    if node.version(LeaveGroupRequest) < _SEVERAL:
+        raise UnsupportedError(f"{node.broker} is too old to have members removed")
     leaving = [
         LeaveGroupRequest.Member(
             member_id="" if member.instance_id is not None else member.member_id,
@@ -64,7 +64,7 @@ async def _remove_consumers(
         )
         for member in members
     ]
-    answer = await connection.ask(LeaveGroupRequest(group_id=group_id, members=leaving), LeaveGroupResponse)
+    answer = await node.ask(LeaveGroupRequest(group_id=group_id, members=leaving), LeaveGroupResponse)
     raise_for(answer.error_code)
     codes = [outcome.error_code for outcome in answer.members]  # in the order of the request
     return {member: kafka_error(code) if code else None for member, code in zip(members, codes, strict=False)}
@@ -76,14 +76,14 @@ def _find(members: Sequence[GroupMember], wanted: MemberToRemove) -> GroupMember
     return next((member for member in members if member.member_id == wanted.member_id), None)
 
 
-async def _leave_for(connection: NodeConnection, group: GroupDescription, member: GroupMember) -> Failure | None:
+async def _leave_for(node: Node, group: GroupDescription, member: GroupMember) -> Failure | None:
     answer: ShareGroupHeartbeatResponse | StreamsGroupHeartbeatResponse
     if group.type is GroupType.SHARE:
         share = ShareGroupHeartbeatRequest(group_id=group.group_id, member_id=member.member_id, member_epoch=_LEAVE)
-        answer = await connection.ask(share, ShareGroupHeartbeatResponse)
+        answer = await node.ask(share, ShareGroupHeartbeatResponse)
     else:
         streams = StreamsGroupHeartbeatRequest(
             group_id=group.group_id, member_id=member.member_id, member_epoch=_LEAVE, instance_id=member.instance_id
         )
-        answer = await connection.ask(streams, StreamsGroupHeartbeatResponse)
+        answer = await node.ask(streams, StreamsGroupHeartbeatResponse)
     return kafka_error(answer.error_code, answer.error_message) if answer.error_code else None

@@ -12,7 +12,7 @@ from kohort.client.administration.request_router import (
     Deadline,
     Failure,
     Finder,
-    NodeConnection,
+    Node,
     RequestRouter,
 )
 from kohort.client.errors import ClientError, UnsupportedError, kafka_error
@@ -47,9 +47,9 @@ class _GoneError(ClientError):
 
 async def metadata(router: RequestRouter, topics: Collection[str] | None, deadline: Deadline) -> MetadataResponse:
     """Returns metadata with these topics, None for all. Doesn't create topics."""
-    asked = None if topics is None else [MetadataRequest.Topic(name=name) for name in topics]
+    requested = None if topics is None else [MetadataRequest.Topic(name=name) for name in topics]
     answer = await router.any(
-        MetadataRequest(topics=asked, allow_auto_topic_creation=False), MetadataResponse, deadline
+        MetadataRequest(topics=requested, allow_auto_topic_creation=False), MetadataResponse, deadline
     )
     if answer.error_code:
         raise kafka_error(answer.error_code)
@@ -128,17 +128,17 @@ def coordinators(kind: CoordinatorKind) -> Finder[str]:
 async def _coordinators(
     kind: CoordinatorKind, router: RequestRouter, keys: list[str], deadline: Deadline
 ) -> Mapping[str, int | Failure]:
-    async def ask(connection: NodeConnection, some: list[str]) -> Mapping[str, int | Failure]:
-        if connection.version(FindCoordinatorRequest) >= _MANY_KEYS:
+    async def ask(node: Node, some: list[str]) -> Mapping[str, int | Failure]:
+        if node.version(FindCoordinatorRequest) >= _MANY_KEYS:
             request = FindCoordinatorRequest(key_type=kind, coordinator_keys=tuple(some))
-            many = await connection.ask(request, FindCoordinatorResponse)
+            many = await node.ask(request, FindCoordinatorResponse)
             return {each.key: _node(router, each) for each in many.coordinators}
-        if kind is not CoordinatorKind.GROUP and connection.version(FindCoordinatorRequest) == 0:
-            raise UnsupportedError(f"{connection.broker} can't find coordinators of transactions")
+        if kind is not CoordinatorKind.GROUP and node.version(FindCoordinatorRequest) == 0:
+            raise UnsupportedError(f"{node.broker} can't find coordinators of transactions")
         found: dict[str, int | Failure] = {}
         for key in some:
             request = FindCoordinatorRequest(key=key, key_type=kind)
-            found[key] = _node(router, await connection.ask(request, FindCoordinatorResponse))
+            found[key] = _node(router, await node.ask(request, FindCoordinatorResponse))
         return found
 
     outcomes = await router.ask_nodes(keys, any_node, ask, deadline)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from kohort.client.administration.node_lookup import leaders
-from kohort.client.administration.request_router import Deadline, Failure, NodeConnection, Outcomes, RequestRouter
+from kohort.client.administration.request_router import Deadline, Failure, Node, Outcomes, RequestRouter
 from kohort.client.errors import ConfigError, UnsupportedError, kafka_error
 from kohort.client.types import OffsetAndTimestamp, TopicPartition, by_topic
 from kohort.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
@@ -94,10 +94,10 @@ class Offsets:
         needed = max((_SINCE.get(OffsetSpec(spec), 0) for spec in wanted.values() if spec < 0), default=0)
 
         async def ask(
-            connection: NodeConnection, some: Sequence[TopicPartition]
+            node: Node, some: Sequence[TopicPartition]
         ) -> Mapping[TopicPartition, OffsetAndTimestamp | Failure]:
-            if connection.version(ListOffsetsRequest) < needed:
-                raise UnsupportedError(f"{connection.broker} is too old to look up such an offset")
+            if node.version(ListOffsetsRequest) < needed:
+                raise UnsupportedError(f"{node.broker} is too old to look up such an offset")
             kind = ListOffsetsRequest.Topic
             request = ListOffsetsRequest(
                 replica_id=-1,
@@ -112,9 +112,9 @@ class Offsets:
                     )
                     for topic, numbers in by_topic(some).items()
                 ],
-                timeout_ms=connection.timeout_ms,
+                timeout_ms=node.timeout_ms,
             )
-            answer = await connection.ask(request, ListOffsetsResponse)
+            answer = await node.ask(request, ListOffsetsResponse)
             return {
                 TopicPartition(topic.name, each.partition_index): (
                     kafka_error(each.error_code)

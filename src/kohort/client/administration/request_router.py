@@ -26,16 +26,7 @@ from kohort.client.types import Broker
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.message import Request, Response
 
-__all__ = [
-    "ANY",
-    "Ask",
-    "Deadline",
-    "Finder",
-    "NodeConnection",
-    "Outcomes",
-    "RequestRouter",
-    "outcomes_of",
-]
+__all__ = ["ANY", "Ask", "Deadline", "Finder", "Node", "Outcomes", "RequestRouter", "outcomes_of"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -69,7 +60,7 @@ class Deadline:
         return self._loop.time() >= self._at
 
 
-class NodeConnection:
+class Node:
     """A connection to one node, for requests with a deadline."""
 
     def __init__(self, connection: Connection, deadline: Deadline, request_timeout_ms: int) -> None:
@@ -104,7 +95,7 @@ class NodeConnection:
         return await self.connection.ask(request, response, version=version, timeout_ms=self.timeout_ms)
 
 
-Ask = Callable[[NodeConnection, list[K]], Awaitable[Mapping[K, "V | Failure"]]]
+Ask = Callable[[Node, list[K]], Awaitable[Mapping[K, "V | Failure"]]]
 """Asks one node about some keys; returns each key's result or error."""
 
 
@@ -141,14 +132,14 @@ class Outcomes(dict[K, V]):
         raise PartialFailureError(self, self.failed)
 
 
-def outcomes_of(said: Iterable[tuple[K, int, str | None]]) -> Outcomes[K, None]:
+def outcomes_of(results: Iterable[tuple[K, int, str | None]]) -> Outcomes[K, None]:
     """Returns the outcomes of a response's parts: key, error code, message.
 
     Raises:
         KafkaError: a part has a retriable error, so that the request should be sent again.
     """
     outcomes: Outcomes[K, None] = Outcomes()
-    for key, code, message in said:
+    for key, code, message in results:
         if not code:
             outcomes[key] = None
             continue
@@ -178,8 +169,8 @@ class RequestRouter:
     async def any(self, request: Request, response: type[R], deadline: Deadline) -> R:
         """Asks any broker."""
 
-        async def ask(connection: NodeConnection, keys: list[None]) -> Mapping[None, R]:
-            return {None: await connection.ask(request, response)}
+        async def ask(node: Node, keys: list[None]) -> Mapping[None, R]:
+            return {None: await node.ask(request, response)}
 
         async def find(router: RequestRouter, keys: list[None], deadline: Deadline) -> Mapping[None, int]:
             return {None: ANY}
@@ -260,7 +251,7 @@ class RequestRouter:
         await _together([ask_node(node, some) for node, some in nodes.items()])
         return failures
 
-    async def _connect(self, node: int, deadline: Deadline) -> NodeConnection:
+    async def _connect(self, node: int, deadline: Deadline) -> Node:
         try:
             async with time_limit(deadline.left_ms / 1000):
                 cluster = self.cluster
@@ -270,7 +261,7 @@ class RequestRouter:
                 raise
             who = "no broker" if node == ANY else f"broker {node}"
             raise RequestTimeoutError(f"{who} could {'' if node == ANY else 'not '}be reached in time") from None
-        return NodeConnection(connection, deadline, self.cluster.config.request_timeout_ms)
+        return Node(connection, deadline, self.cluster.config.request_timeout_ms)
 
 
 def _unanswered() -> KafkaError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from kohort.client.administration.request_router import NodeConnection, Outcomes, outcomes_of
+from kohort.client.administration.request_router import Node, Outcomes, outcomes_of
 from kohort.client.errors import raise_for
 from kohort.client.types import TopicPartition, by_topic
 from kohort.protocol.messages.alter_share_group_offsets import (
@@ -32,10 +32,10 @@ class ShareOffset(NamedTuple):
     lag: int
 
 
-async def fetch_share(connection: NodeConnection, group_id: str) -> dict[TopicPartition, ShareOffset]:
+async def fetch_share(node: Node, group_id: str) -> dict[TopicPartition, ShareOffset]:
     """Returns the start offsets of all partitions for which the group has state."""
-    asked = DescribeShareGroupOffsetsRequest.Group(group_id=group_id, topics=None)
-    answer = await connection.ask(DescribeShareGroupOffsetsRequest(groups=[asked]), DescribeShareGroupOffsetsResponse)
+    group_request = DescribeShareGroupOffsetsRequest.Group(group_id=group_id, topics=None)
+    answer = await node.ask(DescribeShareGroupOffsetsRequest(groups=[group_request]), DescribeShareGroupOffsetsResponse)
     group = answer.groups[0]
     raise_for(group.error_code, group.error_message)
     found: dict[TopicPartition, ShareOffset] = {}
@@ -49,7 +49,7 @@ async def fetch_share(connection: NodeConnection, group_id: str) -> dict[TopicPa
 
 
 async def alter_share(
-    connection: NodeConnection, group_id: str, *, starts: Mapping[TopicPartition, int]
+    node: Node, group_id: str, *, starts: Mapping[TopicPartition, int]
 ) -> Outcomes[TopicPartition, None]:
     """Alters start offsets of a group without members."""
     kind = AlterShareGroupOffsetsRequest.Topic
@@ -66,7 +66,7 @@ async def alter_share(
             for topic, numbers in by_topic(starts).items()
         ],
     )
-    answer = await connection.ask(request, AlterShareGroupOffsetsResponse)
+    answer = await node.ask(request, AlterShareGroupOffsetsResponse)
     raise_for(answer.error_code, answer.error_message)
     return outcomes_of(
         (TopicPartition(topic.topic_name, each.partition_index), each.error_code, each.error_message)
@@ -76,14 +76,14 @@ async def alter_share(
 
 
 async def delete_share(
-    connection: NodeConnection, group_id: str, *, partitions: Iterable[TopicPartition]
+    node: Node, group_id: str, *, partitions: Iterable[TopicPartition]
 ) -> Outcomes[TopicPartition, None]:
     """Deletes the offsets of the partitions' topics, of a group without members."""
     numbers = by_topic(partitions)
     request = DeleteShareGroupOffsetsRequest(
         group_id=group_id, topics=[DeleteShareGroupOffsetsRequest.Topic(topic_name=topic) for topic in numbers]
     )
-    answer = await connection.ask(request, DeleteShareGroupOffsetsResponse)
+    answer = await node.ask(request, DeleteShareGroupOffsetsResponse)
     raise_for(answer.error_code, answer.error_message)
     return outcomes_of(
         (TopicPartition(topic.topic_name, number), topic.error_code, topic.error_message)

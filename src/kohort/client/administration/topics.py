@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from kohort.client.administration.node_lookup import any_node, controller, leaders, metadata, topic_error
-from kohort.client.administration.request_router import Failure, NodeConnection, Outcomes, RequestRouter
+from kohort.client.administration.request_router import Failure, Node, Outcomes, RequestRouter
 from kohort.client.errors import UnsupportedError, kafka_error
 from kohort.client.types import PartitionInfo, TopicInfo, TopicPartition, by_topic
 from kohort.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -84,7 +84,7 @@ class Topics:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or the user may not describe it.
         """
 
-        async def ask(connection: NodeConnection, some: Sequence[str]) -> Mapping[str, TopicInfo | Failure]:
+        async def ask(node: Node, some: Sequence[str]) -> Mapping[str, TopicInfo | Failure]:
             answer = await metadata(self._router, some, deadline)
             return {
                 topic.name or "": topic_error(topic) if topic.error_code else _info(topic) for topic in answer.topics
@@ -120,13 +120,13 @@ class Topics:
         ]
         by_name = {topic.name: topic for topic in wanted}
 
-        async def ask(connection: NodeConnection, names: Sequence[str]) -> Mapping[str, CreatedTopic | Failure]:
+        async def ask(node: Node, names: Sequence[str]) -> Mapping[str, CreatedTopic | Failure]:
             request = CreateTopicsRequest(
                 topics=[_new_topic(by_name[name]) for name in names],
-                timeout_ms=connection.timeout_ms,
+                timeout_ms=node.timeout_ms,
                 validate_only=validate_only,
             )
-            answer = await connection.ask(request, CreateTopicsResponse)
+            answer = await node.ask(request, CreateTopicsResponse)
             return {
                 each.name: kafka_error(each.error_code, each.error_message) if each.error_code else _created(each)
                 for each in answer.topics
@@ -138,9 +138,9 @@ class Topics:
     async def delete(self, *topics: str | UUID, timeout_ms: int | None = None) -> None:
         """Deletes topics, by name or id."""
 
-        async def ask(connection: NodeConnection, some: Sequence[str | UUID]) -> Mapping[str | UUID, Failure | None]:
+        async def ask(node: Node, some: Sequence[str | UUID]) -> Mapping[str | UUID, Failure | None]:
             names = [topic for topic in some if isinstance(topic, str)]
-            if connection.version(DeleteTopicsRequest) >= _IDS:
+            if node.version(DeleteTopicsRequest) >= _IDS:
                 request = DeleteTopicsRequest(
                     topics=[
                         DeleteTopicsRequest.Topic(name=topic)
@@ -148,13 +148,13 @@ class Topics:
                         else DeleteTopicsRequest.Topic(name=None, topic_id=topic)
                         for topic in some
                     ],
-                    timeout_ms=connection.timeout_ms,
+                    timeout_ms=node.timeout_ms,
                 )
             elif len(names) < len(some):
-                raise UnsupportedError(f"{connection.broker} deletes topics by name alone")
+                raise UnsupportedError(f"{node.broker} deletes topics by name alone")
             else:
-                request = DeleteTopicsRequest(topic_names=tuple(names), timeout_ms=connection.timeout_ms)
-            answer = await connection.ask(request, DeleteTopicsResponse)
+                request = DeleteTopicsRequest(topic_names=tuple(names), timeout_ms=node.timeout_ms)
+            answer = await node.ask(request, DeleteTopicsResponse)
             outcomes: dict[str | UUID, Failure | None] = {}
             for each in answer.responses:
                 key = each.name if each.name in some else each.topic_id
@@ -184,7 +184,7 @@ class Topics:
             timeout_ms: as everywhere.
         """
 
-        async def ask(connection: NodeConnection, names: Sequence[str]) -> Mapping[str, Failure | None]:
+        async def ask(node: Node, names: Sequence[str]) -> Mapping[str, Failure | None]:
             assignments = None
             if replica_assignments is not None:
                 assignments = [
@@ -193,10 +193,10 @@ class Topics:
                 ]
             request = CreatePartitionsRequest(
                 topics=[CreatePartitionsRequest.Topic(name=topic, count=total, assignments=assignments)],
-                timeout_ms=connection.timeout_ms,
+                timeout_ms=node.timeout_ms,
                 validate_only=validate_only,
             )
-            answer = await connection.ask(request, CreatePartitionsResponse)
+            answer = await node.ask(request, CreatePartitionsResponse)
             return {
                 each.name: kafka_error(each.error_code, each.error_message) if each.error_code else None
                 for each in answer.results
@@ -216,9 +216,7 @@ class Topics:
             KafkaError: OFFSET_OUT_OF_RANGE beyond the high watermark; POLICY_VIOLATION for compacted topics.
         """
 
-        async def ask(
-            connection: NodeConnection, some: Sequence[TopicPartition]
-        ) -> Mapping[TopicPartition, int | Failure]:
+        async def ask(node: Node, some: Sequence[TopicPartition]) -> Mapping[TopicPartition, int | Failure]:
             kind = DeleteRecordsRequest.Topic
             request = DeleteRecordsRequest(
                 topics=[
@@ -231,9 +229,9 @@ class Topics:
                     )
                     for name, numbers in by_topic(some).items()
                 ],
-                timeout_ms=connection.timeout_ms,
+                timeout_ms=node.timeout_ms,
             )
-            answer = await connection.ask(request, DeleteRecordsResponse)
+            answer = await node.ask(request, DeleteRecordsResponse)
             return {
                 TopicPartition(topic.name, each.partition_index): (
                     kafka_error(each.error_code) if each.error_code else each.low_watermark

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from kohort.client.administration.node_lookup import ask_all_brokers, coordinators, leaders
-from kohort.client.administration.request_router import Failure, NodeConnection, RequestRouter
+from kohort.client.administration.request_router import Failure, Node, RequestRouter
 from kohort.client.errors import UnsupportedError, kafka_error, raise_for
 from kohort.client.server_cluster_info import CoordinatorKind
 from kohort.client.types import TopicPartition, by_topic
@@ -110,12 +110,10 @@ class Transactions:
         )
         needed = _PATTERN if pattern is not None else _DURATION if running_longer_than_ms is not None else 0
 
-        async def ask(
-            connection: NodeConnection, nodes: Sequence[int]
-        ) -> Mapping[int, list[TransactionListing] | Failure]:
-            if connection.version(ListTransactionsRequest) < needed:
-                raise UnsupportedError(f"{connection.broker} is too old to list transactions by duration or by pattern")
-            answer = await connection.ask(request, ListTransactionsResponse)
+        async def ask(node: Node, nodes: Sequence[int]) -> Mapping[int, list[TransactionListing] | Failure]:
+            if node.version(ListTransactionsRequest) < needed:
+                raise UnsupportedError(f"{node.broker} is too old to list transactions by duration or by pattern")
+            answer = await node.ask(request, ListTransactionsResponse)
             raise_for(answer.error_code)
             found = [
                 TransactionListing(each.transactional_id, each.producer_id, each.transaction_state, nodes[0])
@@ -135,14 +133,12 @@ class Transactions:
             KafkaError: TRANSACTIONAL_ID_NOT_FOUND, …
         """
 
-        async def ask(
-            connection: NodeConnection, some: Sequence[str]
-        ) -> Mapping[str, TransactionDescription | Failure]:
+        async def ask(node: Node, some: Sequence[str]) -> Mapping[str, TransactionDescription | Failure]:
             request = DescribeTransactionsRequest(transactional_ids=tuple(some))
-            answer = await connection.ask(request, DescribeTransactionsResponse)
+            answer = await node.ask(request, DescribeTransactionsResponse)
             return {
                 each.transactional_id: (
-                    kafka_error(each.error_code) if each.error_code else _description(each, connection.broker.node_id)
+                    kafka_error(each.error_code) if each.error_code else _description(each, node.broker.node_id)
                 )
                 for each in answer.transaction_states
             }
@@ -156,11 +152,11 @@ class Transactions:
         """Returns the producers that partitions' leaders know, with hanging transactions among them."""
 
         async def ask(
-            connection: NodeConnection, some: Sequence[TopicPartition]
+            node: Node, some: Sequence[TopicPartition]
         ) -> Mapping[TopicPartition, tuple[ProducerState, ...] | Failure]:
             kind = DescribeProducersRequest.Topic
             topics = [kind(name=name, partition_indexes=numbers) for name, numbers in by_topic(some).items()]
-            answer = await connection.ask(DescribeProducersRequest(topics=topics), DescribeProducersResponse)
+            answer = await node.ask(DescribeProducersRequest(topics=topics), DescribeProducersResponse)
             return {
                 TopicPartition(topic.name, each.partition_index): (
                     kafka_error(each.error_code, each.error_message)
@@ -189,9 +185,7 @@ class Transactions:
         if producer.transaction_start < 0:
             raise ValueError(f"{partition}: producer {producer.producer_id} has no open transaction")
 
-        async def ask(
-            connection: NodeConnection, some: Sequence[TopicPartition]
-        ) -> Mapping[TopicPartition, Failure | None]:
+        async def ask(node: Node, some: Sequence[TopicPartition]) -> Mapping[TopicPartition, Failure | None]:
             kind = WriteTxnMarkersRequest.Marker
             marker = kind(
                 producer_id=producer.producer_id,
@@ -200,7 +194,7 @@ class Transactions:
                 topics=[kind.Topic(name=partition.topic, partition_indexes=(partition.partition,))],
                 coordinator_epoch=max(producer.coordinator_epoch, 0),
             )
-            answer = await connection.ask(WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse)
+            answer = await node.ask(WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse)
             return {
                 TopicPartition(topic.name, each.partition_index): kafka_error(each.error_code)
                 if each.error_code
@@ -216,11 +210,11 @@ class Transactions:
     async def fence(self, *transactional_ids: str, timeout_ms: int | None = None) -> None:
         """Fences the producers of transactional ids: their open transactions are aborted, and they can't go on."""
 
-        async def ask(connection: NodeConnection, some: Sequence[str]) -> Mapping[str, Failure | None]:
+        async def ask(node: Node, some: Sequence[str]) -> Mapping[str, Failure | None]:
             outcomes: dict[str, Failure | None] = {}
             for each in some:
-                request = InitProducerIdRequest(transactional_id=each, transaction_timeout_ms=connection.timeout_ms)
-                answer = await connection.ask(request, InitProducerIdResponse)
+                request = InitProducerIdRequest(transactional_id=each, transaction_timeout_ms=node.timeout_ms)
+                answer = await node.ask(request, InitProducerIdResponse)
                 outcomes[each] = kafka_error(answer.error_code) if answer.error_code else None
             return outcomes
 

@@ -68,11 +68,11 @@ class LogOffsets:
         while True:
             try:
                 async with time_limit_at(deadline):
-                    came, failed = await self.find_once(missing, committed=committed)
+                    results, failed = await self.find_once(missing, committed=committed)
             except TimeoutError:
                 names = ", ".join(map(str, sorted(missing)))
                 raise RequestTimeoutError(f"no offsets within {timeout_ms:g} ms: {names}") from None
-            found |= came
+            found |= results
             missing = {at: times[at] for at in failed}
             if not missing:
                 return {at: found[at] for at in times}

@@ -50,30 +50,9 @@ class ProducerBatch:
     """
 
     __slots__ = (
-        "_starts",
-        "append_time",
-        "attempts",
-        "base_offset",
-        "count",
-        "created",
-        "done",
-        "doubtful",
-        "encoded",
-        "error",
-        "headers",
-        "identity",
-        "keyed",
-        "keys",
-        "last_error",
-        "order",
-        "parts",
-        "seen",
-        "sequence",
-        "size",
-        "target",
-        "timestamps",
-        "values",
-        "watchers",
+        "_starts", "append_time", "attempts", "base_offset", "count", "created", "done", "doubtful", "encoded", "error",
+        "headers", "identity", "keyed", "keys", "last_error", "order", "parts", "seen", "sequence", "size", "target",
+        "timestamps", "values", "watchers",
     )  # fmt: skip
 
     def __init__(self, target: TopicPartition, order: Order, created: float) -> None:

@@ -233,8 +233,8 @@ class BatchCompleter:
 
 def _detailed(error: KafkaError, answer: PartitionResponse, batch: ProducerBatch) -> KafkaError:
     """Returns the error with the broker's messages for records, and whether the batch may be in the log."""
-    said = [error.detail] if error.detail else []
-    said += [f"record {each.batch_index}: {each.batch_index_error_message}" for each in answer.record_errors[:3]]
+    details = [error.detail] if error.detail else []
+    details += [f"record {each.batch_index}: {each.batch_index_error_message}" for each in answer.record_errors[:3]]
     if batch.doubtful:
-        said.append(f"not every attempt was answered{_MAYBE}")
-    return KafkaError(error.code, "; ".join(said)) if said else error
+        details.append(f"not every attempt was answered{_MAYBE}")
+    return KafkaError(error.code, "; ".join(details)) if details else error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from typing import Final
 
 from kohort.client.streams.membership_manager import StreamsMembershipManager
 from kohort.client.types import GroupMetadata, TopicPartition
@@ -18,8 +17,6 @@ class CommittingStreamsMember:
         membership: the member's.
         heartbeat_now: sends a heartbeat soon, and waits for its response.
     """
-
-    lane: Final = "coordinator"
 
     def __init__(self, membership: StreamsMembershipManager, heartbeat_now: Callable[[], Awaitable[None]]) -> None:
         self._membership, self._heartbeat_now = membership, heartbeat_now

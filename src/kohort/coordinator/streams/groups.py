@@ -69,7 +69,9 @@ class StreamsGroups:
         self._groups: dict[str, StreamsGroup] = {}
         self._timers = MemberTimers(wheel, self._on_timeout)
         self._target = TargetUpdater(environment.placer)
-        self._heartbeats = Heartbeats(environment.cluster, self._target, self._timers, self._delay)
+        self._heartbeats = Heartbeats(
+            environment.cluster, self._target, self._timers, self._start_initial_rebalance_delay
+        )
 
     def get(self, group_id: str) -> StreamsGroup | None:
         """A group, or None."""
@@ -212,17 +214,17 @@ class StreamsGroups:
         self._schedule_placement(group, self._wheel.now)
         return True
 
-    def _delay(self, group: StreamsGroup, until: int) -> None:
+    def _start_initial_rebalance_delay(self, group: StreamsGroup, until: int) -> None:
         """Makes a new group wait for more members: `group.streams.initial.rebalance.delay.ms`."""
         if not group.delayed:
-            group.initial_rebalance_delay = self._wheel.add(until, partial(self._place, group))
+            group.initial_rebalance_delay = self._wheel.add(until, partial(self._place_tasks, group))
 
     def _schedule_placement(self, group: StreamsGroup, now: int) -> None:
         """Schedules the placement of a group's tasks, unless a heartbeat causes it before."""
         if group.placement_timer is None or not group.placement_timer.waiting:
-            group.placement_timer = self._wheel.add(now + _PLACEMENT_DELAY_MS, partial(self._place, group))
+            group.placement_timer = self._wheel.add(now + _PLACEMENT_DELAY_MS, partial(self._place_tasks, group))
 
-    def _place(self, group: StreamsGroup) -> None:
+    def _place_tasks(self, group: StreamsGroup) -> None:
         """Places the tasks of a group whose timer has run."""
         group.bump_revision()
         if self._groups.get(group.group_id) is group:

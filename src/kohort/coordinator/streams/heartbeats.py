@@ -59,7 +59,7 @@ class Heartbeats:
         self._cluster = cluster
         self._target = target_updater
         self._timers = timers
-        self._delay = initial_rebalance_delay
+        self._start_initial_rebalance_delay = initial_rebalance_delay
 
     # A member joins or stays ------------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ class Heartbeats:
             )
             eager = group.refinement_stale = True  # its state may be old by now
         if joins and not group.members and draft.settings.initial_rebalance_delay_ms > 0:
-            self._delay(group, now + draft.settings.initial_rebalance_delay_ms)
+            self._start_initial_rebalance_delay(group, now + draft.settings.initial_rebalance_delay_ms)
         group.empty_since = None
         if reasons:
             draft.bump("; ".join(reasons))

@@ -101,4 +101,4 @@ class EpochOutput:
     """What an epoch made: the rows (`ROWS_SCHEMA`) of each of the subtopology's branches, and what was read."""
 
     rows: dict[int, pa.Table]
-    read: EpochStatistics
+    statistics: EpochStatistics

@@ -178,7 +178,7 @@ def _check_committed(program: Program, committed: Mapping[TopicPartition, Offset
 def _remedy(name: str, *, running: bool) -> str:
     stop = "stop its instances, then " if running else ""
     return (
-        f"Give the changed program another application_id, which begins anew; or {stop}reset this one: "
+        f"Give the changed program another application_id, which begins from nothing; or {stop}reset this one: "
         f"delete the group (kohort groups delete {name}), its topics {name}-*-repartition and {name}-*-changelog, "
         f"and its folder in state_dir"
     )

@@ -53,14 +53,14 @@ class Activation:
         plan: ApplicationPlan,
         member: StreamsMember,
         stores: OpenStores,
-        tailer: ChangelogReader,
+        changelogs: ChangelogReader,
         ends: EndOffsets,
         dangling: DanglingTransactions,
         listener: Listener,
         probe: Probe = unprobed,
     ) -> None:
         self._plan, self._member = plan, member
-        self._stores, self._tailer, self._ends = stores, tailer, ends
+        self._stores, self._changelogs, self._ends = stores, changelogs, ends
         self._dangling, self._listener, self._probe = dangling, listener, probe
 
     async def activate(self, task: TaskId, open_producer: Callable[[], Awaitable[None]]) -> Activated:
@@ -76,7 +76,7 @@ class Activation:
         stores = await self._stores.open(task)
         await open_producer()
         await self._dangling.end()
-        await self._probe("taking")
+        await self._probe("activating")
         committed = await self._committed(task)
         await self._probe("known")
         positions, stream_time = await self._places(task, committed)
@@ -93,7 +93,7 @@ class Activation:
             try:
                 return await self._member.committed(inputs, timeout_ms=_UNSTABLE_MS)
             except RequestTimeoutError as error:
-                # Somebody's transaction is still open: perhaps it has left the group by now.
+                # A transaction of another instance is still open; that instance may have left the group by now.
                 log.info("task %s: %s", task, error)
                 await self._dangling.end()
 
@@ -136,7 +136,7 @@ class Activation:
                 )
             )  # fmt: skip
 
-        await self._tailer.restore(store, changelog, progress)
+        await self._changelogs.restore(store, changelog, progress)
 
 
 def stream_time_of(committed: OffsetAndMetadata | None, partition: TopicPartition, program: Fingerprint) -> int | None:

@@ -1,6 +1,6 @@
 """What the task manager wants done, as data.
 
-An effect that has an outcome has a number, its operation: whoever does it hands that back with the outcome. An outcome
+An effect that has an outcome has a number, its operation, which comes back with the outcome. An outcome
 whose operation is over (a pause that nobody waits for any more, a job that was aborted) changes nothing.
 """
 

@@ -165,7 +165,7 @@ class EpochInterpreter:
         return self._manager.looked(effect.subtopology, effect.operation, *found, now)
 
     def _job_done(self, effect: ForEpochs, output: Any) -> Iterable[Effect]:
-        return self._manager.job_done(effect.subtopology, effect.operation, output.read)
+        return self._manager.job_done(effect.subtopology, effect.operation, output.statistics)
 
     def _stored(self, effect: ForEpochs, _: None) -> Iterable[Effect]:
         took_ms = (time.monotonic() - self._times[effect.subtopology][EpochEffect.JOB]) * 1000

@@ -60,7 +60,8 @@ def epoch_writes(
             _send_changelogs(out, plan.tables[table], rows, {}, {}, scan)
     else:
         after = {
-            partition: later(time, output.read.max_times.get(partition)) for partition, time in stream_times.items()
+            partition: later(time, output.statistics.max_times.get(partition))
+            for partition, time in stream_times.items()
         }
         for index, branch_output in plan.branches.items():
             rows = output.rows.get(index, ROWS_SCHEMA.empty_table())
@@ -68,7 +69,7 @@ def epoch_writes(
                 _send_changelogs(out, branch_output, rows, stream_times, after, scan)
             elif rows.num_rows:
                 _send(out, branch_output, rows)
-    _send_dead_letters(out, plan, output.read.dead)
+    _send_dead_letters(out, plan, output.statistics.dead)
     return out
 
 

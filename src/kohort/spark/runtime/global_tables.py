@@ -190,13 +190,13 @@ class GlobalTables:
         started = time.monotonic()
         output = self._jobs.run_table(table.name, epoch_input)
         job_ms = (time.monotonic() - started) * 1000
-        if table.unreadable.stop and (record := first_dead(output.read.dead)) is not None:
+        if table.unreadable.stop and (record := first_dead(output.statistics.dead)) is not None:
             raise unreadable(record)
         (rows,) = output.rows.values()
         for each in epoch_input.ranges:
             mine = rows.filter(pc.equal(rows["partition"], each.partition))
             store.write(mine["key"].combine_chunks(), mine["value"].combine_chunks(), each.end, each.partition)
-        return output.read, job_ms
+        return output.statistics, job_ms
 
     def _tell(
         self, table: GlobalTable, ends: Mapping[TopicPartition, int], places: Mapping[TopicPartition, int]

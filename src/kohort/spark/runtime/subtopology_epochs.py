@@ -133,8 +133,8 @@ class SubtopologyEpochs:
             else:
                 self.happened(
                     EpochEvent.STOP,
-                    f"{short}: the topic was deleted and made anew, or has lost records. Reset the group's offsets and"
-                    " delete its internal topics",
+                    f"{short}: the topic was deleted and created again, or has lost records. Reset the group's offsets"
+                    " and delete its internal topics",
                     number,
                 )
             return

@@ -69,7 +69,7 @@ class SubtopologyRunner:
         await self._probe("planned")
         output = await self._thread.run(self._job, epoch)
         await self._probe("job")
-        if (record := first_unreadable(self.plan, output.read.dead)) is not None:
+        if (record := first_unreadable(self.plan, output.statistics.dead)) is not None:
             raise unreadable(record)
         self._writes = await self._thread.run(
             epoch_writes, self.plan, output, epoch.table, dict(epoch.stream_times), self._scan

@@ -1,6 +1,6 @@
 """The tasks of an instance: what the group wants, and what came of effects, turned into what is to be done next.
 
-Pure: no I/O, no clock. Each call returns effects (`effects`), in order; whoever does them (`interpreter`) tells what
+Pure: no I/O, no clock. Each call returns effects (`effects`), in order; the `interpreter`, which does them, tells what
 came of them. Nothing else decides about tasks.
 """
 
