@@ -14,7 +14,8 @@ BENCHES := bench-wire bench-startup bench-broker bench-placement bench-heartbeat
 .PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster dist smoke clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+	@awk -F ':.*## | := | ## ' '/^[a-z-]+:.*##/ {printf "  make %-16s %s\n", $$1, $$2} \
+	/^AREA_/ {sub("AREA_", "test-", $$1); printf "  make %-16s Tests of %s: %s\n", $$1, $$3, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Virtual environment and packages
 
@@ -52,6 +53,29 @@ test: $(READY) ## The tests, in parallel: make test WORKERS=8 TESTS="tests/clien
 
 test-long: $(READY) ## More of them: crashes, restarts and groups of all clients; more simulated worlds
 	$(call run_tests,-m long)
+
+# Parts of the tests, for quick turns of about two minutes at most: make test-log. CONTRIBUTING.md says what each folder shows.
+AREA_wire := tests/protocol ## messages, record batches and their codec
+AREA_log := tests/log ## a partition on disk
+AREA_broker := tests/broker tests/testing ## the server and its handlers, and brokers for tests
+AREA_client := tests/client tests/faults ## consumer, producer, members and admin, without Apache Kafka
+AREA_coordinator := tests/coordinator tests/simulation ## all group and transaction coordination, with its simulation
+AREA_placement := tests/coordinator/placement tests/cli/test_place*.py ## who gets which task
+AREA_streams := tests/streams tests/coordinator/streams tests/coordinator/modern tests/client/streams tests/simulation/streams ## streams groups, in coordinator and client
+AREA_pipeline := tests/spark ## the pipeline, without a Spark session
+AREA_plans := tests/pipeline/test_column_propagation.py tests/pipeline/test_jobs.py tests/pipeline/test_key_encoding.py tests/pipeline/test_program.py tests/pipeline/test_spark_internals.py ## programs and jobs on Spark
+AREA_spark := tests/pipeline ## the pipeline on Spark, with whole applications: five minutes
+AREA_cli := tests/cli ## the command
+AREA_interop := tests/interop ## other clients and Apache Kafka: three minutes
+AREA_house := tests/test_*.py tests/fresh tests/chaos/test_*.py ## the Makefile, the documents and the tools of the tests
+AREAS := $(patsubst AREA_%,%,$(filter AREA_%,$(.VARIABLES)))
+
+$(AREAS:%=test-%): TESTS = $(AREA_$(@:test-%=%))
+$(AREAS:%=test-%): $(READY)
+	$(call run_tests)
+
+test-%:
+	$(error no tests of '$*': make test-AREA takes one of $(sort $(AREAS)))
 
 lint: $(READY) ## ruff and the import contracts
 	@scripts/each "$(BIN)/ruff format --check --quiet . || { echo some files aren\'t formatted: run make format; exit 1; }" \

@@ -89,6 +89,12 @@ def targets(makefile: Path = ROOT / "Makefile") -> set[str]:
     return set(re.findall(r"^([a-z-]+):.*##", makefile.read_text(), re.MULTILINE))
 
 
+def areas(makefile: Path = ROOT / "Makefile") -> dict[str, list[str]]:
+    """What `make test-AREA` runs, by area: folders, and patterns of files."""
+    found = re.findall(r"^AREA_([a-z]+) := (.*?) ## ", makefile.read_text(), re.MULTILINE)
+    return {area: folders.split() for area, folders in found}
+
+
 def run(target: str, output: IO[bytes]) -> int:
     """Make it; its exit code. What it started doesn't outlive it."""
     command = ["make", "--no-print-directory", target, *SMOKES[target].options]

@@ -149,6 +149,10 @@ def test_a_standby_takes_over_from_one_that_dies(server: Server, admin: AdminCli
     configure(admin, group, streams__num__standby__replicas="1", streams__session__timeout__ms="1500")
 
     async def test() -> None:
+        # Apache Kafka 4.4 fails a member that has an endpoint if its coordinator doesn't know the source topic yet
+        # (EndpointToPartitionsManager: "No value present"). One without finds out when it does.
+        async with joined(server.bootstrap, group, topology) as first:
+            await until(lambda: shared([first], ALL), "the coordinator knows the topics")
         endpoints = {"a": Endpoint("a", 1), "b": Endpoint("b", 2)}
         async with joined(server.bootstrap, group, topology, user_endpoint=endpoints["a"]) as a:
             await until(lambda: shared([a], ALL), "the first has everything")

@@ -1,4 +1,4 @@
-"""Run as many seeds as wanted, of classic groups and of streams groups, or see how available tasks are.
+"""Run as many seeds as wanted: of classic groups, streams groups, whole instances; or see how available tasks are.
 
 python -m tests.simulation --seeds 10000 --first 1 --kind streams
 python -m tests.simulation --availability
@@ -7,20 +7,24 @@ python -m tests.simulation --availability
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 from collections import Counter
 
 from tests.simulation import scenario as classic
 from tests.simulation.books import InvariantError
+from tests.simulation.runtime import scenario as runtime
 from tests.simulation.streams import scenario as streams
 from tests.simulation.streams.availability import report
 
-KINDS = ("classic", "streams")
+KINDS = ("classic", "streams", "runtime")
 
 
 def run(kind: str, seed: int, size: str) -> Counter[str]:
-    """One seed of one kind."""
+    """One seed of one kind. Whole instances have but one size."""
+    if kind == "runtime":
+        return runtime.simulate(seed)
     if kind == "classic":
         return classic.simulate(seed, classic.SIZES[size])
     return streams.simulate(seed, streams.SIZES[size])
@@ -36,6 +40,7 @@ def main() -> int:
     parser.add_argument("--kind", choices=[*KINDS, "all"], default="all", help="which groups")
     parser.add_argument("--availability", action="store_true", help="print how available stateful tasks are, instead")
     options = parser.parse_args()
+    logging.getLogger("kohort").setLevel(logging.CRITICAL)
     if options.availability:
         for line in report():
             sys.stdout.write(f"{line}\n")

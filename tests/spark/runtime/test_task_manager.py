@@ -405,6 +405,33 @@ def test_a_subtopology_without_tasks_comes_to_rest() -> None:
     assert world.manager.epochs["0"].state is EpochState.IDLE and world.epochs is None
 
 
+def test_a_failed_epoch_is_no_reason_any_more_when_its_tasks_have_gone() -> None:
+    world = World()
+    world.run(T0)
+    world.looked({S0: 10})
+    world.do(world.manager.revoked([T0]))
+    world.epoch_event(EpochEffect.JOB, EpochEvent.FAILED, "an executor is gone")
+    assert world.manager.reason == "an executor is gone"
+    world.epoch_event(EpochEffect.CLOSE_PRODUCER, EpochEvent.CLOSED)
+    world.stores_closed()
+    world.epoch_event(EpochEffect.BACK_OFF, EpochEvent.DUE)
+    assert world.acknowledged == [T0] and world.manager.reason is None
+
+
+def test_a_failed_epoch_is_the_reason_until_its_tasks_get_on() -> None:
+    world = World()
+    world.run(T0)
+    world.looked({S0: 10})
+    world.epoch_event(EpochEffect.JOB, EpochEvent.FAILED, "an executor is gone")
+    world.epoch_event(EpochEffect.CLOSE_PRODUCER, EpochEvent.CLOSED)
+    world.epoch_event(EpochEffect.BACK_OFF, EpochEvent.DUE)
+    world.stores_closed()
+    assert world.manager.reason == "an executor is gone", "its task is being restored"
+    world.restored()
+    world.looked({S0: 10})
+    assert world.manager.reason is None
+
+
 def test_the_reason_that_has_held_the_longest_is_told() -> None:
     manager = TaskManager({"0": PLAN}, Fingerprint("p"))
     manager.says("changelogs", None)

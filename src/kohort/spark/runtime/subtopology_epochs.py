@@ -217,6 +217,8 @@ class SubtopologyEpochs:
                 self._move_all(TaskEvent.EPOCH_FAILED)
         if self.state is EpochState.IDLE and self.running:
             self.happened(EpochEvent.RUNNABLE)
+        if self.state is EpochState.IDLE and not any(task.is_to_run for task in self._own()):
+            self.why = None  # the tasks that waited for it have gone
         if self.state is EpochState.GATHERING and not any(task.is_to_run for task in self._own()):
             self.happened(EpochEvent.GATHERED)
 

@@ -1,0 +1,80 @@
+"""A model of a Spark job: reads an epoch's records, looks up what was counted, and says what is to be written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tests.simulation.books import InvariantError
+from tests.simulation.runtime.application import COUNTS, REPARTITION, USERS, Application
+from tests.simulation.runtime.logs import Logs, Record
+from tests.simulation.runtime.oracle import partition_of
+from tests.simulation.runtime.real import Epoch, EpochStatistics, TaskId, TopicPartition
+from tests.simulation.runtime.stores import Disk
+
+
+@dataclass
+class Made:
+    """What an epoch made.
+
+    Attributes:
+        records: to be sent, by partition.
+        rows: for the stores, by changelog.
+        stores: whose rows these are: task and store.
+        statistics: of what was read.
+    """
+
+    records: dict[TopicPartition, list[Record]] = field(default_factory=dict)
+    rows: dict[TopicPartition, dict[str, int]] = field(default_factory=dict)
+    stores: dict[TopicPartition, tuple[TaskId, str]] = field(default_factory=dict)
+    statistics: EpochStatistics = field(default_factory=EpochStatistics)
+
+
+def run(application: Application, logs: Logs, disk: Disk, epoch: Epoch) -> Made:
+    """Run an epoch's job.
+
+    Raises:
+        InvariantError: it reads what isn't stable, or looks up in a store that isn't open.
+    """
+    made = Made()
+    for span, task in zip(epoch.plan.ranges, epoch.plan.tasks, strict=True):
+        partition = TopicPartition(span.topic, span.partition)
+        if span.end > logs[partition].stable:
+            raise InvariantError(f"{partition} is read to {span.end}, and is stable to {logs[partition].stable}")
+        records = logs[partition].counting(span.start, span.end)
+        made.statistics.records += len(records)
+        made.statistics.bytes += 100 * len(records)
+        if records:
+            _take(made, application, disk, epoch.table, task, partition, records)
+    return made
+
+
+def _take(
+    made: Made,
+    application: Application,
+    disk: Disk,
+    table: str | None,
+    task: TaskId,
+    partition: TopicPartition,
+    records: list[tuple[int, Record]],
+) -> None:
+    copies = made.records.setdefault(TopicPartition(f"copies-{task.subtopology}", task.partition), [])
+    copies += [Record(record.key, record.value, record.at, (partition, offset)) for offset, record in records]
+    if table is None:
+        made.statistics.max_times[task.partition] = max(record.at for _, record in records)
+    if table is None and task.subtopology not in application.counting:
+        for offset, record in records:
+            at = TopicPartition(REPARTITION, partition_of(record.key, application.partitions))
+            sent = Record(record.key, record.value, record.at, (partition, offset))
+            made.records.setdefault(at, []).append(sent)
+        return
+    name = COUNTS if table is None else USERS
+    if task not in disk.open:
+        raise InvariantError(f"stores in turn: a job looks up in the store of {task}, which is closed")
+    before = disk.open[task][name].rows
+    rows: dict[str, int] = {}
+    for _, record in records:
+        old = rows.get(record.key, before.get(record.key, 0))
+        rows[record.key] = old + record.value if table is None else record.value
+    changelog = application.changelog(task, name)
+    made.rows[changelog], made.stores[changelog] = rows, (task, name)
+    made.records[changelog] = [Record(key, value) for key, value in rows.items()]

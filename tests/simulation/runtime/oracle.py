@@ -1,0 +1,136 @@
+"""What must be in the logs: each input offset counts once, in order, with the right totals. Asked at each commit."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.simulation.books import InvariantError
+from tests.simulation.runtime.application import COUNTS, REPARTITION, USERS, Application
+from tests.simulation.runtime.logs import Logs, Record
+from tests.simulation.runtime.real import TaskId, TopicPartition, committed_by
+from tests.simulation.runtime.transactions import Transaction
+
+Rows = dict[str, int]
+
+
+class Oracle:
+    """A sequential run of the application, as far as offsets are committed.
+
+    Attributes:
+        offsets: what is committed, by input partition.
+        tables: what the stores must have, by changelog.
+    """
+
+    def __init__(self, application: Application, logs: Logs) -> None:
+        self._application, self._logs = application, logs
+        self._readers = {
+            topic: (name, "" if topic == part.inputs.stream else table)
+            for name, part in application.plan.parts.items()
+            for table, topic in [("", part.inputs.stream), *part.inputs.tables.items()]
+            if topic is not None
+        }
+        self.offsets: dict[TopicPartition, int] = {}
+        self.tables: dict[TopicPartition, Rows] = {}
+        self.commits = 0
+        self._stream_times: dict[TaskId, int] = {}
+
+    def committed(self, name: str, transaction: Transaction) -> None:
+        """A transaction counts: checks all that it wrote. Called when that is decided.
+
+        Raises:
+            InvariantError: an offset is counted twice or not at all, or something else is written than follows from it.
+        """
+        self.commits += 1
+        expected: dict[TopicPartition, list[Record]] = {}
+        for partition, (offset, text) in transaction.offsets.items():
+            before = self.offsets.get(partition, 0)
+            if offset <= before:
+                self._fail(name, f"{partition} is committed up to {offset}, after {before}")
+            subtopology, table = self._readers[partition.topic]
+            task = TaskId(subtopology, partition.partition)
+            records = self._logs[partition].counting(before, offset)
+            self._follow(task, table, partition, records, expected)
+            self.offsets[partition] = offset
+            said = committed_by(text)
+            if said is None or said.stream_time != self._stream_times.get(task):
+                self._fail(name, f"{partition}: stream time is {self._stream_times.get(task)}, and {said} is committed")
+        for at in expected.keys() | transaction.partitions.keys():
+            wanted, found = sorted(expected.get(at, [])), sorted(transaction.partitions.get(at, []))
+            if wanted != found:
+                lacks, more = Counter(wanted) - Counter(found), Counter(found) - Counter(wanted)
+                self._fail(name, f"offsets {transaction.offsets}: {at} lacks {list(lacks)}, has {list(more)} too many")
+
+    def _follow(
+        self,
+        task: TaskId,
+        table: str,
+        partition: TopicPartition,
+        records: list[tuple[int, Record]],
+        expected: dict[TopicPartition, list[Record]],
+    ) -> None:
+        """What has to be written for these records of a task's input."""
+        application = self._application
+        copies = expected.setdefault(TopicPartition(f"copies-{task.subtopology}", task.partition), [])
+        for offset, record in records:
+            copies.append(Record(record.key, record.value, record.at, (partition, offset)))
+        if not records:
+            if not copies:
+                del expected[TopicPartition(f"copies-{task.subtopology}", task.partition)]
+            return
+        if not table:
+            time = max(record.at for _, record in records)
+            self._stream_times[task] = max(time, self._stream_times.get(task, time))
+        if not table and task.subtopology not in application.counting:
+            for offset, record in records:
+                at = TopicPartition(REPARTITION, partition_of(record.key, application.partitions))
+                expected.setdefault(at, []).append(Record(record.key, record.value, record.at, (partition, offset)))
+            return
+        changelog = application.changelog(task, USERS if table else COUNTS)
+        rows = self.tables.setdefault(changelog, {})
+        changed: dict[str, None] = {}
+        for _, record in records:
+            rows[record.key] = record.value if table else rows.get(record.key, 0) + record.value
+            changed[record.key] = None
+        expected[changelog] = [Record(key, rows[key]) for key in changed]
+
+    def state(self, changelog: TopicPartition, position: int) -> Rows:
+        """What a store must have that is at a position of its changelog."""
+        return {record.key: record.value for _, record in self._logs[changelog].counting(0, position)}
+
+    def check_state(self, who: object, changelog: TopicPartition, position: int, rows: Rows) -> None:
+        """A store has what is committed in its changelog, up to its position, and nothing else."""
+        if rows != (wanted := self.state(changelog, position)):
+            self._fail(who, f"the store of {changelog} is {rows} at {position}, and should be {wanted}")
+
+    def unread(self) -> dict[TopicPartition, int]:
+        """How many records of inputs aren't counted yet."""
+        return {
+            at: left
+            for topic in self._readers
+            for number in range(self._application.partitions)
+            for at in (TopicPartition(topic, number),)
+            if (left := len(self._logs[at].counting(self.offsets.get(at, 0), self._logs[at].end)))
+        }
+
+    def check_totals(self) -> None:
+        """The counts come to what the sources have."""
+        wanted: Counter[str] = Counter()
+        for number in range(self._application.partitions):
+            log = self._logs[TopicPartition("in", number)]
+            for _, record in log.counting(0, log.end):
+                wanted[record.key] += record.value
+        found: Counter[str] = Counter()
+        for at, log in self._logs.items():
+            if at.topic == "app-counts-changelog":
+                found.update(self.state(at, log.end))
+        if found != wanted:
+            self._fail("totals", f"{found}, and not {wanted}")
+
+    @staticmethod
+    def _fail(who: object, what: str) -> None:
+        raise InvariantError(f"counted once: {who}: {what}")
+
+
+def partition_of(key: str, partitions: int) -> int:
+    """Where a key belongs."""
+    return sum(map(ord, key)) % partitions

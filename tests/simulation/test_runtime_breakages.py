@@ -1,0 +1,35 @@
+"""The simulation bites: each deliberate breakage of the runtime is noticed. `runtime.breakages` prints by what."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.runtime.breakages import BREAKAGES, HARMLESS, Breakage, noticed
+
+QUICKLY = 60
+"""Seeds that nearly all breakages need at most, several times over; the others need up to `SLOWLY`."""
+SLOWLY = 400
+RARE = frozenset(
+    {
+        "failures_never_reset", "unstable_offsets_taken", "dangling_not_ended", "committed_by_nobody",
+        "lost_and_running", "lost_epoch_goes_on",
+    }
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "breakage",
+    [
+        pytest.param(each, id=each.__name__, marks=[pytest.mark.long] if each.__name__ in RARE else [])
+        for each in BREAKAGES
+    ],
+)
+def test_a_breakage_is_noticed(breakage: Breakage) -> None:
+    assert noticed(breakage, SLOWLY if breakage.__name__ in RARE else QUICKLY) is not None
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("breakage", [pytest.param(each, id=each.__name__) for each in HARMLESS])
+def test_what_is_done_twice_over_can_be_left_out(breakage: Breakage) -> None:
+    """If one of these is noticed one day, it has become a breakage: move it there."""
+    assert noticed(breakage, QUICKLY) is None
