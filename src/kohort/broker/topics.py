@@ -26,8 +26,6 @@ from kohort.protocol.stored.cluster_metadata import (
     TopicRecord,
 )  # fmt: skip
 
-__all__ = ["ConfigResource", "Partition", "PartitionStorage", "Topic", "Topics", "check_topic_name"]
-
 MAX_NAME: Final = 249
 MAX_PARTITIONS_AT_ONCE: Final = 10_000
 """Partitions that one request may create, as in Kafka."""
@@ -83,7 +81,6 @@ class Topic:
 
     @property
     def internal(self) -> bool:
-        """Whether it is an internal topic."""
         return self.name in INTERNAL_TOPICS
 
     def partition(self, index: int) -> Partition | None:
@@ -132,9 +129,7 @@ class Topics:
 
     Args:
         node_id: this node, the leader of all partitions.
-        storage: opens the partitions' logs.
         append: appends records to the metadata log, as one batch; raises KafkaError.
-        new_id: returns topic ids.
         config_changed: called when the configuration of a resource other than a topic has changed.
     """
 

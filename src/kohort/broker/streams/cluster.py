@@ -9,8 +9,6 @@ from uuid import UUID
 from kohort.broker.topics import Topic, Topics
 from kohort.coordinator.streams.patterns import matching
 
-__all__ = ["BrokerCluster"]
-
 _PATTERNS: Final = 1000
 """Patterns in the cache."""
 

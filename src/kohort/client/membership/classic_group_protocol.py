@@ -20,8 +20,6 @@ from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupRespo
 from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-__all__ = ["ClassicGroupProtocol"]
-
 _PROTOCOL_TYPE = "consumer"
 _JOIN_GRACE_MS = 5_000
 """Beyond the rebalance timeout, until the coordinator must have responded to a join."""

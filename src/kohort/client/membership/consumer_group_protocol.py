@@ -16,8 +16,6 @@ from kohort.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 
-__all__ = ["ConsumerGroupProtocol"]
-
 _JOIN, _LEAVE, _LEAVE_STATIC = 0, -1, -2
 
 

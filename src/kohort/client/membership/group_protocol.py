@@ -14,8 +14,6 @@ from kohort.client.types import TopicInfo, TopicPartition
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Request, Response
 
-__all__ = ["Call", "ClusterView", "Event", "GroupProtocol", "Partitions", "error_event"]
-
 Partitions = frozenset[TopicPartition]
 
 
@@ -45,9 +43,7 @@ class Event:
     """An event, and what came with it.
 
     Attributes:
-        type: its type.
         assignment: all that the member is to have, with REVOKE and ASSIGN.
-        error: what went wrong.
     """
 
     type: EventType

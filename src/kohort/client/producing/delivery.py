@@ -11,8 +11,6 @@ from kohort.client.errors import NotDeliveredError
 from kohort.client.producing.batch import ProducerBatch
 from kohort.client.types import RecordMetadata
 
-__all__ = ["Delivery", "TableDelivery", "TablePart", "all_done"]
-
 
 class Delivery:
     """A sent record: await it for its `RecordMetadata`, or for the error that stopped it.

@@ -30,20 +30,6 @@ from kohort.streams.tasks import Role, TaskId, by_subtopology, task_ids, tasks_o
 from kohort.streams.topology import Topology
 from kohort.streams.topology_messages import topology_record as topology_value
 
-__all__ = [
-    "assignment_epoch_record",
-    "current_assignment_record",
-    "group_record",
-    "group_tombstones",
-    "member_record",
-    "member_tombstones",
-    "metadata_of",
-    "read_current_assignment",
-    "target_of",
-    "target_record",
-    "topology_record",
-]  # fmt: skip
-
 _STATES: Final = {MemberState.STABLE: 1, MemberState.UNREVOKED: 2, MemberState.UNRELEASED: 3}
 _STATE_OF: Final = {number: state for state, number in _STATES.items()}
 
@@ -172,7 +158,6 @@ def topology_record(group_id: str, topology: Topology) -> Record:
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Record]:
-    """Returns the tombstones of a member."""
     return [
         Record(current.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
         Record(target.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),

@@ -27,12 +27,6 @@ if TYPE_CHECKING:
     from kohort.spark.formats.times import TimeFormats
     from kohort.spark.program.aggregates import Aggregation
 
-__all__ = [
-    "Aggregate", "AggregateSpec", "ArrowAggregation", "Branch", "CompiledSubtopology", "Emit", "Input", "Join",
-    "PartialsInput", "Program", "Route", "RowsInput", "SourceSpec", "Step", "Store", "TableStore", "Terminal",
-    "ToPartials", "ToRows", "ToTopic", "TopicInput", "Transform",
-]  # fmt: skip
-
 Emit = Literal["update", "close"]
 
 
