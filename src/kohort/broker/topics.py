@@ -11,7 +11,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from kohort.log.log import Log
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -25,6 +25,9 @@ from kohort.protocol.stored.cluster_metadata import (
     RemoveTopicRecord,
     TopicRecord,
 )  # fmt: skip
+
+if TYPE_CHECKING:
+    from kohort.broker.log_manager import LogManager
 
 MAX_NAME: Final = 249
 MAX_PARTITIONS_AT_ONCE: Final = 10_000
@@ -87,22 +90,6 @@ class Topic:
         return self.partitions[index] if 0 <= index < len(self.partitions) else None
 
 
-class PartitionStorage(Protocol):
-    """Opens, configures and removes the logs of partitions."""
-
-    def open(self, topic: Topic, indexes: range) -> list[Log]:
-        """Opens or creates the logs of a topic's partitions."""
-        ...
-
-    def remove(self, partition: Partition) -> None:
-        """Deletes a partition's log."""
-        ...
-
-    def configure(self, topic: Topic) -> None:
-        """Applies the topic's configuration to its logs."""
-        ...
-
-
 def check_topic_name(name: str) -> None:
     """Raises INVALID_TOPIC_EXCEPTION for an illegal name."""
     reason = None
@@ -136,7 +123,7 @@ class Topics:
     def __init__(
         self,
         node_id: int,
-        storage: PartitionStorage,
+        storage: LogManager,
         append: Callable[[list[MetadataRecord]], None],
         new_id: Callable[[], uuid.UUID],
         config_changed: Callable[[ConfigResource, str], None],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
@@ -165,10 +165,9 @@ def member_tombstones(group_id: str, member_id: str) -> list[Record]:
     ]
 
 
-def group_tombstones(group_id: str, member_ids: Iterable[str] = ()) -> list[Record]:
-    """Returns the tombstones of a group with these members."""
+def group_tombstones(group_id: str) -> list[Record]:
+    """Returns the tombstones of a group without members."""
     return [
-        *(record for member_id in member_ids for record in member_tombstones(group_id, member_id)),
         Record(target_epoch.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id), None),
         Record(metadata.StreamsGroupMetadataKey(group_id=group_id), None),
         Record(StreamsGroupTopologyKey(group_id=group_id), None),

@@ -410,12 +410,6 @@ class CompiledSubtopology:
         own = () if self.input is None else (self.input.topic,)
         return (*own, *(table.source.topic for table in self.tables))
 
-    @property
-    def joined_globals(self) -> tuple[TableStore, ...]:
-        """The global tables that it looks up."""
-        joins = (step for branch in self.branches for step in branch.steps if isinstance(step, Join))
-        return tuple({step.table.name: step.table for step in joins if step.is_global}.values())
-
 
 @dataclass(frozen=True)
 class Program:
