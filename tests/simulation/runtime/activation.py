@@ -116,7 +116,7 @@ class Activation:
         member = self._instance.member
         answers = self._instance.heard
         if member.epoch == epoch:
-            member.hurry(self._cluster.clock.now)
+            member.heartbeat_soon(self._cluster.clock.now)
             self._instance.poke()
         while member.epoch == epoch and self._instance.heard == answers:
             yield OFTEN_MS

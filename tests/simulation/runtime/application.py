@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tests.simulation.runtime.real import (
     ApplicationPlan,
+    Fingerprint,
     InternalTopic,
     StoreOutput,
     Subtopology,
@@ -17,7 +18,7 @@ from tests.simulation.runtime.real import (
 )
 
 GROUP = "app"
-PROGRAM = "program-1"
+PROGRAM = Fingerprint("program-1")
 COUNTS, USERS = "counts", "users"  # stores
 REPARTITION = "app-repartition"
 
@@ -40,7 +41,7 @@ class Application:
 
     @property
     def tasks(self) -> list[TaskId]:
-        return [TaskId(name, number) for name in self.plan.parts for number in range(self.partitions)]
+        return [TaskId(name, number) for name in self.plan.subtopologies for number in range(self.partitions)]
 
     def changelog(self, task: TaskId, store: str) -> TopicPartition:
         return self.plan.changelogs(task)[store]

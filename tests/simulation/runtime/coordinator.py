@@ -106,7 +106,7 @@ class Coordinator:
 
     def pending(self, partition: TopicPartition) -> bool:
         """Whether an open transaction has an offset of a partition."""
-        return self.shard.offsets.pending(GROUP, partition.topic, partition.partition)
+        return self.shard.offsets.has_pending(GROUP, partition.topic, partition.partition)
 
     def processes(self) -> set[str]:
         """Processes of the group's members."""

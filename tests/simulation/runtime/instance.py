@@ -19,11 +19,11 @@ from tests.simulation.runtime.real import (
     LimitSettings,
     Lost,
     MemberSettings,
-    Membership,
     MemberState,
     Revoked,
     RolesChanged,
     StateError,
+    StreamsMembershipManager,
     TaskId,
     TaskManager,
     TaskState,
@@ -63,8 +63,10 @@ class Instance:
             instance_id=process.instance_id,
             rebalance_timeout_ms=process.rebalance_timeout_ms,
         )
-        self.member = Membership(settings, Backoff(100, 1_000, self.cluster.rng), leave_within_ms=LEAVE_WITHIN_MS)
-        self.manager = TaskManager(self.application.plan.parts, self.application.plan.fingerprint, _LIMITS)
+        self.member = StreamsMembershipManager(
+            settings, Backoff(100, 1_000, self.cluster.rng), leave_within_ms=LEAVE_WITHIN_MS
+        )
+        self.manager = TaskManager(self.application.plan.subtopologies, self.application.plan.fingerprint, _LIMITS)
         self.interpreter = Interpreter(self)
         self.checker = Checker(self)
         self.heard = 0
@@ -180,10 +182,10 @@ class Instance:
     def _answered(self, answer: Answer) -> None:
         now = self.cluster.clock.now
         if answer.error is not None:
-            self.member.missed(now)
+            self.member.on_failure(now)
         else:
             before = self.member.state
-            self.member.answered(answer.value, now)
+            self.member.on_response(answer.value, now)
             if self.member.state is MemberState.FAILED and before is not MemberState.FAILED:
                 self.cluster.note(self, "failed", self.member.error)
         self.heard += 1
@@ -223,7 +225,7 @@ class Instance:
                 offsets[task_id] = sum(store.position or 0 for store in stores.values())
                 changelogs = [self.application.changelog(task_id, name) for name in stores]
                 ends[task_id] = sum(self.cluster.logs[changelog].end for changelog in changelogs)
-        self.member.offsets.report(offsets, ends)
+        self.member.offsets.update(offsets, ends)
 
     def open_stores(self, task: TaskId) -> Steps:
         """A task's stores; they are opened, unless they are. Raises StateError. Opening isn't interrupted."""

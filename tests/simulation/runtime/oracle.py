@@ -25,7 +25,7 @@ class Oracle:
         self._application, self._logs = application, logs
         self._readers = {
             topic: (name, "" if topic == part.inputs.stream else table)
-            for name, part in application.plan.parts.items()
+            for name, part in application.plan.subtopologies.items()
             for table, topic in [("", part.inputs.stream), *part.inputs.tables.items()]
             if topic is not None
         }

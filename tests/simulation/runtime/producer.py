@@ -17,10 +17,10 @@ from tests.simulation.runtime.real import (
     FencedError,
     GroupMetadata,
     KafkaError,
-    Membership,
     NotDeliveredError,
     RequestTimeoutError,
     RestartFromCommittedError,
+    StreamsMembershipManager,
     TopicPartition,
     TransactionAbortableError,
 )
@@ -68,7 +68,7 @@ class Producer:
             raise NotDeliveredError({partition.topic: len(records)}, error) from error
         return first
 
-    def send_offsets(self, offsets: dict[TopicPartition, tuple[int, str]], member: Membership) -> Steps:
+    def send_offsets(self, offsets: dict[TopicPartition, tuple[int, str]], member: StreamsMembershipManager) -> Steps:
         """Send offsets, in the name of the member as it is now."""
         who, identity, transactions = self.who(member), self.identity, self.cluster.transactions
         code: ErrorCode = yield from self.cluster.ask(
@@ -81,7 +81,7 @@ class Producer:
             raise KafkaError(code)
 
     @staticmethod
-    def who(member: Membership) -> GroupMetadata:
+    def who(member: StreamsMembershipManager) -> GroupMetadata:
         """In whose name offsets are committed: the member's epoch may have changed since the epoch began."""
         return member.group_metadata()
 
@@ -135,7 +135,7 @@ class Committer:
         member: in whose name offsets are committed.
     """
 
-    def __init__(self, make: Callable[[], Producer], member: Membership) -> None:
+    def __init__(self, make: Callable[[], Producer], member: StreamsMembershipManager) -> None:
         self._make, self._member = make, member
         self.producer: Producer | None = None
         self._opening = False

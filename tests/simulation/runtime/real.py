@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from kohort.client.streams.membership import Membership
-from kohort.client.streams.topology import InternalTopic, Subtopology, Topology
-from kohort.spark.program.committed import committed_by
-
 from kohort.client.backoff import Backoff
 from kohort.client.errors import (
     ClientError,
@@ -17,6 +13,7 @@ from kohort.client.errors import (
     TransactionAbortableError,
 )
 from kohort.client.streams.events import Assigned, Event, Lost, Revoked, RolesChanged
+from kohort.client.streams.membership_manager import StreamsMembershipManager
 from kohort.client.streams.settings import MemberSettings
 from kohort.client.streams.transitions import State as MemberState
 from kohort.client.types import GroupMetadata, TopicPartition
@@ -31,6 +28,7 @@ from kohort.protocol.messages.offset_fetch import OffsetFetchRequest
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kohort.spark.jobs.epoch import EpochStatistics
+from kohort.spark.program.committed_metadata import Fingerprint, committed_by
 from kohort.spark.runtime.application_plan import ApplicationPlan
 from kohort.spark.runtime.commit_errors import while_committing, while_sending
 from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs, ForTask
@@ -43,6 +41,7 @@ from kohort.spark.runtime.task_manager import TaskManager
 from kohort.spark.runtime.task_states import RESTING, TaskEffect, TaskEvent, TaskState
 from kohort.spark.state import StateError
 from kohort.streams.tasks import Role, TaskId
+from kohort.streams.topology import InternalTopic, Subtopology, Topology
 
 __all__ = [
     "RESTING",
@@ -62,9 +61,11 @@ __all__ = [
     "ErrorCode",
     "Event",
     "FencedError",
+    "Fingerprint",
     "ForEpochs",
     "ForTask",
-    "GroupMetadata", "GroupSettings",
+    "GroupMetadata",
+    "GroupSettings",
     "GroupShard",
     "InternalTopic",
     "KafkaError",
@@ -72,7 +73,6 @@ __all__ = [
     "Lost",
     "MemberSettings",
     "MemberState",
-    "Membership",
     "NotDeliveredError",
     "OffsetCommitRequest",
     "OffsetFetchRequest",
@@ -87,6 +87,7 @@ __all__ = [
     "StreamsEnvironment",
     "StreamsGroupHeartbeatRequest",
     "StreamsGroupHeartbeatResponse",
+    "StreamsMembershipManager",
     "StreamsSettings",
     "Subtopology",
     "SubtopologyInputs",
