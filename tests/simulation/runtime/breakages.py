@@ -15,28 +15,21 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 from unittest.mock import patch
 
+from kohort.client.types import TopicPartition
+from kohort.spark.runtime import epoch_states, task_states
+from kohort.spark.runtime.effects import ForEpochs
+from kohort.spark.runtime.epoch_states import EpochEffect, EpochEvent, EpochState
+from kohort.spark.runtime.local_task import LocalTask
+from kohort.spark.runtime.subtopology_epochs import SubtopologyEpochs
+from kohort.spark.runtime.task_manager import TaskManager
+from kohort.spark.runtime.task_states import TaskEffect, TaskEvent, TaskState
+from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.activation import Activation
 from tests.simulation.runtime.clock import Steps
 from tests.simulation.runtime.coordinator import Coordinator
 from tests.simulation.runtime.interpreter import Interpreter
 from tests.simulation.runtime.producer import Committer, Producer
-from tests.simulation.runtime.real import (
-    EpochEffect,
-    EpochEvent,
-    EpochState,
-    ForEpochs,
-    LocalTask,
-    SubtopologyEpochs,
-    TaskEffect,
-    TaskEvent,
-    TaskId,
-    TaskManager,
-    TaskState,
-    TopicPartition,
-    epoch_states,
-    task_states,
-)
 from tests.simulation.runtime.scenario import simulate
 
 T, TV, TE = TaskState, TaskEvent, TaskEffect

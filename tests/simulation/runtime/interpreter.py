@@ -5,27 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from kohort.client.errors import ClientError
+from kohort.client.types import TopicPartition
+from kohort.protocol.errors import KafkaError
+from kohort.spark.runtime.commit_errors import while_committing, while_sending
+from kohort.spark.runtime.effects import Effect, ForEpochs, ForTask
+from kohort.spark.runtime.epoch_states import EpochEffect, EpochEvent
+from kohort.spark.runtime.task_states import TaskEffect, TaskEvent
+from kohort.spark.state import StateError
+from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.activation import Activation, transactional_id
 from tests.simulation.runtime.clock import JobError, Steps
 from tests.simulation.runtime.jobs import Made, run
 from tests.simulation.runtime.producer import Committer, Producer
-from tests.simulation.runtime.real import (
-    ClientError,
-    Effect,
-    EpochEffect,
-    EpochEvent,
-    ForEpochs,
-    ForTask,
-    KafkaError,
-    StateError,
-    TaskEffect,
-    TaskEvent,
-    TaskId,
-    TopicPartition,
-    while_committing,
-    while_sending,
-)
 from tests.simulation.runtime.work import Work
 
 if TYPE_CHECKING:

@@ -6,13 +6,16 @@ from collections import Counter
 from dataclasses import replace
 from random import Random
 
+from kohort.client.types import TopicPartition
+from kohort.coordinator.streams.settings import StreamsSettings
+from kohort.spark.runtime.task_states import TaskState
+from kohort.streams.tasks import Role
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.application import KINDS, application
 from tests.simulation.runtime.cluster import Cluster
 from tests.simulation.runtime.faults import NONE, Faults
 from tests.simulation.runtime.logs import Record
 from tests.simulation.runtime.process import Process
-from tests.simulation.runtime.real import Role, StreamsSettings, TaskState, TopicPartition
 
 CHAOS_MS = 32_000
 PAUSE_MS = 2_500
