@@ -14,7 +14,7 @@ from kohort.spark import reading
 from kohort.spark.jobs.drop_reasons import NO_WINDOW
 from kohort.spark.jobs.epoch import EpochStatistics, OffsetRange
 from kohort.spark.jobs.errors import StoredValueError
-from kohort.spark.jobs.stages.lateness import LATE
+from kohort.spark.jobs.stages.late_partials import LATE
 from kohort.spark.jobs.stages.state_lookup import StateLookup, read_partials_stage, state_lookup_stage
 from kohort.spark.program.internal_columns import KEY, PARTITION, RECORDS, TIMESTAMP
 from tests.spark.jobs.fakes import FakeReader, FakeRpc, splits

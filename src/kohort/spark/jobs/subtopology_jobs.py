@@ -22,7 +22,7 @@ from kohort.spark.jobs.plans import Plans
 from kohort.spark.jobs.send_order import in_order
 from kohort.spark.jobs.session_settings import shuffle_into
 from kohort.spark.jobs.stages.context import READING, StageContext
-from kohort.spark.jobs.stages.lateness import drop_outside_windows
+from kohort.spark.jobs.stages.late_partials import drop_outside_windows
 from kohort.spark.program.compiled import CompiledSubtopology, TableStore, ToPartials, TopicInput
 from kohort.spark.program.error_policies import ErrorPolicy, Fail
 

@@ -20,12 +20,12 @@ from kohort.spark.jobs.column_encoding import (
 )
 from kohort.spark.jobs.drop_reasons import NO_WINDOW
 from kohort.spark.jobs.key_encoding import key_text, store_key
-from kohort.spark.jobs.lateness import with_windows
+from kohort.spark.jobs.late_rows import with_windows
 from kohort.spark.jobs.plan_reuse import keeps_splits
 from kohort.spark.jobs.stages.arrow_aggregate import WINDOW, ArrowAggregate, arrow_aggregate_stage
 from kohort.spark.jobs.stages.context import StageContext, numbered
 from kohort.spark.jobs.stages.encode_values import ValueEncoding, encode_values_stage
-from kohort.spark.jobs.stages.lateness import LATE
+from kohort.spark.jobs.stages.late_partials import LATE
 from kohort.spark.jobs.stages.state_lookup import StateLookup, state_column, state_lookup_stage
 from kohort.spark.program.aggregate_specs import with_offset
 from kohort.spark.program.compiled import AggregateSpec, Route, ToPartials, ToRows, ToTopic

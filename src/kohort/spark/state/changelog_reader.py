@@ -27,10 +27,10 @@ from kohort.client.lifecycle import Lifecycle
 from kohort.client.time_limit import time_limit
 from kohort.client.types import TopicPartition
 from kohort.protocol.errors import KafkaError
+from kohort.spark.state.changelog_waits import OnWait, WaitReasons
 from kohort.spark.state.errors import StateError, StoreClosedError, StoreCorruptError
 from kohort.spark.state.restore_progress import Restore, RestoreProgress, StoreChangelog, why_rebuild
 from kohort.spark.state.store import Store
-from kohort.spark.state.wait_reasons import OnWait, WaitReasons
 
 __all__ = ["ChangelogReader", "RestoreProgress"]
 

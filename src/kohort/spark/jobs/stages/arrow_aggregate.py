@@ -15,7 +15,7 @@ from kohort.spark.jobs.drop_reasons import NO_KEY
 from kohort.spark.jobs.epoch import EpochStatistics
 from kohort.spark.jobs.errors import AggregationError
 from kohort.spark.jobs.stages.context import STATE_LOOKUP, Stage, StageContext, task_number, then_freeze_garbage
-from kohort.spark.jobs.stages.lateness import in_windows
+from kohort.spark.jobs.stages.late_partials import in_windows
 from kohort.spark.jobs.stages.state_lookup import StateLookup
 from kohort.spark.program.internal_columns import KEY, PARTITION, RECORDS, TIMESTAMP
 

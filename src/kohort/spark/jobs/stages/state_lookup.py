@@ -23,7 +23,7 @@ from kohort.spark.jobs.stages.context import (
     then_freeze_garbage,
 )
 from kohort.spark.jobs.stages.fetched_records import fetch_records, note_times
-from kohort.spark.jobs.stages.lateness import drop_late_partials, in_windows
+from kohort.spark.jobs.stages.late_partials import drop_late_partials, in_windows
 from kohort.spark.jobs.stages.stream_time import StreamTimes
 from kohort.spark.program.internal_columns import KEY, PARTITION, RECORDS, TIMESTAMP
 

@@ -1,4 +1,4 @@
-"""Leaves out and counts late rows and partials, and those that are in no window; see `kohort.spark.jobs.lateness`."""
+"""Leaves out and counts late rows and partials, and those that are in no window; see `kohort.spark.jobs.late_rows`."""
 
 from __future__ import annotations
 
