@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 import pyarrow as pa
 
@@ -16,6 +16,8 @@ from kohort.spark.runtime.job_thread import JobThread
 from kohort.spark.runtime.subtopology_plan import SubtopologyPlan
 from kohort.spark.state import Store
 from kohort.streams.tasks import TaskId
+
+THREAD_NAME: Final = "kohort-subtopology"
 
 
 class Jobs(Protocol):
@@ -49,7 +51,7 @@ class SubtopologyRunner:
         self.plan, self.committer = plan, committer
         self._make_jobs, self._stores, self._probe = make_jobs, stores, probe
         self._jobs: Jobs | None = None
-        self._thread = JobThread(f"kohort-subtopology-{plan.id}")
+        self._thread = JobThread(f"{THREAD_NAME}-{plan.id}")
         self._writes = EpochWrites()
         self._positions: Mapping[tuple[str, int], int] = {}
         self._by_partition: Mapping[int, Mapping[str, Store]] = {}
