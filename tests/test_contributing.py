@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -26,6 +27,10 @@ class Row(NamedTuple):
     folder: str
     shows: str
     seconds: str
+
+
+OUTSIDE = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+"""The environment without the make that runs these tests, which would have make say where it is."""
 
 
 def rows() -> list[Row]:
@@ -143,13 +148,13 @@ def test_a_row_names_the_area_that_runs_its_folder(row: Row) -> None:
 def test_an_area_runs_folders_that_are_there(area: str) -> None:
     assert all(list(ROOT.glob(entry)) for entry in areas()[area])
     command = ["make", "--dry-run", f"test-{area}"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=OUTSIDE, check=True)
     ran = " ".join(re.findall(r'/pytest .*?\.xml ([^"]*)"', done.stdout))
     assert ran.split() == areas()[area]
 
 
 def test_an_area_that_is_not_there_is_told_of_before_anything_is_set_up() -> None:
-    done = subprocess.run(["make", "test-abacus"], capture_output=True, text=True, cwd=ROOT, check=False)
+    done = subprocess.run(["make", "test-abacus"], capture_output=True, text=True, cwd=ROOT, env=OUTSIDE, check=False)
     assert done.returncode == 2
     assert not done.stdout
     assert "no tests of 'abacus'" in done.stderr
@@ -157,7 +162,7 @@ def test_an_area_that_is_not_there_is_told_of_before_anything_is_set_up() -> Non
 
 
 def test_help_lists_the_areas() -> None:
-    shown = subprocess.run(["make", "help"], capture_output=True, text=True, cwd=ROOT, check=True).stdout
+    shown = subprocess.run(["make", "help"], capture_output=True, text=True, cwd=ROOT, env=OUTSIDE, check=True).stdout
     for area, folders in areas().items():
         assert re.search(rf"make test-{area} +\S.*: {re.escape(' '.join(folders))}$", shown, re.MULTILINE), area
 

@@ -55,7 +55,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Threads that tests have left are waited for now."""
+    """Threads that tests have left are waited for now. A worker of pytest-xdist only waits for the others."""
+    if hasattr(config, "workerinput"):
+        return
     faulthandler.dump_traceback_later(_grace(config), file=config.stash[_STDERR], exit=True)
 
 

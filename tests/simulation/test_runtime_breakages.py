@@ -6,13 +6,13 @@ import pytest
 
 from tests.simulation.runtime.breakages import BREAKAGES, HARMLESS, Breakage, noticed
 
-QUICKLY = 60
+QUICKLY = 100
 """Seeds that nearly all breakages need at most, several times over; the others need up to `SLOWLY`."""
-SLOWLY = 400
+SLOWLY = 1_000
 RARE = frozenset(
     {
-        "failures_never_reset", "unstable_offsets_taken", "dangling_not_ended", "committed_by_nobody",
-        "lost_and_running", "lost_epoch_goes_on",
+        "failures_never_reset", "unstable_offsets_taken", "dangling_not_ended", "restored_to_wrong_end",
+        "restored_too_early", "committed_by_nobody", "lost_and_running", "lost_epoch_goes_on",
     }
 )  # fmt: skip
 

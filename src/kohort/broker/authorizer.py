@@ -8,8 +8,6 @@ from __future__ import annotations
 import enum
 from typing import Final, Protocol
 
-__all__ = ["CLUSTER_NAME", "OPERATIONS", "Authorizer", "Operation", "ResourceType"]
-
 
 class Operation(enum.IntEnum):
     """Kafka's AclOperation."""

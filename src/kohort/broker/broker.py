@@ -29,8 +29,6 @@ from kohort.log.log import Log
 from kohort.protocol.errors import KafkaError
 from kohort.protocol.stored import OFFSETS_TOPIC, TRANSACTION_TOPIC
 
-__all__ = ["Broker", "now_ms"]
-
 log = logging.getLogger("kohort.broker")
 
 
@@ -42,7 +40,6 @@ class Broker:
     """One node: the leader of every partition, the coordinator of every group and transaction, and the controller.
 
     Args:
-        settings: the configuration.
         data_dir: the data directory; created if it doesn't exist.
         durable: whether appends are synced to the disk before they are acknowledged.
         authorizer: decides which operations are allowed; None allows all.

@@ -23,8 +23,6 @@ from kohort.protocol.schema import NO_UUID
 if TYPE_CHECKING:
     from kohort.broker.context import Context
 
-__all__ = ["ALL_METRICS", "RESERVED_IDS", "ClientTelemetry", "Subscription", "match_parameters"]
-
 ALL_METRICS: Final = "*"
 DEFAULT_INTERVAL_MS: Final = 300_000
 MAX_CLIENTS: Final = 16_384
@@ -95,7 +93,6 @@ class ClientTelemetry:
         self._instances: OrderedDict[uuid.UUID, _Instance] = OrderedDict()
 
     def new_id(self) -> uuid.UUID:
-        """Returns an unused id for a new client."""
         while (made := self._new_id()) in self._instances:
             pass
         return made
@@ -104,7 +101,6 @@ class ClientTelemetry:
         """Returns the client's subscription.
 
         Args:
-            client: its instance id.
             parameters: the client's values of what `match` may name: client_id, client_source_address, …
             now: ms since 1970.
 
@@ -203,7 +199,6 @@ class ClientTelemetry:
 
 
 def _items(value: str) -> list[str]:
-    """The items of a list."""
     return [item for part in value.split(",") if (item := part.strip())]
 
 

@@ -19,8 +19,6 @@ from kohort.protocol.primitives import Buffer
 if TYPE_CHECKING:
     from kohort.broker.server import Server
 
-__all__ = ["Connection"]
-
 log = logging.getLogger("kohort.broker.connection")
 
 _SIZE: Final = struct.Struct(">i")
@@ -40,7 +38,6 @@ class Connection(asyncio.Protocol):
 
     Attributes:
         peer: the client's address, as "HOST:PORT".
-        session: the connection as handlers see it.
         last_active: when bytes were last received or sent, in seconds of the monotonic clock.
         busy: whether a request waits for its response (a long poll, a join).
     """

@@ -12,8 +12,6 @@ from kohort.coordinator.step import Client
 if TYPE_CHECKING:
     from kohort.broker.broker import Broker
 
-__all__ = ["OPERATIONS_NOT_REQUESTED", "Context", "Session"]
-
 OPERATIONS_NOT_REQUESTED: Final = -(2**31)
 """The authorized operations in a response if the request didn't ask for them, or the client may not describe the
 resource."""
@@ -24,8 +22,6 @@ class Session:
     """A connection as handlers see it.
 
     Attributes:
-        host, port: the client's address.
-        principal: the client's principal.
         software_name, software_version: from the client's ApiVersions request (KIP-511).
         on_close: called when the connection closes; ends the delayed operation of its request.
     """
@@ -42,11 +38,8 @@ class Context:
     """The context of a request.
 
     Attributes:
-        broker: the broker.
-        version: the request's API version.
         now: when the request arrived, in ms since 1970.
         client_id: from the request's header.
-        session: the connection of the request.
     """
 
     __slots__ = ("broker", "client_id", "now", "session", "version")
@@ -64,14 +57,12 @@ class Context:
         return Client(self.client_id, f"/{self.session.host}", self.version)
 
     def allowed(self, operation: Operation, kind: ResourceType, name: str) -> bool:
-        """Whether the client is allowed `operation` on the resource."""
         authorizer = self.broker.authorizer
         if authorizer is None:
             return True
         return authorizer.allowed(self.session.principal, self.session.host, operation, kind, name)
 
     def cluster_allowed(self, operation: Operation) -> bool:
-        """Whether the client is allowed `operation` on the cluster."""
         return self.allowed(operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def cluster_operations(self) -> int:

@@ -28,8 +28,6 @@ from kohort.protocol.stored import decode_key, record_type
 if TYPE_CHECKING:
     from kohort.broker.broker import Broker
 
-__all__ = ["CoordinatorRuntime", "Shard", "ShardState", "partition_for"]
-
 log = logging.getLogger("kohort.broker.coordinator_runtime")
 
 LOAD_BYTES_PER_TURN: Final = 1024 * 1024
@@ -67,8 +65,6 @@ class ShardState(enum.Enum):
 
 
 class Entry(Generic[S]):
-    """A shard with its partition."""
-
     __slots__ = ("partition", "shard", "state")
 
     def __init__(self, partition: Partition, shard: S) -> None:
@@ -91,7 +87,6 @@ class CoordinatorRuntime(ABC, Generic[S]):
     """Runs the shards of a coordinator.
 
     Args:
-        broker: the broker.
         topic: the internal topic of its state.
         partitions: the number of partitions if the topic has to be created.
         configs: the topic's configuration.

@@ -20,8 +20,6 @@ from kohort.protocol.primitives import Buffer
 if TYPE_CHECKING:
     from kohort.broker.broker import Broker
 
-__all__ = ["API_VERSIONS_KEY", "HANDLED", "BadRequestError", "Dispatcher"]
-
 log = logging.getLogger("kohort.broker.dispatch")
 
 API_VERSIONS_KEY: Final = 18
@@ -138,7 +136,6 @@ class Dispatcher:
         Args:
             frame: a buffer that ends with the request.
             start: where the request starts in `frame`, after its size.
-            session: the connection of the request.
             now: ms since 1970.
             send: takes the response, now or later; not called for a request without a response.
             done: called after `send` for a request that had to wait, or if it can't be answered.

@@ -11,8 +11,6 @@ from uuid import UUID
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.fetch import FetchRequest
 
-__all__ = ["FetchPartition", "FetchSession", "FetchSessions"]
-
 NO_SESSION: Final = 0
 FULL: Final = 0
 FINAL: Final = -1
@@ -96,7 +94,6 @@ class FetchSessions:
         """Returns the session of a request, updated by it; a new one for a full fetch.
 
         Args:
-            request: the request.
             now: ms since 1970.
             by_id: whether it identifies topics by id. A client that reconnects may change that within a session.
 

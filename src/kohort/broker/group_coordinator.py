@@ -23,8 +23,6 @@ from kohort.protocol.stored import OFFSETS_TOPIC
 if TYPE_CHECKING:
     from kohort.broker.broker import Broker
 
-__all__ = ["GroupCoordinator"]
-
 LARGEST_STEP: Final = 8 * 1024 * 1024
 """Bytes of the records of one step: they are one batch."""
 
@@ -35,9 +33,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
     """Runs the shards of the group coordinator.
 
     Attributes:
-        placer: places the tasks of streams groups.
         cluster: the topics as streams groups see them.
-        internal_topics: creates the internal topics of streams groups.
         streams_offered: whether streams groups are enabled (group.coordinator.rebalance.protocols).
     """
 
@@ -65,7 +61,6 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         self._changed_topics: dict[str, None] = {}
 
     def make(self, partition: int) -> GroupShard:
-        """Returns a new, empty shard."""
         return GroupShard(partition, self._settings, self.broker.wheel, self.broker.new_member_id, self._environment)
 
     def value_version(self, value: Data) -> int:

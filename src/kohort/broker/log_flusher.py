@@ -16,8 +16,6 @@ from typing import NamedTuple, TypeVarTuple
 from kohort.log import Log
 from kohort.protocol.errors import KafkaError
 
-__all__ = ["LogFlusher"]
-
 Args = TypeVarTuple("Args")
 
 log = logging.getLogger("kohort.broker.log_flusher")

@@ -16,8 +16,6 @@ from kohort.log import DataDirectory, Log, LogConfig
 from kohort.log.data_directory import PartitionName, read_topic_id, uuid_text, write_topic_id
 from kohort.protocol.stored.cluster_metadata import METADATA_TOPIC
 
-__all__ = ["LogManager"]
-
 log = logging.getLogger("kohort.broker.log_manager")
 
 _METADATA: Final = PartitionName(METADATA_TOPIC, 0)
@@ -29,10 +27,8 @@ class LogManager:
     """Opens, configures, checkpoints and closes logs.
 
     Args:
-        directory: the data directory.
         node_id: the node that the directory belongs to from now on.
         durable: whether the high watermark waits for a sync.
-        settings: returns the current configuration.
         clock: ms since 1970.
 
     Attributes:
@@ -132,7 +128,6 @@ class LogManager:
         partition.log.delete()
 
     def configure(self, topic: Topic) -> None:
-        """Applies the topic's configuration to its logs."""
         config = log_config(self._settings(), topic.configs)
         for partition in topic.partitions:
             partition.log.config = config

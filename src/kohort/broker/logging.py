@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, TextIO
 
-__all__ = ["FORMATS", "LEVELS", "JsonFormatter", "PairsFormatter", "set_up_logging"]
-
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("text", "json")
 

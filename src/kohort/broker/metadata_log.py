@@ -12,8 +12,6 @@ from kohort.protocol.records.batch import BatchHeader, check_batch, scan_batches
 from kohort.protocol.records.plain import encode_records, read_records
 from kohort.protocol.stored.cluster_metadata import FeatureLevelRecord, MetadataRecord, decode_metadata, encode_metadata
 
-__all__ = ["MetadataLog", "unusable"]
-
 LEVEL: Final = FeatureLevelRecord(name="metadata.version", feature_level=29)
 """The first record of a metadata log: the metadata version of Kafka 4.2 (4.2-IV1)."""
 
@@ -24,7 +22,6 @@ class MetadataLog:
     """Appends metadata records, and reads them back.
 
     Args:
-        logged: the partition.
         clock: ms since 1970.
         durable: whether appends are synced to the disk.
 

@@ -11,8 +11,6 @@ from kohort.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from kohort.broker.context import Context
 
-__all__ = ["merge_topics", "sort_partitions"]
-
 
 class _Partition(Protocol):
     partition_index: int

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from kohort.broker.broker import Broker
     from kohort.log.compaction import CompactionPlan
 
-__all__ = ["PeriodicTasks"]
-
 log = logging.getLogger("kohort.broker.periodic_tasks")
 
 FLUSH_MS: Final = 1000

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-__all__ = ["Reply", "map_reply", "when_replied"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -15,8 +15,6 @@ from kohort.broker.connection import Connection
 from kohort.broker.dispatch import Dispatcher
 from kohort.broker.metrics import MetricsEndpoint
 
-__all__ = ["Server"]
-
 log = logging.getLogger("kohort.broker.server")
 
 BACKLOG: Final = 1024
@@ -30,8 +28,6 @@ class Server:
     """Serves one broker on one address.
 
     Args:
-        settings: the configuration.
-        data_dir: the data directory.
         host, port: the address to listen on; port 0 takes a free one.
         advertised: host and port that clients connect to, if they differ from the listener's.
         metrics: host and port of the Prometheus endpoint; None for none.

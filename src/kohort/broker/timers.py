@@ -9,8 +9,6 @@ from typing import Final
 
 from kohort.coordinator.timing_wheel import TimingWheel
 
-__all__ = ["EventLoopTimingWheel"]
-
 log = logging.getLogger("kohort.broker.timers")
 
 _NEVER: Final = 2**63

@@ -11,7 +11,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from kohort.log.log import Log
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -26,7 +26,8 @@ from kohort.protocol.stored.cluster_metadata import (
     TopicRecord,
 )  # fmt: skip
 
-__all__ = ["ConfigResource", "Partition", "PartitionStorage", "Topic", "Topics", "check_topic_name"]
+if TYPE_CHECKING:
+    from kohort.broker.log_manager import LogManager
 
 MAX_NAME: Final = 249
 MAX_PARTITIONS_AT_ONCE: Final = 10_000
@@ -83,27 +84,10 @@ class Topic:
 
     @property
     def internal(self) -> bool:
-        """Whether it is an internal topic."""
         return self.name in INTERNAL_TOPICS
 
     def partition(self, index: int) -> Partition | None:
         return self.partitions[index] if 0 <= index < len(self.partitions) else None
-
-
-class PartitionStorage(Protocol):
-    """Opens, configures and removes the logs of partitions."""
-
-    def open(self, topic: Topic, indexes: range) -> list[Log]:
-        """Opens or creates the logs of a topic's partitions."""
-        ...
-
-    def remove(self, partition: Partition) -> None:
-        """Deletes a partition's log."""
-        ...
-
-    def configure(self, topic: Topic) -> None:
-        """Applies the topic's configuration to its logs."""
-        ...
 
 
 def check_topic_name(name: str) -> None:
@@ -132,16 +116,14 @@ class Topics:
 
     Args:
         node_id: this node, the leader of all partitions.
-        storage: opens the partitions' logs.
         append: appends records to the metadata log, as one batch; raises KafkaError.
-        new_id: returns topic ids.
         config_changed: called when the configuration of a resource other than a topic has changed.
     """
 
     def __init__(
         self,
         node_id: int,
-        storage: PartitionStorage,
+        storage: LogManager,
         append: Callable[[list[MetadataRecord]], None],
         new_id: Callable[[], uuid.UUID],
         config_changed: Callable[[ConfigResource, str], None],

@@ -24,14 +24,10 @@ from kohort.protocol.stored import TRANSACTION_TOPIC
 if TYPE_CHECKING:
     from kohort.broker.broker import Broker
 
-__all__ = ["TransactionCoordinator"]
-
 log = logging.getLogger("kohort.broker.transaction_coordinator")
 
 
 class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
-    """Runs the shards of the transaction coordinator."""
-
     def __init__(self, broker: Broker) -> None:
         config = broker.config
         super().__init__(
@@ -47,7 +43,6 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
         self._settings = transaction_settings(config)
 
     def make(self, partition: int) -> TransactionShard:
-        """Returns a new, empty shard."""
         return TransactionShard(partition, self._settings, self.broker.topics.next_producer_id)
 
     def after(self, entry: Entry[TransactionShard], step: Step) -> None:
@@ -116,8 +111,6 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
         """Verifies that a partition takes part in a producer's transaction, before it is written to (KIP-890).
 
         Args:
-            transactional_id, producer: the producer.
-            partition: the partition to be written to.
             add: whether to add the partition to the transaction; otherwise it must have been added.
             then: gets the error, or NONE.
         """

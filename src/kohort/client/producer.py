@@ -14,7 +14,7 @@ from kohort.client.config import Servers
 from kohort.client.errors import ClientError, ClosedError, NotDeliveredError
 from kohort.client.lifecycle import Lifecycle
 from kohort.client.producing.batch import NO_HEADERS, RECORD_OVERHEAD, PlainHeaders, ProducerBatch
-from kohort.client.producing.delivery import Delivery, TableDelivery
+from kohort.client.producing.delivery import Delivery, TableDelivery, without_traceback
 from kohort.client.producing.intake import Intake
 from kohort.client.producing.settings import Partitioner, ProducerSettings
 from kohort.client.producing.transaction_manager import State, TransactionManager
@@ -213,7 +213,7 @@ class Producer(Lifecycle):
         deadline: float | None = None
         while True:
             if self._manager.send_error is not None:
-                raise _again(self._manager.send_error)
+                raise without_traceback(self._manager.send_error)
             routes = intake.routes.get(topic)
             if routes is None:
                 await intake.find_topic(topic)
@@ -282,7 +282,7 @@ class Producer(Lifecycle):
                 while accumulator.buffered and accumulator.buffered + len(data) + HEADER_SIZE > memory:
                     deadline = await intake.make_room(queue, len(data), deadline)
                 if self._manager.send_error is not None:
-                    raise _again(self._manager.send_error)
+                    raise without_traceback(self._manager.send_error)
                 batch = accumulator.encoded_batch(queue.target, data, count, intake.sender.now())
                 self._manager.add(queue.target)
                 accumulator.add_encoded(queue, batch)
@@ -335,7 +335,7 @@ class Producer(Lifecycle):
             RuntimeError: no transaction is open.
         """
         if self._manager.send_error is not None:
-            raise _again(self._manager.send_error)
+            raise without_traceback(self._manager.send_error)
         if self._manager.transactional_id is None:
             raise RuntimeError("send_offsets_to_transaction(): the producer has no transactional_id")
         if not offsets:
@@ -364,7 +364,7 @@ class Producer(Lifecycle):
         if manager.state is State.COMMITTING:
             await self._intake.deliver_all()
             if manager.error is not None:
-                raise _again(manager.send_error or manager.error)
+                raise without_traceback(manager.send_error or manager.error)
             manager.end_txn_sent()
         try:
             await self._intake.transactions.end(commit=True)
@@ -427,9 +427,3 @@ def _size_of(headers: PlainHeaders) -> int:
             )
         size += 4 + len(name) + len(value or b"")
     return size
-
-
-def _again(error: Exception) -> Exception:
-    """Returns an error that is raised repeatedly, without earlier tracebacks."""
-    error.__traceback__ = None
-    return error

@@ -33,11 +33,8 @@ async def ask_until(
     """Asks a broker, and another one when the connection breaks, until one answers.
 
     Args:
-        connections: to the brokers.
-        config: for the backoff.
         what: names the request, for errors.
         timeout_ms: for all attempts.
-        ask: asks one broker.
 
     Raises:
         NoBrokerError: none answered in time; says how the last one failed.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import tempfile
-import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from kohort.broker.config import Settings
 from kohort.broker.server import Server
+from kohort.client.loop_thread import LoopThread
 from kohort.testing.settings import TEST_SETTINGS
 
 __all__ = ["Broker"]
@@ -49,7 +48,7 @@ class Broker:
         self._durable = durable
         self._temporary: Path | None = None
         self._server: Server | None = None
-        self._thread: _LoopThread | None = None
+        self._thread: LoopThread | None = None
 
     @property
     def server(self) -> Server:
@@ -75,7 +74,7 @@ class Broker:
         await self._stop()
 
     def __enter__(self) -> Self:
-        self._thread = _LoopThread()
+        self._thread = LoopThread("kohort-broker")
         try:
             self._thread.run(self._start())
         except BaseException:
@@ -117,25 +116,3 @@ class Broker:
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
             self._temporary = None
-
-
-class _LoopThread:
-    """An event loop in a thread of its own."""
-
-    def __init__(self) -> None:
-        import uvloop
-
-        self._loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="kohort-broker", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Runs a coroutine in the loop, and waits for it."""
-        asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def close(self) -> None:
-        """Stops the loop."""
-        self.run(self._loop.shutdown_default_executor())  # in its own thread: the caller may be in a loop, too
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kohort.client.errors import ClientError, ConnectionLostError, RequestTimeoutError
+from kohort.client.types import TopicPartition
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.spark.program.committed_metadata import committed_by
+from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.application import GROUP
 from tests.simulation.runtime.clock import Steps
-from tests.simulation.runtime.real import (
-    ClientError,
-    ConnectionLostError,
-    ErrorCode,
-    KafkaError,
-    RequestTimeoutError,
-    TaskId,
-    TopicPartition,
-    committed_by,
-)
 from tests.simulation.runtime.stores import Store
 
 if TYPE_CHECKING:

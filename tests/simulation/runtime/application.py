@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.simulation.runtime.real import (
-    ApplicationPlan,
-    Fingerprint,
-    InternalTopic,
-    StoreOutput,
-    Subtopology,
-    SubtopologyInputs,
-    SubtopologyPlan,
-    TaskId,
-    TopicPartition,
-    Topology,
-)
+from kohort.client.types import TopicPartition
+from kohort.spark.program.committed_metadata import Fingerprint
+from kohort.spark.runtime.application_plan import ApplicationPlan
+from kohort.spark.runtime.epoch_planning import SubtopologyInputs
+from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan
+from kohort.streams.tasks import TaskId
+from kohort.streams.topology import InternalTopic, Subtopology, Topology
 
 GROUP = "app"
 PROGRAM = Fingerprint("program-1")

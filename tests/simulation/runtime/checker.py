@@ -16,23 +16,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from kohort.client.streams.events import Assigned, Lost, Revoked, RolesChanged
+from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs, ForTask
+from kohort.spark.runtime.epoch_states import EpochEffect, EpochState
+from kohort.spark.runtime.task_states import RESTING, TaskState
+from kohort.streams.tasks import Role, TaskId
 from tests.simulation.books import InvariantError
-from tests.simulation.runtime.real import (
-    RESTING,
-    Assigned,
-    Effect,
-    Epoch,
-    EpochEffect,
-    EpochState,
-    ForEpochs,
-    ForTask,
-    Lost,
-    Revoked,
-    Role,
-    RolesChanged,
-    TaskId,
-    TaskState,
-)
 
 if TYPE_CHECKING:
     from tests.simulation.runtime.instance import Instance

@@ -7,6 +7,10 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from kohort.client.errors import ClientError, ConnectionLostError, RequestTimeoutError
+from kohort.client.types import TopicPartition
+from kohort.coordinator.streams.settings import StreamsSettings
+from kohort.protocol.errors import ErrorCode, KafkaError
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.application import Application
 from tests.simulation.runtime.clock import Answer, Clock, Steps
@@ -14,15 +18,6 @@ from tests.simulation.runtime.coordinator import Coordinator
 from tests.simulation.runtime.faults import Faults
 from tests.simulation.runtime.logs import Logs
 from tests.simulation.runtime.oracle import Oracle
-from tests.simulation.runtime.real import (
-    ClientError,
-    ConnectionLostError,
-    ErrorCode,
-    KafkaError,
-    RequestTimeoutError,
-    StreamsSettings,
-    TopicPartition,
-)
 from tests.simulation.runtime.transactions import ConcurrentTransactionsError, Transactions
 
 WAY_MS = 20  # at most, there or back

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from kohort.client.types import TopicPartition
+from kohort.coordinator.shard import GroupSettings, GroupShard
+from kohort.coordinator.step import Client, Step
+from kohort.coordinator.streams.environment import StreamsEnvironment
+from kohort.coordinator.streams.settings import StreamsSettings
+from kohort.coordinator.timing_wheel import TimingWheel
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.offset_fetch import OffsetFetchRequest
+from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
+from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.simulation.runtime.application import GROUP
 from tests.simulation.runtime.clock import Clock
-from tests.simulation.runtime.real import (
-    Client,
-    ErrorCode,
-    GroupSettings,
-    GroupShard,
-    OffsetFetchRequest,
-    Step,
-    StreamsEnvironment,
-    StreamsGroupHeartbeatRequest,
-    StreamsGroupHeartbeatResponse,
-    StreamsSettings,
-    TimingWheel,
-    TopicPartition,
-    TxnOffsetCommitRequest,
-)
 from tests.simulation.streams.cluster import Topics
 
 HEARTBEAT_VERSION = 1

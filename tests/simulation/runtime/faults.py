@@ -14,7 +14,7 @@ class Faults:
         lost, answer_lost: of a request.
         late: of a request or its answer, by up to `late_ms`.
         refused: of a request: the broker says that it can't now.
-        crash: at each step of an effect, before and after it; ten times that while an epoch is sent and committed.
+        crash: at each step of an effect, before and after it; twenty times that while an epoch is sent and committed.
         job, commit, store, open: a job fails; a commit is refused; a store can't be written, or opened.
         fenced: somebody takes a producer for dead as it commits, and fences it: before that counts, or after.
         fatal: the brokers refuse records for good.

@@ -5,29 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kohort.client.backoff import Backoff
+from kohort.client.streams.events import Assigned, Event, Lost, Revoked, RolesChanged
+from kohort.client.streams.membership_manager import StreamsMembershipManager
+from kohort.client.streams.settings import MemberSettings
+from kohort.client.streams.transitions import State as MemberState
+from kohort.spark.runtime.effects import Effect
+from kohort.spark.runtime.epoch_limit import LimitSettings
+from kohort.spark.runtime.task_manager import TaskManager
+from kohort.spark.runtime.task_states import TaskState
+from kohort.spark.state import StateError
+from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.application import GROUP
 from tests.simulation.runtime.checker import Checker
 from tests.simulation.runtime.clock import Answer, Cancelled, Steps
 from tests.simulation.runtime.coordinator import HEARTBEAT_VERSION
 from tests.simulation.runtime.interpreter import Interpreter
-from tests.simulation.runtime.real import (
-    Assigned,
-    Backoff,
-    Effect,
-    Event,
-    LimitSettings,
-    Lost,
-    MemberSettings,
-    MemberState,
-    Revoked,
-    RolesChanged,
-    StateError,
-    StreamsMembershipManager,
-    TaskId,
-    TaskManager,
-    TaskState,
-)
 from tests.simulation.runtime.stores import Store
 from tests.simulation.runtime.work import Work
 
@@ -164,7 +158,7 @@ class Instance:
             case Revoked(tasks):
                 self.decide(event, lambda: manager.revoked(tasks))
             case Lost(tasks):
-                self.decide(event, lambda: manager.lost(tasks))
+                self.decide(event, lambda: manager.lost())
             case RolesChanged(roles):
                 self.decide(event, lambda: manager.roles_changed(roles))
 

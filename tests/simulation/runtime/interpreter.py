@@ -5,27 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from kohort.client.errors import ClientError
+from kohort.client.types import TopicPartition
+from kohort.protocol.errors import KafkaError
+from kohort.spark.runtime.commit_errors import while_committing, while_sending
+from kohort.spark.runtime.effects import Effect, ForEpochs, ForTask
+from kohort.spark.runtime.epoch_states import EpochEffect, EpochEvent
+from kohort.spark.runtime.task_states import TaskEffect, TaskEvent
+from kohort.spark.state import StateError
+from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.activation import Activation, transactional_id
 from tests.simulation.runtime.clock import JobError, Steps
 from tests.simulation.runtime.jobs import Made, run
 from tests.simulation.runtime.producer import Committer, Producer
-from tests.simulation.runtime.real import (
-    ClientError,
-    Effect,
-    EpochEffect,
-    EpochEvent,
-    ForEpochs,
-    ForTask,
-    KafkaError,
-    StateError,
-    TaskEffect,
-    TaskEvent,
-    TaskId,
-    TopicPartition,
-    while_committing,
-    while_sending,
-)
 from tests.simulation.runtime.work import Work
 
 if TYPE_CHECKING:
@@ -99,7 +92,7 @@ class Interpreter:
             if not self._instance.closing:
                 self._instance.decide(effect, lambda: outcome(work))
 
-        self.under_way[key] = effect, self._instance.work(steps, over, 10 if effect.effect in _RISKY else 1)
+        self.under_way[key] = effect, self._instance.work(steps, over, 20 if effect.effect in _RISKY else 1)
 
     # Tasks ------------------------------------------------------------------------------------------------------
 

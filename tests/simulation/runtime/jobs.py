@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from kohort.client.types import TopicPartition
+from kohort.spark.jobs.epoch import EpochStatistics
+from kohort.spark.runtime.effects import Epoch
+from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.application import COUNTS, REPARTITION, USERS, Application
 from tests.simulation.runtime.logs import Logs, Record
 from tests.simulation.runtime.oracle import partition_of
-from tests.simulation.runtime.real import Epoch, EpochStatistics, TaskId, TopicPartition
 from tests.simulation.runtime.stores import Disk
 
 

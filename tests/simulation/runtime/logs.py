@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tests.simulation.runtime.real import TopicPartition
+from kohort.client.types import TopicPartition
 
 
 class Record(NamedTuple):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+from kohort.client.types import TopicPartition
+from kohort.spark.program.committed_metadata import committed_by
+from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.application import COUNTS, REPARTITION, USERS, Application
 from tests.simulation.runtime.logs import Logs, Record
-from tests.simulation.runtime.real import TaskId, TopicPartition, committed_by
 from tests.simulation.runtime.transactions import Transaction
 
 Rows = dict[str, int]

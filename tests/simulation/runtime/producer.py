@@ -5,25 +5,23 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping
 
+from kohort.client.errors import (
+    ClientError,
+    CommitFailedError,
+    FencedError,
+    NotDeliveredError,
+    RequestTimeoutError,
+    TransactionAbortableError,
+)
+from kohort.client.streams.membership_manager import StreamsMembershipManager
+from kohort.client.types import GroupMetadata, TopicPartition
+from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.spark.runtime.errors import RestartFromCommittedError
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.clock import Steps
 from tests.simulation.runtime.cluster import Cluster
 from tests.simulation.runtime.jobs import Made
 from tests.simulation.runtime.logs import Record
-from tests.simulation.runtime.real import (
-    ClientError,
-    CommitFailedError,
-    ErrorCode,
-    FencedError,
-    GroupMetadata,
-    KafkaError,
-    NotDeliveredError,
-    RequestTimeoutError,
-    RestartFromCommittedError,
-    StreamsMembershipManager,
-    TopicPartition,
-    TransactionAbortableError,
-)
 from tests.simulation.runtime.transactions import ConcurrentTransactionsError, Identity
 
 _MOVED_ON = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.GROUP_ID_NOT_FOUND})

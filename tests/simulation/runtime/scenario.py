@@ -6,13 +6,16 @@ from collections import Counter
 from dataclasses import replace
 from random import Random
 
+from kohort.client.types import TopicPartition
+from kohort.coordinator.streams.settings import StreamsSettings
+from kohort.spark.runtime.task_states import TaskState
+from kohort.streams.tasks import Role
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.application import KINDS, application
 from tests.simulation.runtime.cluster import Cluster
 from tests.simulation.runtime.faults import NONE, Faults
 from tests.simulation.runtime.logs import Record
 from tests.simulation.runtime.process import Process
-from tests.simulation.runtime.real import Role, StreamsSettings, TaskState, TopicPartition
 
 CHAOS_MS = 32_000
 PAUSE_MS = 2_500
@@ -40,7 +43,7 @@ class Scenario:
             acceptable_recovery_lag=rng.choice([0, 10]),
             task_offset_interval_ms=3_000,
             initial_rebalance_delay_ms=rng.choice([0, 500]),
-            assignor_name="sticky",
+            assignor_name=rng.choice(["sticky", "sticky", "optimal"]),
         )
         self.application = application(rng.choice(KINDS), rng.choice([2, 3, 4]))
         self.cluster = Cluster(rng, self.application, settings, NONE if faults is None else faults.drawn(rng))
@@ -137,13 +140,15 @@ class Scenario:
         return cluster
 
     def _rest(self) -> None:
-        """Wait until all is counted, and every task runs."""
+        """Wait until all is counted, and every task runs. Who is away comes back, at once or when it isn't needed."""
+        alone_ms = self.rng.choice((0, 0, 16_000))
         began = self.cluster.clock.now
         quiet = 0
         while quiet < 2:
             self.cluster.run(1_000)
-            for process in self.processes:
-                process.start()
+            if self.cluster.clock.now - began >= alone_ms or not any(each.instance for each in self.processes):
+                for process in self.processes:
+                    process.start()
             unrest = self._unrest()
             quiet = 0 if unrest else quiet + 1
             if unrest and self.cluster.clock.now - began > CALM_MS:

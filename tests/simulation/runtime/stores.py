@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
+from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
-from tests.simulation.runtime.real import TaskId
 
 _REMEMBERED = 6
 

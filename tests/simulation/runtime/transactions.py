@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import NamedTuple
 
+from kohort.client.errors import FencedError
+from kohort.client.types import TopicPartition
+from kohort.protocol.errors import ErrorCode
+from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.application import GROUP
 from tests.simulation.runtime.clock import Clock
 from tests.simulation.runtime.coordinator import Coordinator
 from tests.simulation.runtime.logs import Logs, Outcome, Record
-from tests.simulation.runtime.real import ErrorCode, FencedError, TopicPartition, TxnOffsetCommitRequest
 
 
 class Identity(NamedTuple):

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from kohort.client.errors import ClientError
+from kohort.protocol.errors import KafkaError
+from kohort.spark.runtime.errors import RestartFromCommittedError
+from kohort.spark.state import StateError
 from tests.simulation.runtime.clock import Answer, Cancelled, JobError, Steps
-from tests.simulation.runtime.real import ClientError, KafkaError, RestartFromCommittedError, StateError
 
 if TYPE_CHECKING:
     from tests.simulation.runtime.instance import Instance

@@ -236,7 +236,7 @@ class _World(Listener):
         self.interpreter.do(self.manager.revoked(tasks))
 
     def lost(self, *tasks: TaskId) -> None:
-        self.interpreter.do(self.manager.lost(tasks))
+        self.interpreter.do(self.manager.lost())
 
     async def until(self, holds: Callable[[], object]) -> None:
         async with asyncio.timeout(10):
@@ -549,3 +549,76 @@ def test_how_far_it_is_behind_is_seen_while_an_epoch_hangs(monkeypatch: pytest.M
         await world.until(lambda: epochs.lag == 0)
 
     run(scenario)
+
+
+def test_what_no_broker_would_take_stops_the_application() -> None:
+    async def scenario(world: _World) -> None:
+        world.committer.send_failures = [ValueError("a row takes too many bytes")]
+        world.ends.now = {S0: 10}
+        world.assigned(T0)
+        await world.until(lambda: world.stopped)
+        (error,) = world.stopped
+        assert str(error) == "what an epoch has made can't be written: a row takes too many bytes"
+        assert isinstance(error.__cause__, ValueError)
+        await world.until(lambda: world.committer.closed == 1)  # its transaction is aborted
+
+    run(scenario)
+
+
+def test_nothing_of_an_epoch_is_kept_when_it_is_over() -> None:
+    async def scenario(world: _World) -> None:
+        world.ends.now = {S0: 10}
+        world.assigned(T0)
+        await world.until(lambda: world.epochs)
+        runner = world.runner
+        assert not runner._writes.records and not runner._by_partition and not runner._positions
+
+    run(scenario)
+
+
+def test_stores_that_cannot_be_closed_stop_the_application_and_keep_nobody_waiting() -> None:
+    async def scenario(world: _World) -> None:
+        async def close(task: TaskId) -> dict[TopicPartition, int]:
+            raise OSError("the disk is gone")
+
+        world.stores.close = close  # type: ignore[method-assign]
+        world.assigned(T0, role=Role.STANDBY)
+        await world.until(lambda: world.followed)
+        world.revoked(T0)
+        await world.until(lambda: world.acknowledged)
+        assert isinstance(world.stopped[0], OSError)
+
+    run(scenario)
+
+
+def test_nothing_is_begun_after_the_end() -> None:
+    async def scenario() -> None:
+        under_way = UnderWay(lambda error: None)
+        await under_way.close()
+        over: list[object] = []
+        under_way.begin(T0, asyncio.sleep(0), over.append, "late")
+        await asyncio.sleep(0.01)
+        assert under_way.get(T0) is None and not over
+
+    asyncio.run(scenario())
+
+
+def test_what_was_replaced_is_waited_for_at_the_end() -> None:
+    async def scenario() -> None:
+        under_way = UnderWay(lambda error: None)
+        ended = asyncio.Event()
+
+        async def slow() -> None:
+            try:
+                await asyncio.sleep(10)
+            finally:
+                await asyncio.sleep(0.02)
+                ended.set()
+
+        under_way.begin(T0, slow(), lambda outcome: None, "first")
+        await asyncio.sleep(0)
+        under_way.begin(T0, asyncio.sleep(10), lambda outcome: None, "second")
+        await under_way.close()
+        assert ended.is_set()
+
+    asyncio.run(scenario())

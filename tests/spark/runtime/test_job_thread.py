@@ -59,3 +59,13 @@ def test_a_thread_of_its_own() -> None:
         assert "kohort-test" not in {thread.name for thread in threading.enumerate()}
 
     asyncio.run(scenario())
+
+
+def test_a_thread_that_is_asked_for_nothing_never_starts() -> None:
+    async def scenario() -> None:
+        before = threading.active_count()
+        thread = JobThread("kohort-unused")
+        assert threading.active_count() == before
+        await thread.closed()
+
+    asyncio.run(scenario())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -160,18 +160,17 @@ def test_one_that_is_in_no_epoch_is_closed_at_once() -> None:
     assert world.acknowledged == [T1] and world.state() is TaskState.IN_EPOCH
 
 
-def test_a_lost_task_takes_its_epoch_with_it_and_the_others_begin_from_what_is_committed() -> None:
+def test_lost_tasks_take_their_epoch_with_them() -> None:
     world = World()
     world.run(T0, T1)
     world.looked({S0: 10, S1: 10})
-    world.do(world.manager.lost([T0]))
-    assert world.state() is TaskState.ABORTING and world.state(T1) is TaskState.IN_EPOCH
+    world.do(world.manager.revoked([T1]))
+    world.do(world.manager.lost())
+    assert world.state() is world.state(T1) is TaskState.ABORTING and not world.acknowledged
     world.epoch_event(EpochEffect.ABORT, EpochEvent.ABORTED)
     world.stores_closed(T0)
     world.stores_closed(T1)
-    assert world.acknowledged == [T0]
-    world.restored(T1, 5)
-    assert world.manager.positions() == {S1: 5}
+    assert sorted(world.acknowledged) == [T0, T1] and not world.manager.tasks
 
 
 def test_what_a_lost_job_comes_to_changes_nothing() -> None:
@@ -180,7 +179,7 @@ def test_what_a_lost_job_comes_to_changes_nothing() -> None:
     world.looked({S0: 10})
     job = world.epochs
     assert job is not None
-    world.do(world.manager.lost([T0]))
+    world.do(world.manager.lost())
     before = list(world.done)
     world.do(world.manager.job_done("0", job.operation, EpochStatistics()))
     world.do(world.manager.epoch_happened("0", job.operation, EpochEvent.FAILED, "cancelled"))
@@ -194,7 +193,7 @@ def test_an_epoch_that_is_being_stored_when_its_task_is_lost_counts() -> None:
     world.job_done()
     world.epoch_event(EpochEffect.SEND, EpochEvent.SENT)
     world.epoch_event(EpochEffect.COMMIT, EpochEvent.COMMITTED)
-    world.do(world.manager.lost([T0]))
+    world.do(world.manager.lost())
     assert world.state() is TaskState.ABORTING
     world.do(world.manager.stored("0", world.epoch(EpochEffect.STORE).operation, 1.0))
     world.stores_closed()
@@ -232,7 +231,7 @@ def test_a_task_that_is_lost_while_it_is_demoted_is_acknowledged_once() -> None:
     world.run(T0)
     world.looked({S0: 10})
     world.do(world.manager.roles_changed({T0: (Role.ACTIVE, Role.STANDBY)}))
-    world.do(world.manager.lost([T0]))
+    world.do(world.manager.lost())
     world.epoch_event(EpochEffect.ABORT, EpochEvent.ABORTED)
     world.stores_closed()
     assert world.acknowledged == [T0] and not world.manager.tasks
@@ -248,7 +247,7 @@ def test_restoring_is_cancelled_and_nothing_is_done_at_the_same_time(then: str) 
         case "revoked":
             world.do(world.manager.revoked([T0]))
         case "lost":
-            world.do(world.manager.lost([T0]))
+            world.do(world.manager.lost())
         case _:
             world.do(world.manager.roles_changed({T0: (Role.ACTIVE, Role.WARMUP)}))
     assert world.cancelled == {T0} and world.state() is TaskState.CANCELLING and not world.acknowledged
@@ -411,7 +410,7 @@ def test_a_failed_epoch_is_no_reason_any_more_when_its_tasks_have_gone() -> None
     world.looked({S0: 10})
     world.do(world.manager.revoked([T0]))
     world.epoch_event(EpochEffect.JOB, EpochEvent.FAILED, "an executor is gone")
-    assert world.manager.reason == "an executor is gone"
+    assert world.manager.reason == "an epoch of subtopology 0 failed: an executor is gone"
     world.epoch_event(EpochEffect.CLOSE_PRODUCER, EpochEvent.CLOSED)
     world.stores_closed()
     world.epoch_event(EpochEffect.BACK_OFF, EpochEvent.DUE)
@@ -426,7 +425,7 @@ def test_a_failed_epoch_is_the_reason_until_its_tasks_get_on() -> None:
     world.epoch_event(EpochEffect.CLOSE_PRODUCER, EpochEvent.CLOSED)
     world.epoch_event(EpochEffect.BACK_OFF, EpochEvent.DUE)
     world.stores_closed()
-    assert world.manager.reason == "an executor is gone", "its task is being restored"
+    assert world.manager.reason == "an epoch of subtopology 0 failed: an executor is gone", "its task is being restored"
     world.restored()
     world.looked({S0: 10})
     assert world.manager.reason is None
@@ -443,3 +442,91 @@ def test_the_reason_that_has_held_the_longest_is_told() -> None:
     assert manager.reason == "no broker"
     manager.says("changelogs", None)
     assert manager.reason is None
+
+
+def test_failures_of_a_task_that_followed_meanwhile_do_not_count() -> None:
+    """Others have committed its records since."""
+    world = World()
+    world.run(T0)
+    for _ in range(2):
+        world.looked({S0: 10})
+        world.epoch_event(EpochEffect.JOB, EpochEvent.FAILED, "a hiccup")
+        world.epoch_event(EpochEffect.CLOSE_PRODUCER, EpochEvent.CLOSED)
+        world.epoch_event(EpochEffect.BACK_OFF, EpochEvent.DUE)
+        world.stores_closed()
+        world.restored()
+    world.do(world.manager.roles_changed({T0: (Role.ACTIVE, Role.STANDBY)}))
+    world.event(TaskEffect.FOLLOW, TaskEvent.OPENED)
+    world.do(world.manager.roles_changed({T0: (Role.STANDBY, Role.ACTIVE)}))
+    world.restored(at=5_000)
+    assert world.manager.tasks[T0].failures == 0
+
+
+def test_all_tasks_are_lost_together() -> None:
+    """Also one that the member doesn't know of any more, since it was given up just before."""
+    world = World()
+    world.run(T0)
+    world.do(world.manager.roles_changed({T0: (Role.ACTIVE, Role.STANDBY)}))
+    world.event(TaskEffect.FOLLOW, TaskEvent.OPENED)
+    world.do(world.manager.lost())
+    world.stores_closed()
+    assert not world.manager.tasks
+
+
+def test_how_long_a_topic_is_short_is_counted_anew_for_other_tasks() -> None:
+    world = World()
+    world.do(world.manager.assigned({T0: Role.ACTIVE}))
+    world.restored(at=10)
+    world.looked({S0: 3}, now=100)
+    world.do(world.manager.revoked([T0]))
+    world.stores_closed()
+    world.epoch_event(EpochEffect.PAUSE, EpochEvent.DUE)
+    world.do(world.manager.assigned({T1: Role.ACTIVE}))
+    world.restored(T1, 10)
+    world.looked({S1: 3}, now=4_000)
+    assert not world.manager.stopped and world.manager.reason is not None
+
+
+def test_a_failed_epoch_says_what_failed() -> None:
+    world = World()
+    world.run(T0)
+    world.looked({S0: 10})
+    world.epoch_event(EpochEffect.JOB, EpochEvent.FAILED, "ZeroDivisionError: division by zero")
+    assert world.manager.reason == "an epoch of subtopology 0 failed: ZeroDivisionError: division by zero"
+
+
+@pytest.mark.parametrize("role", [Role.ACTIVE, Role.STANDBY])
+def test_what_is_cancelled_though_nobody_asked_for_that_is_tried_again(role: Role) -> None:
+    world = World()
+    world.do(world.manager.assigned({T0: role}))
+    world.event(TaskEffect.RESTORE if role is Role.ACTIVE else TaskEffect.FOLLOW, TaskEvent.CANCELLED)
+    assert world.state() is TaskState.RETRYING
+
+
+def test_it_is_known_whether_tasks_have_changed() -> None:
+    world = World()
+    world.run(T0)
+    before = world.manager.changes
+    world.looked({S0: 0})
+    world.epoch_event(EpochEffect.PAUSE, EpochEvent.DUE)
+    assert world.manager.changes == before
+    world.looked({S0: 1})
+    assert world.manager.changes > before
+
+
+def test_many_tasks_are_assigned_in_linear_time() -> None:
+    def looks(count: int) -> int:
+        manager = TaskManager({"0": PLAN}, Fingerprint("p"))
+        epochs = manager.epochs["0"]
+        looked = 0
+
+        def count_look(moved: Callable[[], None] = epochs.tasks_moved) -> None:
+            nonlocal looked
+            looked += 1
+            moved()
+
+        epochs.tasks_moved = count_look  # type: ignore[method-assign]
+        manager.assigned({TaskId("0", number): Role.ACTIVE for number in range(count)})
+        return looked
+
+    assert looks(10) == looks(100) == 1

@@ -29,11 +29,11 @@ EPOCH_OUTCOMES = {
     EpochEffect.PAUSE: {EpochEvent.DUE},
     EpochEffect.JOB: {EpochEvent.JOB_DONE, EpochEvent.FAILED, EpochEvent.STOP, EpochEvent.LOST},
     EpochEffect.SEND: {
-        EpochEvent.SENT, EpochEvent.SEND_AGAIN, EpochEvent.RESTART, EpochEvent.STOP, EpochEvent.FAILED, EpochEvent.LOST,
+        EpochEvent.SENT, EpochEvent.SEND_AGAIN, EpochEvent.RESTART, EpochEvent.STOP, EpochEvent.LOST,
     },
     EpochEffect.COMMIT: {
         EpochEvent.COMMITTED, EpochEvent.UNANSWERED, EpochEvent.SEND_AGAIN, EpochEvent.RESTART, EpochEvent.STOP,
-        EpochEvent.FAILED, EpochEvent.LOST,
+        EpochEvent.LOST,
     },
     EpochEffect.STORE: {EpochEvent.STORED, EpochEvent.FAILED},
     EpochEffect.SEND_LATER: {EpochEvent.DUE, EpochEvent.LOST},

@@ -23,8 +23,6 @@ from kohort.protocol.messages.incremental_alter_configs import IncrementalAlterC
 if TYPE_CHECKING:
     from kohort.broker.context import Context
 
-__all__ = ["Changes", "alter_each", "alter_resource", "check_keys", "check_node_id", "config_resource"]
-
 log = logging.getLogger("kohort.broker.admin")
 
 Changes = dict[str, str | None]
@@ -56,8 +54,6 @@ def alter_each(resources: Sequence[R], outcome: type[Outcome], alter: Callable[[
     """Alters each resource on its own; one that the request repeats isn't altered.
 
     Args:
-        resources: the request's.
-        outcome: the response's class for a resource.
         alter: alters a resource, or raises KafkaError.
     """
     counts = Counter((each.resource_type, each.resource_name) for each in resources)
@@ -99,8 +95,6 @@ def alter_resource(
     """Changes a resource's configuration, or only validates the change.
 
     Args:
-        context: the request's.
-        kind, name: the resource.
         decide: returns the changes, given the keys that are set now.
         validate_only: whether to validate the change without applying it.
 

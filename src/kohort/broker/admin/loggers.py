@@ -7,8 +7,6 @@ from typing import Final
 
 from kohort.protocol.errors import ErrorCode, KafkaError
 
-__all__ = ["BROKER_LOGGER", "levels_from_changes", "logger_levels", "set_levels"]
-
 BROKER_LOGGER: Final = 8
 """The resource type, as Kafka numbers it."""
 
@@ -21,7 +19,6 @@ _LEVELS: Final = {
 
 
 def logger_levels() -> dict[str, str]:
-    """The effective level of each logger."""
     names = sorted(
         name
         for name, logger in logging.root.manager.loggerDict.items()

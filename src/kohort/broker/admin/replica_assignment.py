@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from kohort.protocol.errors import ErrorCode, KafkaError
 
-__all__ = ["check_replicas", "check_replication"]
-
 
 def check_replicas(replicas: Sequence[int], node_id: int) -> None:
     """Raises INVALID_REPLICA_ASSIGNMENT unless `replicas` is this node, once."""

@@ -9,8 +9,6 @@ from kohort.broker.config.group_keys import GROUP_DEFAULT_KEYS
 from kohort.broker.config.keys import BOOLEAN, INT, LIST, LONG, STRING, Change, Key, Value, keys_by_name
 from kohort.broker.config.log_keys import LOG_KEYS
 
-__all__ = ["BROKER_KEYS"]
-
 _MAX_INT: Final = 2**31 - 1
 _DAY_MS: Final = 86_400_000
 _PROTOCOLS: Final = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"

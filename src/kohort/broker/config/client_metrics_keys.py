@@ -6,8 +6,6 @@ from typing import Final
 
 from kohort.broker.config.keys import INT, LIST, Key, keys_by_name
 
-__all__ = ["CLIENT_METRICS_KEYS"]
-
 CLIENT_METRICS_KEYS: Final = keys_by_name(
     (
         Key("interval.ms", INT, 300_000, "Time between two pushes of a client, in ms.", 100, 3_600_000),

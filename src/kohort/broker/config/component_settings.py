@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from kohort.coordinator.streams.settings import StreamsSettings
     from kohort.coordinator.transactions.settings import TransactionSettings
 
-__all__ = [
-    "group_settings", "group_value", "log_config", "settings_for", "streams_settings", "topic_value",
-    "transaction_settings",
-]  # fmt: skip
-
 T = TypeVar("T")
 
 _NOT_TOPIC_KEYS: Final = frozenset({"compression_level", "producer_id_expiration_ms"})
@@ -47,7 +42,6 @@ def log_config(settings: Settings, configs: Mapping[str, str]) -> LogConfig:
     """Returns the configuration of a topic's logs.
 
     Args:
-        settings: the broker's configuration.
         configs: the topic's own configuration, validated.
     """
     values: dict[str, Any] = {field: topic_value(settings, configs, field.replace("_", ".")) for field in _LOG_FIELDS}
@@ -99,7 +93,6 @@ def streams_settings(settings: Settings, configs: Mapping[str, str]) -> StreamsS
     longer offered is replaced by the default.
 
     Args:
-        settings: the broker's configuration.
         configs: the group's own configuration, validated.
     """
     from kohort.coordinator.streams.settings import StreamsSettings

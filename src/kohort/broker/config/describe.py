@@ -15,11 +15,6 @@ from kohort.broker.config.keys import Change, Key, Type, show
 from kohort.broker.config.settings import Settings
 from kohort.broker.config.topic_keys import BROKER_KEY_OF, TOPIC_KEYS
 
-__all__ = [
-    "ConfigSource", "Described", "Synonym", "describe_all_brokers", "describe_broker", "describe_client_metrics",
-    "describe_group", "describe_topic",
-]  # fmt: skip
-
 
 class ConfigSource(enum.IntEnum):
     """Where a value was set: Kafka's ConfigSource."""
@@ -47,10 +42,7 @@ class Described(NamedTuple):
     Attributes:
         name, value, source: the effective value; None if it is secret.
         read_only: whether it can't be changed at run time.
-        sensitive: whether it is secret.
         synonyms: all values that are set for it, the effective one first.
-        type: the type of the value.
-        doc: its documentation.
     """
 
     name: str
@@ -64,7 +56,6 @@ class Described(NamedTuple):
 
 
 def describe_topic(settings: Settings, configs: Mapping[str, str]) -> list[Described]:
-    """Describes a topic's configuration."""
     described = []
     for name, key in TOPIC_KEYS.items():
         if key.internal and name not in configs:
@@ -108,7 +99,6 @@ def describe_all_brokers(settings: Settings) -> list[Described]:
 
 
 def describe_group(settings: Settings, configs: Mapping[str, str]) -> list[Described]:
-    """Describes a group's configuration."""
     described = []
     for name, key in GROUP_KEYS.items():
         value = show(group_value(settings, configs, name))

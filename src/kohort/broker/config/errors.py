@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["ConfigError", "nearest"]
-
 
 class ConfigError(ValueError):
     """One or more invalid keys or values.
@@ -18,8 +16,6 @@ def nearest(name: str, known: Iterable[str], broker_key_of: dict[str, str] | Non
     """Returns a hint at the key that was meant, as the end of a message; "" without one.
 
     Args:
-        name: the unknown key.
-        known: all keys.
         broker_key_of: the broker key of each topic key, where a topic key may be given by mistake.
     """
     from difflib import get_close_matches  # imported late: it is needed for errors only

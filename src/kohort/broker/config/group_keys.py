@@ -7,8 +7,6 @@ from typing import Final
 
 from kohort.broker.config.keys import INT, LIST, LONG, STRING, Key, Value, keys_by_name
 
-__all__ = ["GROUP_DEFAULT_KEYS", "GROUP_KEYS", "GROUP_LIMITS"]
-
 _MAX_INT: Final = 2**31 - 1
 _DURATION: Final = re.compile(
     r"by_duration:[+]?P(?=[0-9T])([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+([.,][0-9]{0,9})?S)?)?", re.IGNORECASE

@@ -19,8 +19,6 @@ from kohort.broker.config.keys import (
     keys_by_name,
 )
 
-__all__ = ["IGNORED_KEYS", "IGNORED_PREFIXES", "IGNORED_REASONS", "REFUSED", "REMOVED"]
-
 _NAMES: Final[dict[str, dict[Type, str]]] = {
     "metrics are served to Prometheus, with --metrics": {
         INT: """

@@ -7,11 +7,6 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-__all__ = [
-    "BOOLEAN", "CLASS", "DOUBLE", "INT", "LIST", "LONG", "MAX_LONG", "PASSWORD", "SHORT", "STRING",
-    "Change", "Key", "Type", "Value", "keys_by_name", "show",
-]  # fmt: skip
-
 MAX_LONG: Final = 2**63 - 1
 
 Value = bool | int | float | str | tuple[str, ...] | None
@@ -57,9 +52,6 @@ class Key(NamedTuple):
     """A configuration key.
 
     Attributes:
-        name: Kafka's.
-        type: the type of its value.
-        default: its value if it isn't set.
         doc: a sentence of documentation.
         low, high: inclusive bounds of a number.
         valid: valid texts, or elements of a list; empty if all are.
@@ -84,7 +76,6 @@ class Key(NamedTuple):
 
     @property
     def sensitive(self) -> bool:
-        """Whether the value is secret."""
         return self.type is Type.PASSWORD
 
     def parse(self, text: str) -> Value:

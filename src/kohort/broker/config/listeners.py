@@ -8,8 +8,6 @@ from typing import NamedTuple
 from kohort.broker.config.errors import ConfigError
 from kohort.broker.config.settings import Settings
 
-__all__ = ["Endpoint", "advertised_endpoint", "listening_endpoint", "split_endpoint"]
-
 _WILDCARDS = frozenset({"", "0.0.0.0", "::"})
 
 
@@ -36,7 +34,6 @@ def advertised_endpoint(settings: Settings, listening: Endpoint) -> Endpoint:
     """Returns the address that clients connect to.
 
     Args:
-        settings: the configuration.
         listening: the listener's address, with its actual port.
 
     Raises:

@@ -7,8 +7,6 @@ from typing import Final
 from kohort.broker.config.keys import BOOLEAN, INT, LIST, LONG, MAX_LONG, Change, Key, Value, keys_by_name
 from kohort.broker.config.topic_keys import BROKER_KEY_OF, TOPIC_KEYS
 
-__all__ = ["LOG_KEYS"]
-
 _MINUTE: Final = 60_000
 _HOUR: Final = 3_600_000
 

@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-__all__ = ["Property", "decode", "parse"]
-
 _NEWLINE: Final = re.compile(r"\r\n|\n|\r")
 _SPACE: Final = " \t\f"
 _KEY: Final = re.compile(r"((?:\\.|[^\\=: \t\f])*)", re.DOTALL)

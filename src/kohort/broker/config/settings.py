@@ -13,8 +13,6 @@ from kohort.broker.config.keys import Key, Value
 from kohort.broker.config.sources import ConfiguredValue, from_environment, from_file, from_overrides, from_program
 from kohort.broker.config.validation import check_at_start, group_bound_problems
 
-__all__ = ["Layer", "Settings"]
-
 Layer = Mapping[str, ConfiguredValue]
 """Values by key, set in the same way."""
 

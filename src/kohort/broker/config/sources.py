@@ -12,8 +12,6 @@ from kohort.broker.config.ignored_keys import IGNORED_KEYS, REFUSED, REMOVED
 from kohort.broker.config.keys import show
 from kohort.broker.config.properties import decode, parse
 
-__all__ = ["ENVIRONMENT_PREFIX", "ConfiguredValue", "from_environment", "from_file", "from_overrides", "from_program"]
-
 ENVIRONMENT_PREFIX: Final = "KOHORT_"
 
 

@@ -7,8 +7,6 @@ from typing import Final
 
 from kohort.broker.config.keys import BOOLEAN, DOUBLE, INT, LIST, LONG, MAX_LONG, STRING, Key, Value, keys_by_name
 
-__all__ = ["BROKER_KEY_OF", "TOPIC_KEYS", "gzip_level"]
-
 _DAY_MS: Final = 86_400_000
 _ONE_NODE: Final = "Kept, but without effect on a single node: "
 _NO_TIERS: Final = "Kept, but without effect, as there is no tiered storage: "

@@ -21,11 +21,6 @@ from kohort.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from kohort.broker.config.settings import Settings
 
-__all__ = [
-    "check_at_start", "check_broker_changes", "check_client_metrics", "check_group_configs", "check_topic_configs",
-    "group_bound_problems",
-]  # fmt: skip
-
 _MATCHABLE: Final = frozenset(
     {
         "client_id", "client_instance_id", "client_software_name", "client_software_version", "client_source_address",

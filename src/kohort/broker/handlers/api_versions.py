@@ -24,7 +24,6 @@ FROM_ZERO: Final = 4
 
 @cache
 def api_keys() -> list[ApiVersionsResponse.ApiKey]:
-    """The supported APIs, by key."""
     out = []
     for key in sorted(HANDLED):
         versions = handled_versions(key)

@@ -195,7 +195,6 @@ class _DelayedFetch(DelayedOperation):
 
     @property
     def logs(self) -> list[Log]:
-        """The logs it watches."""
         return [watched.partition.log for watched in self._watched]
 
     def try_complete(self) -> bool:
@@ -218,7 +217,6 @@ class _DelayedFetch(DelayedOperation):
         return self._missing <= 0 and self.force_complete()
 
     def on_complete(self) -> None:
-        """Responds with what there is."""
         fetch = self._fetch
         fetch.context.session.on_close = None
         fetch.read()

@@ -14,8 +14,6 @@ from kohort.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from kohort.broker.broker import Broker
 
-__all__ = ["ApiCounts", "Metrics"]
-
 API_KEYS: Final = 128
 """Room for API keys; Kafka's go up to 92."""
 
@@ -45,9 +43,6 @@ class Metrics:
     """The counters of a broker.
 
     Attributes:
-        broker: the broker.
-        apis: counts by API key.
-        connections: open connections.
         accepted: connections accepted since the start.
         produce_failures, fetch_failures: partitions answered with an error, by error.
     """

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from kohort.broker.metrics.counters import Metrics
     from kohort.broker.metrics.exposition import Exposition
 
-__all__ = ["MetricsEndpoint"]
-
 log = logging.getLogger("kohort.broker.metrics")
 
 MAX_HEADER: Final = 16 * 1024

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from kohort.broker.broker import Broker
     from kohort.broker.metrics.counters import Metrics
 
-__all__ = ["BrokerCollector", "Exposition"]
-
 _BOUNDS: Final = range(6, 26, 2)
 """Bounds of the latency histogram, as powers of two in µs: 64 µs, 256 µs, 1 ms … 16.8 s."""
 

@@ -9,8 +9,6 @@ from uuid import UUID
 from kohort.broker.topics import Topic, Topics
 from kohort.coordinator.streams.patterns import matching
 
-__all__ = ["BrokerCluster"]
-
 _PATTERNS: Final = 1000
 """Patterns in the cache."""
 
@@ -25,12 +23,10 @@ class BrokerCluster:
         topics.on_deleted.append(self._changed)
 
     def partitions(self, topic: str) -> int | None:
-        """A topic's number of partitions; None if it doesn't exist."""
         found = self._topics.get(topic)
         return None if found is None else len(found.partitions)
 
     def topic_id(self, topic: str) -> UUID | None:
-        """A topic's id; None if it doesn't exist."""
         found = self._topics.get(topic)
         return None if found is None else found.id
 

@@ -6,8 +6,6 @@ from kohort.broker.config import Settings, streams_settings
 from kohort.broker.topics import ConfigResource, Topics
 from kohort.coordinator.streams.settings import StreamsSettings
 
-__all__ = ["StreamsGroupConfigs"]
-
 
 class StreamsGroupConfigs:
     """The settings of streams groups: the broker's, or those of a group with a configuration of its own."""

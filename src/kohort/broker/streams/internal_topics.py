@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from kohort.broker.broker import Broker
     from kohort.broker.context import Context
 
-__all__ = ["InternalTopics"]
-
 log = logging.getLogger("kohort.broker.streams")
 
 PARTITIONS_PER_TURN: Final = 100

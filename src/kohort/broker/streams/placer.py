@@ -16,8 +16,6 @@ from kohort.coordinator.placement.model import Group, Placement
 from kohort.coordinator.streams.environment import PlacementJob
 from kohort.protocol.errors import shown
 
-__all__ = ["Placer"]
-
 log = logging.getLogger("kohort.broker.streams")
 
 SMALL: Final = 1000
@@ -40,7 +38,6 @@ class Placer:
 
     Args:
         placed: called later with a job, and its placement or None if it failed.
-        solver: the process.
 
     Attributes:
         solved, failed: number of jobs by assignor.

@@ -27,8 +27,6 @@ from typing import IO, Any, Final
 from kohort.coordinator.placement import ASSIGNORS
 from kohort.coordinator.placement.model import Group, Member, Placement, SubtopologyTasks
 
-__all__ = ["Solver", "SolverError"]
-
 _ANY: Final = Group((SubtopologyTasks("0", 3, 1),), (Member("a"), Member("b")), standbys=1)
 # Without -P, a file in the broker's working directory could shadow a module.
 _COMMAND: Final = (sys.executable, "-P", "-m", "kohort.broker.streams.solver")
@@ -48,9 +46,6 @@ class Solver:
     """A handle on the process, which is started when it is first needed.
 
     `start`, `solve` and `stop_process` block, and must be called in one thread; `stop` may be called in another.
-
-    Args:
-        command: the process's command line.
     """
 
     def __init__(self, command: Sequence[str] = _COMMAND) -> None:

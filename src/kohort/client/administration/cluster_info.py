@@ -15,10 +15,6 @@ from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersion
 from kohort.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from kohort.protocol.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse, ReplicaState
 
-__all__ = [
-    "ClusterDescription", "ClusterInfo", "Features", "LogDir", "Quorum", "QuorumReplica", "ReplicaSize", "VersionRange",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:

@@ -16,8 +16,6 @@ from kohort.protocol.messages.incremental_alter_configs import (
 )
 from kohort.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 
-__all__ = ["ConfigEntry", "ConfigResource", "ConfigSource", "ConfigSynonym", "Configs", "ResourceType"]
-
 
 class ResourceType(enum.IntEnum):
     """The types of resources that have settings."""

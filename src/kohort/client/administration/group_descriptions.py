@@ -25,8 +25,6 @@ from kohort.streams.tasks import by_subtopology, tasks_of
 from kohort.streams.topology import Subtopology, Topology
 from kohort.streams.topology_messages import internal_topics
 
-__all__ = ["classic_group", "consumer_group", "share_group", "streams_group"]
-
 M = TypeVar("M", bound=Message)
 
 _VERSION_SIZE: Final = 2

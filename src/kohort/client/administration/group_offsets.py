@@ -28,8 +28,6 @@ from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCo
 from kohort.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 
-__all__ = ["GroupOffsets", "PartitionLag"]
-
 V = TypeVar("V")
 
 _BY_GROUP: Final = 8

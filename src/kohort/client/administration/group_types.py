@@ -11,11 +11,6 @@ from kohort.client.types import Broker, TopicPartition
 from kohort.streams.tasks import TaskId
 from kohort.streams.topology import Topology
 
-__all__ = [
-    "GroupDescription", "GroupListing", "GroupMember", "GroupType", "StreamsMemberState",
-    "Tasks",
-]  # fmt: skip
-
 
 class GroupType(enum.StrEnum):
     """A group's protocol."""

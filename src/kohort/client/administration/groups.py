@@ -21,8 +21,6 @@ from kohort.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGr
 from kohort.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from kohort.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
-__all__ = ["BY_COORDINATOR", "Groups"]
-
 _STATES, _TYPES = 4, 5
 """The first versions of ListGroups that filter by state and by type."""
 

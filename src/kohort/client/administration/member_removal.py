@@ -13,8 +13,6 @@ from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRe
 from kohort.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 
-__all__ = ["MemberToRemove", "remove"]
-
 _SEVERAL: Final = 3
 """The first version of LeaveGroup with several members, and static ones."""
 

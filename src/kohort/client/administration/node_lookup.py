@@ -22,18 +22,6 @@ from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
-__all__ = [
-    "any_node",
-    "ask_all_brokers",
-    "broker_ids",
-    "controller",
-    "coordinators",
-    "leaders",
-    "live_brokers",
-    "metadata",
-    "topic_error",
-]
-
 K = TypeVar("K")
 V = TypeVar("V")
 

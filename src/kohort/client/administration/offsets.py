@@ -12,8 +12,6 @@ from kohort.client.errors import ConfigError, UnsupportedError, kafka_error
 from kohort.client.types import OffsetAndTimestamp, TopicPartition, by_topic
 from kohort.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
-__all__ = ["ISOLATION_LEVELS", "OffsetSpec", "Offsets"]
-
 ISOLATION_LEVELS: Final = {"read_uncommitted": 0, "read_committed": 1}
 
 _UNKNOWN_MS: Final = 1000

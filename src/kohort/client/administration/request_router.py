@@ -26,8 +26,6 @@ from kohort.client.types import Broker
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.message import Request, Response
 
-__all__ = ["ANY", "Ask", "Deadline", "Finder", "Node", "Outcomes", "RequestRouter", "outcomes_of"]
-
 K = TypeVar("K")
 V = TypeVar("V")
 R = TypeVar("R", bound=Response)

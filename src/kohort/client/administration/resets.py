@@ -14,8 +14,6 @@ from typing import NamedTuple, Self
 from kohort.client.errors import ClientError
 from kohort.client.types import TopicPartition
 
-__all__ = ["PlannedReset", "ResetError", "ResetTo", "Where", "plan"]
-
 
 class Where(enum.Enum):
     """The kinds of targets."""

@@ -21,8 +21,6 @@ from kohort.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsResponse,
 )
 
-__all__ = ["ShareOffset", "alter_share", "delete_share", "fetch_share"]
-
 
 class ShareOffset(NamedTuple):
     """A share group's start offset in a partition, and its lag: records that aren't acknowledged; -1: unknown."""

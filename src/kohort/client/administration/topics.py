@@ -17,8 +17,6 @@ from kohort.protocol.messages.delete_records import DeleteRecordsRequest, Delete
 from kohort.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kohort.protocol.messages.metadata import MetadataResponse
 
-__all__ = ["CreatedTopic", "NewTopic", "Topics"]
-
 _NO_TOPIC = UUID(int=0)
 _IDS = 6
 """The first version of DeleteTopics with ids."""

@@ -17,8 +17,6 @@ from kohort.protocol.messages.init_producer_id import InitProducerIdRequest, Ini
 from kohort.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kohort.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
-__all__ = ["ProducerState", "TransactionDescription", "TransactionListing", "Transactions"]
-
 _DURATION, _PATTERN = 1, 2
 """The first versions of ListTransactions that filter by duration and by pattern."""
 

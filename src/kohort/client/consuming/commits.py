@@ -15,8 +15,6 @@ from kohort.client.time_limit import time_limit
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import KafkaError
 
-__all__ = ["CommitCallback", "Commits"]
-
 _AUTO_COMMIT: Final = "kohort-auto-commit"
 
 log = logging.getLogger("kohort.client.consumer")
@@ -29,7 +27,6 @@ class Commits:
     """Commits a group's offsets, one commit after another.
 
     Args:
-        connector: sends them.
         partitions, collector: know what was given and consumed.
         interval_ms: `auto_commit_interval_ms`; None without auto commit.
         timeout_ms: how long an automatic commit, or one in the background, may take.

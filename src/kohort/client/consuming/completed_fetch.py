@@ -18,8 +18,6 @@ from kohort.protocol.messages.fetch import FetchResponse
 from kohort.protocol.records.batch import BatchHeader, Compression, check_batch, scan_batches
 from kohort.protocol.records.plain import read_records
 
-__all__ = ["PIECE_BYTES", "SMALL_PIECE_BYTES", "CompletedFetch", "Piece", "read_fetch"]
-
 PIECE_BYTES: Final = 1024 * 1024
 """Bytes of batches that are decoded at once: they block the event loop so long, and stay in memory decoded."""
 
@@ -88,7 +86,6 @@ def read_fetch(
     """Returns the pieces of fetched batches.
 
     Args:
-        partition: for error messages.
         data: record batches, the last perhaps cut off.
         offset: the fetch offset.
         aborted: the aborted transactions among them, with `read_committed`.

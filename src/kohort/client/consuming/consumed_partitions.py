@@ -17,8 +17,6 @@ from kohort.client.errors import NoOffsetError
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.schema import NO_UUID
 
-__all__ = ["EARLIEST", "LATEST", "ConsumedPartition", "ConsumedPartitions", "FetchState"]
-
 LATEST: Final = -1
 EARLIEST: Final = -2
 
@@ -53,11 +51,9 @@ class ConsumedPartition:
     """A partition that is consumed.
 
     Attributes:
-        topic_partition: its name.
         fetch_size: bytes to fetch at once.
         broker: node id of the broker that it is fetched from; None if unknown.
         topic_id: the topic's id when it was first fetched, to tell another topic of the same name.
-        state: its fetch state.
         reset_to: ms since 1970, `EARLIEST` or `LATEST`, in state AWAIT_RESET.
         fetched: the fetched offset: where to fetch next; -1 if unknown.
         position: the offset of the next record to give.
@@ -123,7 +119,6 @@ class ConsumedPartitions:
             None to raise `NoOffsetError` instead.
 
     Attributes:
-        by_name: all of them.
         queued: bytes that are queued of all.
     """
 

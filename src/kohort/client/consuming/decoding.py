@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-__all__ = ["WORTH_COLUMNS", "DecodedPiece", "Deserializer"]
-
 Deserializer = Callable[[bytes], Any]
 
 WORTH_COLUMNS: Final = 256
@@ -38,8 +36,6 @@ class DecodedPiece:
     """A piece's records, and how many of them have been given.
 
     Args:
-        partition: their partition.
-        piece: the fetched batches.
         offset: records before it are left out.
         columns: the module to decode columns with; without it, records are decoded one after another.
         key_deserializer, value_deserializer: called with bytes; null stays None.

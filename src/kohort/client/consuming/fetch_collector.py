@@ -26,8 +26,6 @@ from kohort.client.types import Record
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FetchCollector"]
-
 T = TypeVar("T")
 
 _SLICE: Final = 1024
@@ -48,7 +46,6 @@ class _Current:
     """The records that the user is working on.
 
     Attributes:
-        partition: their partition.
         piece, decoded: the piece that they are a part of, and its records.
         before, after: the offsets of the first record, and after the last.
         records: the records; empty for a batch, which is given all at once.
@@ -91,7 +88,6 @@ class FetchCollector:
     """Gives queued records to one task at a time.
 
     Args:
-        partitions: their queues.
         key_deserializer, value_deserializer: see `Consumer`.
         on_poll: called when the user asks for more; raises the consumer's errors.
         on_room: called when there's room to fetch more.

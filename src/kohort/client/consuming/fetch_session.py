@@ -13,8 +13,6 @@ from kohort.client.types import TopicPartition
 from kohort.protocol.messages.fetch import FetchRequest, FetchResponse
 from kohort.protocol.schema import NO_UUID
 
-__all__ = ["BY_ID", "FetchSession", "PartitionFetch"]
-
 BY_ID: Final = 13
 """First version of Fetch that names topics by id (KIP-516)."""
 
@@ -41,8 +39,6 @@ class PartitionFetch(NamedTuple):
 
 
 class FetchSession:
-    """The fetch session with one broker."""
-
     def __init__(self) -> None:
         self._id = 0
         self._epoch = 0

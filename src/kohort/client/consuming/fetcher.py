@@ -19,8 +19,6 @@ from kohort.protocol.schema import NO_UUID
 if TYPE_CHECKING:
     from kohort.client.consuming.fetchers import Fetchers
 
-__all__ = ["Fetcher"]
-
 log = logging.getLogger("kohort.client.consumer")
 
 _PURPOSE: Final = "fetch"
@@ -32,7 +30,6 @@ class Fetcher:
     """Fetches from one broker, in a task of its own, until `close`.
 
     Args:
-        node_id: the broker.
         fetchers: says what to fetch, and takes the responses.
     """
 

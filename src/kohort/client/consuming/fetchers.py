@@ -20,8 +20,6 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.fetch import FetchResponse
 from kohort.protocol.schema import NO_UUID
 
-__all__ = ["Fetchers"]
-
 log = logging.getLogger("kohort.client.consumer")
 
 _PartitionData = FetchResponse.TopicResponse.Partition
@@ -43,7 +41,6 @@ class Fetchers:
     Args:
         cluster: started.
         partitions: what is consumed; fetched data is queued there.
-        settings: how to fetch.
         wake_reader: called when there are records or an error for the user.
         need_offsets: called when some partition needs an offset looked up.
     """

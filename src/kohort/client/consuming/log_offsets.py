@@ -15,8 +15,6 @@ from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from kohort.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
-__all__ = ["EpochEnd", "LogOffsets"]
-
 READ_COMMITTED: Final = 1
 _CONSUMER: Final = -1
 
@@ -38,7 +36,6 @@ class LogOffsets:
     """Looks offsets up at the leaders of partitions.
 
     Args:
-        cluster: the cluster.
         committed: whether the end of a log is the last stable offset instead of the high watermark.
     """
 

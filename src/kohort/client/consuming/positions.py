@@ -21,8 +21,6 @@ from kohort.client.time_limit import time_limit
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import KafkaError
 
-__all__ = ["Positions"]
-
 log = logging.getLogger("kohort.client.consumer")
 
 Committed = Callable[[Collection[TopicPartition]], Awaitable[Mapping[TopicPartition, OffsetAndMetadata | None]]]
@@ -34,8 +32,6 @@ class Positions:
 
     Args:
         cluster: started.
-        partitions: what is consumed.
-        offsets: looks offsets up.
         committed: looks up the group's offsets; None without a group.
         on_change: called when some partition is fetchable or has failed.
         failed: takes an error of the whole group's offsets.

@@ -7,8 +7,6 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, Generic, Self, TypeVar
 
-__all__ = ["ReadLoop", "Reader"]
-
 T = TypeVar("T")
 
 
@@ -16,7 +14,6 @@ class Reader:
     """The task that reads.
 
     Attributes:
-        task: the task that began.
         loop: its loop, None for a poll; the reference is dead when the user has left the loop.
     """
 

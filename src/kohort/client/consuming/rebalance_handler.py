@@ -14,8 +14,6 @@ from kohort.client.types import TopicPartition
 if TYPE_CHECKING:
     from kohort.client.consuming.running_consumer import RunningConsumer
 
-__all__ = ["RebalanceCallback", "RebalanceHandler", "RebalanceListeners"]
-
 RebalanceCallback = Callable[[set[TopicPartition]], Awaitable[None] | None]
 
 
@@ -34,10 +32,6 @@ class RebalanceHandler:
     Args:
         consumer: its partitions, fetchers and commits.
         max_poll_interval_ms: how long to wait for the user's loop.
-
-    Attributes:
-        subscription: the user's.
-        listeners: the user's callbacks.
     """
 
     def __init__(self, consumer: RunningConsumer, max_poll_interval_ms: int) -> None:

@@ -23,8 +23,6 @@ from kohort.client.errors import ClientError
 from kohort.client.types import OffsetAndTimestamp, TopicPartition
 from kohort.protocol.errors import KafkaError
 
-__all__ = ["RunningConsumer"]
-
 log = logging.getLogger("kohort.client.consumer")
 
 
@@ -33,7 +31,6 @@ class RunningConsumer:
 
     Args:
         cluster: started; not closed here.
-        settings: the consumer's.
         group: the member's settings; None without a group.
         key_deserializer, value_deserializer: see `Consumer`.
 
@@ -197,7 +194,6 @@ class RunningConsumer:
     async def find(
         self, times: Mapping[TopicPartition, int], *, committed: bool | None = None
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """See `LogOffsets.find`."""
         return await self.offsets.find(times, timeout_ms=self._settings.default_api_timeout_ms, committed=committed)
 
     async def ends(

@@ -9,8 +9,6 @@ from typing import Final
 from kohort.client.consuming.consumed_partitions import EARLIEST, LATEST
 from kohort.client.errors import ConfigError
 
-__all__ = ["ConsumerSettings", "FetchSettings", "ResetPolicy"]
-
 _DURATION: Final = re.compile(r"(-)?P(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.IGNORECASE)
 
 

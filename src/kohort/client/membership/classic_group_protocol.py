@@ -10,17 +10,16 @@ from kohort.client.membership.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from kohort.client.membership.group_protocol import Call, ClusterView, Event, Partitions, error_event
+from kohort.client.membership.group_protocol import Call, Event, Partitions, error_event
 from kohort.client.membership.member_states import EventType
 from kohort.client.membership.settings import MembershipSettings, Subscription
+from kohort.client.server_cluster_info import ServerClusterInfo
 from kohort.protocol.errors import ErrorCode, ProtocolError
 from kohort.protocol.message import Request, Response
 from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kohort.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-
-__all__ = ["ClassicGroupProtocol"]
 
 _PROTOCOL_TYPE = "consumer"
 _JOIN_GRACE_MS = 5_000
@@ -33,7 +32,7 @@ class ClassicGroupProtocol:
     It's cooperative if all the assignors that it names are (KIP-429), since the group may choose any of them.
     """
 
-    def __init__(self, settings: MembershipSettings, cluster: ClusterView) -> None:
+    def __init__(self, settings: MembershipSettings, cluster: ServerClusterInfo) -> None:
         self._settings, self._cluster = settings, cluster
         self._assignors = [ASSIGNORS[name] for name in settings.partition_assignment_strategy]
         self.cooperative = all(assignor.cooperative for assignor in self._assignors)

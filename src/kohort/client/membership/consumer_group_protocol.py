@@ -5,9 +5,10 @@ from __future__ import annotations
 from uuid import UUID
 
 from kohort.client.errors import UnsupportedError
-from kohort.client.membership.group_protocol import Call, ClusterView, Event, Partitions, error_event
+from kohort.client.membership.group_protocol import Call, Event, Partitions, error_event
 from kohort.client.membership.member_states import EventType
 from kohort.client.membership.settings import MembershipSettings, Subscription
+from kohort.client.server_cluster_info import ServerClusterInfo
 from kohort.client.types import TopicPartition, by_topic
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Request, Response
@@ -15,8 +16,6 @@ from kohort.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-
-__all__ = ["ConsumerGroupProtocol"]
 
 _JOIN, _LEAVE, _LEAVE_STATIC = 0, -1, -2
 
@@ -28,7 +27,7 @@ class ConsumerGroupProtocol:
         member_id: chosen by the client, for its lifetime.
     """
 
-    def __init__(self, settings: MembershipSettings, cluster: ClusterView, member_id: str) -> None:
+    def __init__(self, settings: MembershipSettings, cluster: ServerClusterInfo, member_id: str) -> None:
         self._settings, self._cluster = settings, cluster
         self.member_id = member_id
         self.generation = -1

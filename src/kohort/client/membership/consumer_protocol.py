@@ -10,8 +10,6 @@ from kohort.client.types import TopicPartition, by_topic
 from kohort.protocol.errors import ProtocolError
 from kohort.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-__all__ = ["decode_assignment", "decode_subscription", "encode_assignment", "encode_subscription"]
-
 _NEWEST: Final = 3
 
 

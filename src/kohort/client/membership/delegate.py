@@ -8,8 +8,6 @@ from typing import Protocol
 from kohort.client.membership.settings import Subscription
 from kohort.client.types import TopicPartition
 
-__all__ = ["Delegate"]
-
 
 class Delegate(Protocol):
     """What the connector tells a consumer to do, in the order of the lightweight consumer's design.

@@ -7,10 +7,6 @@ from dataclasses import dataclass
 from kohort.client.membership.group_protocol import Call, Partitions
 from kohort.client.membership.member_states import EventType
 
-__all__ = [
-    "Assign", "Effect", "FetchMetadata", "FindCoordinator", "RaiseError", "Resume", "Revoke", "SendRequest", "Suspend",
-]  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True)
 class FindCoordinator:

@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
-from uuid import UUID
 
 from kohort.client.errors import FencedError, kafka_error
 from kohort.client.membership.member_states import EventType
 from kohort.client.membership.settings import Subscription
-from kohort.client.types import TopicInfo, TopicPartition
+from kohort.client.types import TopicPartition
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Request, Response
 
-__all__ = ["Call", "ClusterView", "Event", "GroupProtocol", "Partitions", "error_event"]
-
 Partitions = frozenset[TopicPartition]
-
-
-class ClusterView(Protocol):
-    """What a member needs to know of the cluster; `ServerClusterInfo` is one."""
-
-    @property
-    def topics(self) -> Mapping[str, TopicInfo]:
-        """The followed topics, or all."""
-
-    @property
-    def names(self) -> Mapping[UUID, str]:
-        """Names of topics by id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +29,7 @@ class Event:
     """An event, and what came with it.
 
     Attributes:
-        type: its type.
         assignment: all that the member is to have, with REVOKE and ASSIGN.
-        error: what went wrong.
     """
 
     type: EventType

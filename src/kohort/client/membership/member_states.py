@@ -23,8 +23,6 @@ import enum
 from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["HEARTBEATING", "TRANSITIONS", "Action", "EventType", "State", "shown"]
-
 
 class State(enum.Enum):
     """A member's state. The value explains it."""

@@ -13,8 +13,6 @@ from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCo
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kohort.protocol.schema import NO_UUID
 
-__all__ = ["BY_ID", "BY_NAME", "commit_codes", "commit_request", "fetch_request", "fetched_offsets"]
-
 BY_NAME: Final = 9
 """The last version with names of topics."""
 BY_ID: Final = 10
@@ -56,7 +54,6 @@ def commit_request(
 def commit_codes(
     response: OffsetCommitResponse, partitions: Collection[TopicPartition], ids: Ids
 ) -> dict[TopicPartition, int]:
-    """Returns the error code of each partition."""
     names = {topic_id: name for name, topic_id in ids.items()}
     codes = {
         TopicPartition(topic.name or names.get(topic.topic_id, ""), partition.partition_index): partition.error_code
@@ -72,10 +69,8 @@ def fetch_request(
     """Returns the request in a version. The broker waits for open transactions.
 
     Args:
-        partitions: whose offsets are wanted.
         metadata: the member.
         ids: in versions with ids, the ids of all topics.
-        version: the request's.
         consumer_group: whether the group has the consumer protocol, which checks the member.
     """
     topics = by_topic(partitions)

@@ -9,8 +9,6 @@ from typing import Final
 
 from kohort.client.errors import ConfigError
 
-__all__ = ["ASSIGNORS", "MembershipSettings", "Subscription"]
-
 ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
 """Names of the assignors for the classic protocol."""
 

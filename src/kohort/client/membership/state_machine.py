@@ -23,8 +23,6 @@ from kohort.client.membership.settings import MembershipSettings, Subscription
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Request, Response
 
-__all__ = ["MemberStateMachine"]
-
 _NOTHING: Final[Partitions] = frozenset()
 
 
@@ -34,10 +32,8 @@ class MemberStateMachine:
     The caller carries out the effects that a method returns, in order, before it calls the next.
 
     Attributes:
-        state: the member's state.
         owned: what the consumer may fetch: from when it's told to take it, until it has revoked it.
         revoking: the part of it that is being revoked.
-        error: why the state is FATAL.
     """
 
     def __init__(self, settings: MembershipSettings, protocol: GroupProtocol) -> None:
@@ -119,7 +115,6 @@ class MemberStateMachine:
         return self._handle(Event(EventType.LEAVE), now)
 
     def coordinator_found(self, search: int, now: int) -> list[Effect]:
-        """The channel to the coordinator is open."""
         if search != self._search:
             return []
         self._connected, self._heartbeat_at = True, now
@@ -182,7 +177,6 @@ class MemberStateMachine:
         """Checks the session timeout, the poll interval and the heartbeat interval.
 
         Args:
-            now: the time.
             last_poll: when the user last asked for records.
         """
         effects: list[Effect] = []

@@ -12,8 +12,6 @@ from kohort.client.producing.settings import ProducerSettings
 from kohort.client.producing.transaction_manager import TransactionManager
 from kohort.client.types import TopicPartition
 
-__all__ = ["Accumulator", "Due"]
-
 
 class Due(NamedTuple):
     """The batches to send to a broker now, and when more are due (ms; None: when something changes)."""
@@ -58,7 +56,6 @@ class Accumulator:
             queue.node = node
 
     def activate(self, queue: PartitionQueue) -> None:
-        """The queue has something to send."""
         self._active.setdefault(queue.node, {})[queue.target] = queue
 
     def has_active(self, node: int) -> bool:
@@ -81,7 +78,6 @@ class Accumulator:
         self.activate(queue)
 
     def encoded_batch(self, target: TopicPartition, data: memoryview, count: int, now: float) -> ProducerBatch:
-        """A batch of `count` records, encoded."""
         batch = self._batch(target, now)
         batch.encoded, batch.size, batch.count = data, len(data), count
         return batch
@@ -107,7 +103,6 @@ class Accumulator:
         The batches are in flight from then on. Partitions take turns.
 
         Args:
-            node: the broker's id.
             now: ms.
             manager: has the producer's id and epoch, for sequences.
             may_send: whether a partition's batches may be sent; called when there are some. It may raise the epoch, and

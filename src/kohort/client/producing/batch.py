@@ -10,8 +10,6 @@ from kohort.client.types import RecordMetadata, TopicPartition
 from kohort.protocol.primitives import Buffer
 from kohort.protocol.records.batch import HEADER_SIZE
 
-__all__ = ["NO_HEADERS", "RECORD_OVERHEAD", "Identity", "Order", "PlainHeaders", "ProducerBatch"]
-
 Order = tuple[int, ...]
 """Batches of a partition are sent in this order. The parts of a split batch have one number more."""
 
@@ -33,7 +31,6 @@ class ProducerBatch:
     """Records of one partition, first as lists, later encoded, in the end written or failed.
 
     Attributes:
-        target: its partition.
         order: its place in the partition.
         created: ms; the delivery timeout counts from here.
         size: approximate encoded bytes; its part of `buffer_memory`.
@@ -44,7 +41,6 @@ class ProducerBatch:
         attempts: how often it was sent.
         doubtful: whether an attempt may have written it, or may still do so.
         base_offset, append_time: where it was written, when by the broker's clock (-1: the records' own times count).
-        error: why it wasn't.
         seen: indexes of the records whose errors the user has looked at.
         last_error: the error of the last attempt.
     """

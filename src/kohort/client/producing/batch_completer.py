@@ -17,8 +17,6 @@ from kohort.client.producing.settings import ProducerSettings
 from kohort.client.producing.transaction_manager import TransactionManager
 from kohort.protocol.errors import ErrorCode, KafkaError
 
-__all__ = ["BatchCompleter"]
-
 _CONCURRENT_TRANSACTIONS_PAUSE_MS: Final = 20.0
 """The previous transaction is being finished; that takes no longer than writing its markers."""
 
@@ -34,7 +32,6 @@ class BatchCompleter:
     """Completes batches. Times are ms.
 
     Args:
-        accumulator, manager, settings: the producer's.
         pause: returns how long to wait before a batch is sent again, by its number of attempts.
     """
 
@@ -144,7 +141,6 @@ class BatchCompleter:
         batch.written(base_offset, append_time)
 
     def _give_up(self, batch: ProducerBatch, error: Exception) -> None:
-        """Fails a batch, and its transaction."""
         if batch.done:
             return
         self._failed.append(batch)

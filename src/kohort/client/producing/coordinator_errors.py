@@ -7,8 +7,6 @@ from typing import Final
 
 from kohort.protocol.errors import ErrorCode
 
-__all__ = ["EXCEPTIONS", "REACTIONS", "Operation", "Reaction", "reaction_to"]
-
 
 class Operation(enum.Enum):
     """A request to a coordinator."""

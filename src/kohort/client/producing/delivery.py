@@ -11,8 +11,6 @@ from kohort.client.errors import NotDeliveredError
 from kohort.client.producing.batch import ProducerBatch
 from kohort.client.types import RecordMetadata
 
-__all__ = ["Delivery", "TableDelivery", "TablePart", "all_done"]
-
 
 class Delivery:
     """A sent record: await it for its `RecordMetadata`, or for the error that stopped it.
@@ -52,7 +50,7 @@ class Delivery:
             KafkaError, ClientError: it wasn't delivered.
         """
         if (error := self.exception()) is not None:
-            raise _without_traceback(error)
+            raise without_traceback(error)
         batch, index = self._batch.holder_of(self._index)
         return batch.metadata(index)
 
@@ -150,7 +148,7 @@ async def _part_done(batch: ProducerBatch, index: int) -> None:
         batch.unwatch(index, wake)
 
 
-def _without_traceback(error: Exception) -> Exception:
-    """Returns a batch's error for one of its records, without earlier tracebacks: they would pile up on it."""
+def without_traceback(error: Exception) -> Exception:
+    """Returns an error that is raised repeatedly, without earlier tracebacks: they would pile up on it."""
     error.__traceback__ = None
     return error

@@ -11,8 +11,6 @@ from kohort.client.producing.settings import ProducerSettings
 from kohort.protocol.records.batch import CRC_AT, HEADER_SIZE, checksum, read_header
 from kohort.protocol.records.rows import decode_rows, encode_rows
 
-__all__ = ["encode", "split_records", "stamp"]
-
 FEW: Final = 256
 """Up to so many records plain Python is quicker: about 1 µs a record, where the kernels take 250 µs a batch before
 they begin (measured)."""

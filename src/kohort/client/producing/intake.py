@@ -26,16 +26,9 @@ from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.records.batch import HEADER_SIZE
 from kohort.protocol.records.rows import row_size
 
-__all__ = ["Intake"]
-
 
 class Intake:
-    """The producer between `Producer` and its sender.
-
-    Attributes:
-        accumulator, completer, transactions: the producer's parts.
-        routes: by topic.
-    """
+    """The producer between `Producer` and its sender."""
 
     def __init__(self, cluster: Cluster, settings: ProducerSettings, manager: TransactionManager) -> None:
         self._cluster = cluster

@@ -36,8 +36,6 @@ from kohort.client.producing.batch import Identity, Order, ProducerBatch
 from kohort.client.types import TopicPartition
 from kohort.protocol.records.batch import next_sequence
 
-__all__ = ["PartitionQueue"]
-
 _PRODUCER_IDLE_MS: Final = 60_000.0
 """After it, rule 4 holds again; brokers forget producers after `producer.id.expiration.ms` (a day)."""
 
@@ -46,7 +44,6 @@ class PartitionQueue:
     """One partition's batches. Pure: times are given, in ms.
 
     Args:
-        target: the partition.
         idempotent: whether batches have sequences.
         most_in_flight: how many batches may be sent and unanswered.
 
@@ -221,7 +218,6 @@ class PartitionQueue:
         return all(other.order > batch.order for other in chain(self.in_flight, self.retries))
 
     def refused(self, batch: ProducerBatch) -> None:
-        """The broker refuses the batch."""
         self.in_flight.remove(batch)
         self._give_up(batch)
 

@@ -12,8 +12,6 @@ from kohort.client.column_codec import columns_if_loaded
 from kohort.client.producing.partition_queue import PartitionQueue
 from kohort.client.producing.settings import Partitioner
 
-__all__ = ["TopicRoutes", "murmur2"]
-
 _MASK: Final = 0xFFFFFFFF
 _POSITIVE: Final = 0x7FFFFFFF
 _MULTIPLIER: Final = 0x5BD1E995
@@ -58,7 +56,6 @@ class TopicRoutes:
     without a leader.
 
     Args:
-        topic: its name.
         queues: its partitions, by number.
         partitioner: "murmur2", "murmur2_random", "consistent_random" (CRC-32, as librdkafka), or the user's.
         stickiness: bytes.

@@ -7,8 +7,6 @@ from typing import Final
 
 from kohort.protocol.errors import ErrorCode
 
-__all__ = ["DOUBTFUL", "VERDICTS", "Verdict", "verdict_of"]
-
 
 class Verdict(enum.Enum):
     """What a response means for its batch."""

@@ -9,8 +9,6 @@ from kohort.client.producing.batch import ProducerBatch
 from kohort.client.types import Broker, TopicInfo
 from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
 
-__all__ = ["PartitionResponse", "endpoints", "produce_request", "responses_by_batch"]
-
 PartitionResponse = ProduceResponse.TopicResponse.PartitionResponse
 
 _NO_ID = UUID(int=0)

@@ -25,8 +25,6 @@ from kohort.client.server_cluster_info import Changes
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
 
-__all__ = ["Sender"]
-
 log = logging.getLogger("kohort.client.producer")
 
 _BEFORE_TRANSACTION_V2: Final = 11
@@ -54,8 +52,6 @@ class Sender:
     """The tasks that send, and the timers.
 
     Args:
-        cluster, accumulator, manager, settings: the producer's.
-        completer: completes batches.
         transactions: adds partitions to transactions.
         on_progress: called when batches are done: there may be room for more.
     """
@@ -102,7 +98,6 @@ class Sender:
         self._start_coordinator_requests()
 
     def wake_all(self) -> None:
-        """Wakes the tasks of all brokers."""
         for broker in self._broker_senders.values():
             broker.wake.set()
         self._start_coordinator_requests()

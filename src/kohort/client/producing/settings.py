@@ -9,8 +9,6 @@ from typing import Any, Final, Literal
 from kohort.client.errors import ConfigError
 from kohort.protocol.records.batch import Compression
 
-__all__ = ["Partitioner", "ProducerSettings"]
-
 Partitioner = Callable[[str, bytes | None, int], int]
 """A user's partitioner: (topic, key, number of partitions) to a partition."""
 

@@ -20,8 +20,6 @@ from kohort.protocol.records.rows import encode_rows
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["EncodedRows", "check_table", "encode_table", "is_small", "pieces_of", "spread_of"]
-
 _COLUMNS: Final = ("key", "value", "timestamp", "headers", "partition")
 _PIECE: Final = 512 * 1024
 """Bytes for each partition that are encoded at once: larger requests take brokers longer (measured), and nothing is
@@ -93,9 +91,7 @@ def encode_table(
 
     Args:
         piece: rows.
-        routes: the topic's partitions.
         partition: for all rows; None: by column, key, or any.
-        settings: of the producer.
         now_ms: ms since 1970, for rows without a timestamp.
 
     Raises:

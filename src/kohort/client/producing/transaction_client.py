@@ -39,8 +39,6 @@ from kohort.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kohort.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
-__all__ = ["TransactionClient"]
-
 R = TypeVar("R", bound=Response)
 
 _CONCURRENT_TRANSACTIONS_PAUSE_S: Final = 0.02

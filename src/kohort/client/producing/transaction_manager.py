@@ -26,14 +26,10 @@ from kohort.client.errors import ClosedError, FencedError, TransactionAbortableE
 from kohort.client.producing.batch import Identity
 from kohort.client.types import TopicPartition
 
-__all__ = ["TRANSITIONS", "Event", "State", "TransactionManager"]
-
 _LAST_EPOCH: Final = 2**15 - 1
 
 
 class State(enum.Enum):
-    """A producer's state."""
-
     UNINITIALIZED = "the producer isn't started"
     READY = "no transaction is open"
     IN_TRANSACTION = "a transaction is open"
@@ -45,8 +41,6 @@ class State(enum.Enum):
 
 
 class Event(enum.Enum):
-    """An event."""
-
     INITIALIZED = "start()"
     BEGIN = "begin_transaction()"
     COMMIT = "commit_transaction()"
@@ -244,13 +238,11 @@ class TransactionManager:
             self.pending.add(partition)
 
     def added(self, partitions: Collection[TopicPartition]) -> None:
-        """The coordinator has added partitions to the transaction."""
         self.started = True
         self._added.update(partitions)
         self.pending.difference_update(partitions)
 
     def may_write(self, partition: TopicPartition) -> bool:
-        """Whether batches may be sent to a partition."""
         return not self.failed and (self.transactional_id is None or partition in self._added)
 
     # Epochs

@@ -7,14 +7,11 @@ from collections.abc import Awaitable, Callable, Collection
 from kohort.client.streams.membership_manager import StreamsMembershipManager
 from kohort.client.types import GroupMetadata, TopicPartition
 
-__all__ = ["CommittingStreamsMember"]
-
 
 class CommittingStreamsMember:
     """The member that commits.
 
     Args:
-        membership: the member's.
         heartbeat_now: sends a heartbeat soon, and waits for its response.
     """
 

@@ -10,11 +10,6 @@ from kohort.streams.endpoint import Endpoint
 from kohort.streams.statuses import Status
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = [
-    "Assigned", "EndpointPartitions", "EndpointsChanged", "Event", "Lost", "Revoked", "RolesChanged",
-    "ShutdownRequested", "StatusesChanged",
-]  # fmt: skip
-
 
 class EndpointPartitions(NamedTuple):
     """The input partitions of the tasks that an instance runs, and of those whose state it has copies of."""

@@ -9,8 +9,6 @@ from typing import Final
 from kohort.client.errors import FencedError, UnsupportedError, kafka_error
 from kohort.protocol.errors import ErrorCode
 
-__all__ = ["HEARTBEAT_ERRORS", "Reaction", "fatal_error", "reaction_to"]
-
 
 class Reaction(enum.Enum):
     """What a member does about a response."""

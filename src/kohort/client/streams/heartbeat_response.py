@@ -13,8 +13,6 @@ from kohort.streams.endpoint import Endpoint
 from kohort.streams.statuses import Status, StatusCode
 from kohort.streams.tasks import Role, TaskId, tasks_of
 
-__all__ = ["ParsedResponse", "parse_response"]
-
 
 @dataclass(frozen=True, slots=True)
 class ParsedResponse:

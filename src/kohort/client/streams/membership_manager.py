@@ -34,8 +34,6 @@ from kohort.streams.statuses import Status, StatusCode
 from kohort.streams.tasks import Role, TaskId, shown, task_ids
 from kohort.streams.topology_messages import topology_request
 
-__all__ = ["StreamsMembershipManager"]
-
 log = logging.getLogger(__name__)
 
 _JOIN: Final = 0
@@ -52,18 +50,13 @@ class StreamsMembershipManager:
     application takes `next_event` until there is none. All times are ms of one clock, given as `now`.
 
     Args:
-        settings: the member's.
-        backoff: the pauses between attempts.
         leave_within_ms: how long it tries to tell the group that it leaves.
 
     Attributes:
-        state: its state (`transitions`).
         epoch: its member epoch; 0 while it isn't in the group.
-        tasks: the tasks, assigned and owned.
         offsets: how far copies of tasks' state are.
         statuses, endpoints: those that the group sent last.
         heartbeat_interval_ms: the one that the group sent last.
-        error: why it failed.
     """
 
     def __init__(self, settings: MemberSettings, backoff: Backoff, *, leave_within_ms: int) -> None:

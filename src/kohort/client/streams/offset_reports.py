@@ -8,8 +8,6 @@ from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbe
 from kohort.streams.task_offsets import task_offsets
 from kohort.streams.tasks import TaskId
 
-__all__ = ["OffsetReports"]
-
 
 class OffsetReports:
     """The task offsets that the application has, and those that the group knows.

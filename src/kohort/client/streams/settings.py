@@ -9,8 +9,6 @@ from kohort.client.errors import ConfigError
 from kohort.streams.endpoint import Endpoint
 from kohort.streams.topology import Topology, TopologyError, check
 
-__all__ = ["MemberSettings"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberSettings:

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 from kohort.client.streams.events import Assigned, Lost, Revoked, RolesChanged
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["TaskReconciler"]
-
 
 class TaskReconciler:
     """The tasks that an application has, those that it is assigned, and those that it still has to close.

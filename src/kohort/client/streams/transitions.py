@@ -10,8 +10,6 @@ import enum
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["ENTERING", "HEARTBEATING", "TRANSITIONS", "Input", "State", "table"]
-
 
 class State(enum.Enum):
     """State of a member."""

@@ -16,13 +16,6 @@ from kohort.streams.topology import InternalTopic, Subtopology, Topology
 if TYPE_CHECKING:
     from kohort.coordinator.streams.environment import Cluster
 
-__all__ = [
-    "ConfiguredSubtopology",
-    "ConfiguredTopology",
-    "configure",
-    "metadata_hash",
-]
-
 _SHOWN: Final = 3
 
 
@@ -31,7 +24,6 @@ class ConfiguredSubtopology:
     """A subtopology with its topics resolved.
 
     Attributes:
-        id: its name.
         tasks: number of its tasks: the partitions of the source that has most.
         sources: partitions of each topic that it reads, repartition topics included.
         repartition_sinks: names of repartition topics it writes.
@@ -57,7 +49,6 @@ class ConfiguredTopology:
     """A topology with its topics resolved.
 
     Attributes:
-        epoch: the topology's.
         subtopologies: by id, in the order of ids; none with problems 1 and 2.
         problem: the status that says why no tasks are assigned; None if all is well.
         missing: internal topics to create, by name.
@@ -153,7 +144,6 @@ class _Configuration:
                 self._copartition(inputs.intersection(group), patterns.intersection(group))
 
     def subtopologies(self) -> dict[str, ConfiguredSubtopology]:
-        """The subtopologies, by id."""
         return {name: self._configured(name, each) for name, each in self._subtopologies.items()}
 
     def _configured(self, subtopology_id: str, subtopology: Subtopology) -> ConfiguredSubtopology:

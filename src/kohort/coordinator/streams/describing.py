@@ -20,14 +20,11 @@ from kohort.streams.tasks import Role, TaskId, task_ids
 from kohort.streams.topology import Subtopology
 from kohort.streams.topology_messages import described_topics
 
-__all__ = ["describe"]
-
 _Group = StreamsGroupDescribeResponse.Group
 _Topology = StreamsGroupDescribeResponse.Group.Topology
 
 
 def describe(group: StreamsGroup) -> _Group:
-    """Returns the description of a group."""
     return _Group(
         group_id=group.group_id,
         group_state=group.state.value,

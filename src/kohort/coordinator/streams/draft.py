@@ -23,8 +23,6 @@ from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.streams.tasks import Role, TaskId
 from kohort.streams.topology import Topology
 
-__all__ = ["Draft"]
-
 log = logging.getLogger(__name__)
 
 _NO_TASKS: Final[Mapping[TaskId, Role]] = {}
@@ -35,8 +33,6 @@ class Draft:
     """A group with changes that aren't replayed yet; each change adds the record that makes it so.
 
     Attributes:
-        group: the group as it is.
-        settings: its settings.
         records: the records of the changes, in order.
         epoch, assignment_epoch, topology, metadata_hash, validated_topology_epoch, configs: the group's, changed.
     """
@@ -59,7 +55,6 @@ class Draft:
     # What it will be --------------------------------------------------------------------------------------------
 
     def members(self) -> dict[str, tuple[StreamsMetadata, CurrentAssignment[TaskId, Role]]]:
-        """All members, with their metadata and current assignments."""
         members = {
             member_id: (member.metadata, member.current)
             for member_id, member in self.group.members.items()
@@ -74,7 +69,6 @@ class Draft:
         return members
 
     def target(self, member_id: str) -> Mapping[TaskId, Role]:
-        """A member's target."""
         if member_id in self._targets:
             return self._targets[member_id]
         return self.group.target.get(member_id, _NO_TASKS)
@@ -82,7 +76,6 @@ class Draft:
     # Changes ----------------------------------------------------------------------------------------------------
 
     def put_member(self, member_id: str, metadata: StreamsMetadata) -> None:
-        """Adds a member, or changes its metadata."""
         self._metadata[member_id] = metadata
         self._removed.discard(member_id)
         self.records.append(member_record(self.group.group_id, member_id, metadata))
@@ -97,17 +90,14 @@ class Draft:
         self._current[member_id] = current
 
     def remove_member(self, member_id: str) -> None:
-        """Removes a member."""
         self._removed.add(member_id)
         self.records += member_tombstones(self.group.group_id, member_id)
 
     def put_topology(self, topology: Topology) -> None:
-        """Replaces the topology."""
         self.topology = topology
         self.records.append(topology_record(self.group.group_id, topology))
 
     def put_target(self, member_id: str, tasks: Mapping[TaskId, Role]) -> None:
-        """Sets the target of one member."""
         self._targets[member_id] = tasks
         self.records.append(target_record(self.group.group_id, member_id, tasks))
 
@@ -126,7 +116,6 @@ class Draft:
         self.records.append(assignment_epoch_record(self.group.group_id, self.epoch))
 
     def bump(self, why: str) -> None:
-        """Bumps the group epoch."""
         self.epoch += 1
         log.info("epoch bumped group=%s epoch=%d because=%s", self.group.group_id, self.epoch, why)
         self.records.append(

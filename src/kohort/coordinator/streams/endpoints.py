@@ -10,19 +10,12 @@ from kohort.coordinator.streams.configured_topology import ConfiguredTopology
 from kohort.protocol.messages.streams_group_heartbeat import Endpoint, StreamsGroupHeartbeatResponse, TopicPartition
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["Instance", "partitions_by_endpoint"]
-
 _Partitions: TypeAlias = dict[str, set[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A member that answers queries.
-
-    Attributes:
-        host, port: its endpoint.
-        tasks: its assigned tasks.
-    """
+    """A member that answers queries."""
 
     host: str
     port: int

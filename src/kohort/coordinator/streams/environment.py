@@ -11,8 +11,6 @@ from kohort.coordinator import placement
 from kohort.coordinator.placement.model import Group, Placement
 from kohort.coordinator.streams.settings import StreamsSettings
 
-__all__ = ["Cluster", "NoTopics", "PlacementJob", "Placer", "StreamsEnvironment"]
-
 
 class Cluster(Protocol):
     """The topics of the cluster."""
@@ -34,30 +32,21 @@ class NoTopics:
     """A cluster without topics."""
 
     def partitions(self, topic: str) -> int | None:
-        """There is no such topic."""
         del topic
         return None
 
     def topic_id(self, topic: str) -> UUID | None:
-        """There is no such topic."""
         del topic
         return None
 
     def matching(self, pattern: str) -> Sequence[str]:
-        """None match."""
         del pattern
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementJob:
-    """Tasks to be placed.
-
-    Attributes:
-        group_id, group_epoch: the group and its epoch.
-        assignor: name of the assignor.
-        group: the assignor's input.
-    """
+    """Tasks to be placed."""
 
     group_id: str
     group_epoch: int
@@ -84,8 +73,6 @@ class StreamsEnvironment:
 
     Attributes:
         settings_of: returns the settings of a group, by id. Called for each heartbeat, so it should be quick.
-        cluster: the topics.
-        placer: places tasks.
     """
 
     settings_of: Callable[[str], StreamsSettings] = _defaults

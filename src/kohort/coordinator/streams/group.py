@@ -18,8 +18,6 @@ from kohort.streams.task_offsets import TaskOffsets
 from kohort.streams.tasks import Role, TaskId
 from kohort.streams.topology import Topology
 
-__all__ = ["StreamsGroup"]
-
 
 class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role]):
     """A streams group: the state of its records, and soft state beside it that a restart may lose.
@@ -81,7 +79,6 @@ class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role]):
 
     @property
     def state(self) -> GroupState:
-        """The group's state."""
         if not self.members:
             return GroupState.EMPTY
         if self.topology is None or self.topology.epoch != self.validated_topology_epoch:
@@ -96,7 +93,6 @@ class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role]):
         return self.initial_rebalance_delay is not None and self.initial_rebalance_delay.waiting
 
     def new_member(self, member_id: str, metadata: StreamsMetadata) -> StreamsMember:
-        """Returns a new member."""
         return StreamsMember(member_id, metadata)
 
     def drop_member(self, member_id: str) -> None:
@@ -110,7 +106,6 @@ class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role]):
             self.shutdown_by = None
 
     def put_topology(self, topology: Topology | None) -> None:
-        """Replaces the topology."""
         self.topology = topology
         self.revision += 1
 

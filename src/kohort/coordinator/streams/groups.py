@@ -32,8 +32,6 @@ from kohort.protocol.messages.list_groups import ListGroupsResponse
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeResponse
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 
-__all__ = ["STREAMS", "StreamsGroups"]
-
 log = logging.getLogger(__name__)
 
 STREAMS: Final = "streams"
@@ -47,8 +45,6 @@ class StreamsGroups:
     """Streams groups, by id.
 
     Args:
-        environment: the topics, the settings, and the placer of tasks.
-        wheel: the timers.
         pending_steps: gets the steps that timers cause.
         convert: returns the records that remove an empty group of another type, so that a streams group can have its
             id; None if that group isn't empty.
@@ -74,15 +70,12 @@ class StreamsGroups:
         )
 
     def get(self, group_id: str) -> StreamsGroup | None:
-        """A group, or None."""
         return self._groups.get(group_id)
 
     def group_ids(self) -> Collection[str]:
-        """The ids of all groups."""
         return self._groups.keys()
 
     def count_by_state(self) -> Counter[GroupState]:
-        """Number of groups in each state."""
         return Counter(group.state for group in self._groups.values())
 
     # Members ----------------------------------------------------------------------------------------------------
@@ -314,7 +307,6 @@ class StreamsGroups:
     # Administrators ---------------------------------------------------------------------------------------------
 
     def describe(self, group_id: str) -> StreamsGroupDescribeResponse.Group:
-        """Returns the description of a group."""
         group = self._groups.get(group_id)
         if group is None:
             return StreamsGroupDescribeResponse.Group(

@@ -31,8 +31,6 @@ from kohort.streams.task_offsets import offsets_by_task
 from kohort.streams.tasks import Role, TaskId, shown, tasks_of
 from kohort.streams.topology_messages import topology_of
 
-__all__ = ["Heartbeats"]
-
 log = logging.getLogger(__name__)
 
 _LARGE_GROUP: Final = 64
@@ -43,8 +41,6 @@ class Heartbeats:
     """Handles heartbeats.
 
     Args:
-        cluster: the topics.
-        target_updater: has tasks placed.
         timers: the members' session and rebalance timeouts.
         initial_rebalance_delay: makes a new group wait for more members until a time, in ms since 1970.
     """
@@ -172,7 +168,6 @@ class Heartbeats:
         sender: Sender,
         owned: Mapping[TaskId, Role] | None,
     ) -> CurrentAssignment[TaskId, Role]:
-        """Reconciles the member as far as possible."""
         group, before = draft.group, sender.current
         process = metadata.process_id or member_id
         selves = {member_id, sender.replaces}

@@ -13,8 +13,6 @@ from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbe
 from kohort.streams.endpoint import Endpoint
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["StreamsMember", "StreamsMetadata"]
-
 
 @dataclass(frozen=True, slots=True)
 class StreamsMetadata:
@@ -23,7 +21,6 @@ class StreamsMetadata:
     Attributes:
         instance_id: instance id of a static member; None for a dynamic one.
         rack_id: its rack; None if it didn't send one.
-        client_id: its client.id.
         client_host: the address of its latest heartbeat.
         rebalance_timeout_ms: its rebalance timeout, to revoke tasks; -1 if it never sent one.
         topology_epoch: epoch of the topology it runs; -1 if it never sent one.

@@ -18,8 +18,6 @@ from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["Sender", "identified_member", "joining_member", "leaving_member"]
-
 log = logging.getLogger(__name__)
 
 

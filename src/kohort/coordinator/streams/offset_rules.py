@@ -13,12 +13,8 @@ from kohort.coordinator.streams.groups import StreamsGroups
 from kohort.protocol.errors import ErrorCode
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["StreamsOffsetRules"]
-
 
 class StreamsOffsetRules:
-    """Answers, for the streams groups that there are, what `Offsets` asks."""
-
     def __init__(self, groups: StreamsGroups) -> None:
         self._groups = groups
 
@@ -55,7 +51,6 @@ class StreamsOffsetRules:
         )
 
     def validate_fetch(self, group_id: str, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Whether the member may fetch offsets."""
         return validate_fetch(self._group(group_id).members, member_id, member_epoch)
 
     def validate_delete(self, group_id: str) -> ErrorCode:
@@ -64,7 +59,6 @@ class StreamsOffsetRules:
         return ErrorCode.NONE
 
     def is_subscribed(self, group_id: str, topic: str) -> bool:
-        """Whether members read a topic."""
         group = self._group(group_id)
         return bool(group.members) and topic in group.readers
 

@@ -12,8 +12,6 @@ from typing import Final
 
 from kohort.coordinator.regex import full_matches
 
-__all__ = ["MAX_PATTERN", "check_pattern", "matching"]
-
 MAX_PATTERN: Final = 1000
 """Most characters of a pattern: RE2 spends memory on them, at most 8 MiB."""
 

@@ -7,8 +7,6 @@ from typing import Final
 from kohort.coordinator.modern.reconciliation import Conversion, Rules
 from kohort.streams.tasks import Role
 
-__all__ = ["RULES"]
-
 
 def _conversion(before: Role, after: Role) -> Conversion:
     """A client turns a copy into the running task and back without restoring anything, so neither is a revocation."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
@@ -29,20 +29,6 @@ from kohort.streams.endpoint import Endpoint
 from kohort.streams.tasks import Role, TaskId, by_subtopology, task_ids, tasks_of
 from kohort.streams.topology import Topology
 from kohort.streams.topology_messages import topology_record as topology_value
-
-__all__ = [
-    "assignment_epoch_record",
-    "current_assignment_record",
-    "group_record",
-    "group_tombstones",
-    "member_record",
-    "member_tombstones",
-    "metadata_of",
-    "read_current_assignment",
-    "target_of",
-    "target_record",
-    "topology_record",
-]  # fmt: skip
 
 _STATES: Final = {MemberState.STABLE: 1, MemberState.UNREVOKED: 2, MemberState.UNRELEASED: 3}
 _STATE_OF: Final = {number: state for state, number in _STATES.items()}
@@ -172,7 +158,6 @@ def topology_record(group_id: str, topology: Topology) -> Record:
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[Record]:
-    """Returns the tombstones of a member."""
     return [
         Record(current.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
         Record(target.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),
@@ -180,10 +165,9 @@ def member_tombstones(group_id: str, member_id: str) -> list[Record]:
     ]
 
 
-def group_tombstones(group_id: str, member_ids: Iterable[str] = ()) -> list[Record]:
-    """Returns the tombstones of a group with these members."""
+def group_tombstones(group_id: str) -> list[Record]:
+    """Returns the tombstones of a group without members."""
     return [
-        *(record for member_id in member_ids for record in member_tombstones(group_id, member_id)),
         Record(target_epoch.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id), None),
         Record(metadata.StreamsGroupMetadataKey(group_id=group_id), None),
         Record(StreamsGroupTopologyKey(group_id=group_id), None),

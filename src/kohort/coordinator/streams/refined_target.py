@@ -10,8 +10,6 @@ from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.warmups import CurrentMember, Refined, refine
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["hand_over", "refine_target", "refined_tasks"]
-
 
 def refine_target(draft: Draft, *, eager: bool) -> None:
     """Refines the target at the draft's assignment epoch, if that is due.

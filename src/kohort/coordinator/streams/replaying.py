@@ -25,8 +25,6 @@ from kohort.protocol.stored.streams_group_target_assignment_metadata import (
 from kohort.protocol.stored.streams_group_topology import StreamsGroupTopologyKey, StreamsGroupTopologyValue
 from kohort.streams.topology_messages import topology_of
 
-__all__ = ["KEYS", "replay"]
-
 KEYS = (
     StreamsGroupMetadataKey,
     StreamsGroupMemberMetadataKey,

@@ -17,8 +17,6 @@ from kohort.protocol.messages.streams_group_heartbeat import (
 )
 from kohort.protocol.stored import INTERNAL_TOPICS
 
-__all__ = ["check_heartbeat", "check_topology"]
-
 _JOIN: Final = 0
 _LEAVE_FOR_A_WHILE: Final = -2
 

@@ -11,8 +11,6 @@ from kohort.coordinator.streams.endpoints import Instance, partitions_by_endpoin
 from kohort.protocol.messages.streams_group_heartbeat import Status, StreamsGroupHeartbeatResponse, TaskIds
 from kohort.streams.tasks import Role, TaskId, task_ids
 
-__all__ = ["endpoint_map", "heartbeat_response"]
-
 _INT32_MAX: Final = 2**31 - 1
 
 
@@ -26,10 +24,6 @@ def heartbeat_response(
     """Returns the response to a member.
 
     Args:
-        draft: the group.
-        member_id: the member.
-        member_epoch: its epoch.
-        statuses: its statuses.
         tasks: its tasks; None if they are as before.
     """
     settings = draft.settings

@@ -8,8 +8,6 @@ from kohort.protocol.errors import KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from kohort.streams.topology import InternalTopic
 
-__all__ = ["HeartbeatResult"]
-
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class HeartbeatResult:
@@ -25,5 +23,4 @@ class HeartbeatResult:
 
     @classmethod
     def refused(cls, error: KafkaError) -> HeartbeatResult:
-        """Returns the result for an error."""
         return cls(StreamsGroupHeartbeatResponse(error_code=error.code, error_message=error.detail))

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["GroupState"]
-
 
 class GroupState(enum.Enum):
     """State of a streams group, with the name that Kafka's tools show."""

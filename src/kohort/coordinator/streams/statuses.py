@@ -11,8 +11,6 @@ from kohort.protocol.messages.streams_group_heartbeat import Status
 from kohort.streams.statuses import StatusCode
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["statuses"]
-
 _KNOWS_MISSING_TAGS: Final = 1  # first version of StreamsGroupHeartbeat whose clients know MISSING_CLIENT_TAGS
 
 

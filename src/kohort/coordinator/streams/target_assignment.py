@@ -11,8 +11,6 @@ from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.environment import PlacementJob, Placer
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["TargetUpdater"]
-
 log = logging.getLogger(__name__)
 
 _FALLBACK = "sticky"
@@ -69,7 +67,6 @@ class TargetUpdater:
         self.set_target(draft, placement)
 
     def set_target(self, draft: Draft, placement: Placement) -> None:
-        """Makes a placement the target."""
         log.info("tasks placed group=%s epoch=%d tasks=%d", draft.group.group_id, draft.epoch, len(placement.active))
         draft.put_targets(placement.by_member())
 

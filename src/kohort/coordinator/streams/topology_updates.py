@@ -13,8 +13,6 @@ from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.streams.topology import Topology
 
-__all__ = ["assignment_configs", "configure_topology", "depends_on", "detect_changes", "update_topology"]
-
 log = logging.getLogger(__name__)
 
 _UNVALIDATED = -1

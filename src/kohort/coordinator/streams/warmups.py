@@ -30,16 +30,12 @@ from dataclasses import dataclass, field
 from kohort.streams.task_offsets import TaskOffsets
 from kohort.streams.tasks import Role, TaskId
 
-__all__ = ["CurrentMember", "Refined", "refine"]
-
 
 @dataclass(frozen=True, slots=True)
 class CurrentMember:
     """A member as it is now.
 
     Attributes:
-        process: the process it runs in.
-        tasks: its assigned tasks.
         revoking: tasks that it hasn't confirmed to have revoked. It won't get them back.
     """
 
@@ -77,8 +73,6 @@ def refine(
 
     Args:
         target: active and standby tasks of each member. Where a member has left, its tasks stay where they are.
-        members: the members of the group.
-        offsets: the task offsets that they report.
         stateful: ids of the subtopologies that have state.
         warmup_replicas: `num.warmup.replicas`: most warm-ups at a time in the group; with 0, tasks move at once.
         acceptable_lag: `acceptable.recovery.lag`: records that a copy may lag behind and still take over.
@@ -113,7 +107,6 @@ class _Move:
     """A task that can't go to its target member yet.
 
     Attributes:
-        task: the task.
         target_member: the member that is to run it in the end; None if that has left.
         interim_owner: the member that runs it until then.
     """
@@ -124,11 +117,7 @@ class _Move:
 
 
 class _Changes:
-    """An assignment, copied where it changes.
-
-    Attributes:
-        tasks: the tasks of each member.
-    """
+    """An assignment, copied where it changes."""
 
     def __init__(self, tasks: Mapping[str, Mapping[TaskId, Role]]) -> None:
         self.tasks = dict(tasks)

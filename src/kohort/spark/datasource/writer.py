@@ -13,10 +13,10 @@ from pyspark.sql import types as spark
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from kohort.client.errors import NotDeliveredError
+from kohort.client.loop_thread import LoopThread
 from kohort.client.producer import Producer
 from kohort.client.time_limit import time_limit
 from kohort.spark.datasource.options import WriteOptions
-from kohort.spark.reading.loop_thread import LoopThread
 
 _TOPIC_TIMEOUT_S: Final = 10.0
 """How long brokers may take to create a topic, unless kafka.max.block.ms is set."""

@@ -23,7 +23,6 @@ def key_texts(names: Sequence[str], columns: Sequence[pa.Array], *, plain_decima
     """The columns as keys (STRING): the text of one, null where it is; of several a JSON object.
 
     Args:
-        names: the columns' names.
         columns: of strings, whole numbers, decimals, booleans, dates and timestamps, in the Arrow types that Spark has
             for them.
         plain_decimals: whether the text of a decimal has no exponent: Spark's `spark.sql.ansi.enabled`. In JSON it may

@@ -128,7 +128,6 @@ def nullable(kind: T.DataType) -> T.DataType:
 
 
 def encoded_schema(columns: tuple[tuple[str, T.DataType], ...]) -> T.StructType:
-    """The encoded types of columns, as a schema."""
     return T.StructType([T.StructField(name, encoded_type(kind)) for name, kind in columns])
 
 

@@ -92,7 +92,6 @@ class EpochStatistics:
 
     @property
     def dropped(self) -> int:
-        """What was dropped, for all reasons."""
         return sum(self.reasons.values())
 
 

@@ -72,8 +72,6 @@ class Plans:
     """Builds the plans of a subtopology.
 
     Args:
-        spark: the session.
-        subtopology: whose branches and tables.
         servers: where executors read.
     """
 

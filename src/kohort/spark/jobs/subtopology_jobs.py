@@ -38,8 +38,6 @@ class SubtopologyJobs:
     The session must have `session_settings`. Plans that may run again are kept; the others are built for each epoch.
 
     Args:
-        spark: the session.
-        subtopology: whose epochs.
         rpc_server: where executors request their input and prior values.
         servers: where executors read.
         parallelism: how many splits a large epoch has; asked for each, since executors come and go.

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from kohort.protocol.records.partitioner import Partitioner
     from kohort.spark.program.aggregates import Aggregation
 
-__all__ = ["Keyed", "aggregate_spec", "group_types", "with_offset"]
-
 
 @dataclass(frozen=True)
 class Keyed:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from kohort.client.admin import Admin
     from kohort.client.administration.group_types import GroupDescription
 
-__all__ = ["check_against"]
-
 log = logging.getLogger(__name__)
 
 _NO_GROUP: Final = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_MEMBER_ID)

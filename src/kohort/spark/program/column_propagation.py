@@ -16,8 +16,6 @@ from kohort.spark.program.internal_columns import PARTITION
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["propagated", "transformed"]
-
 _PASSING: Final = frozenset(
     {
         NodeName.COLLECT_METRICS,

@@ -6,8 +6,6 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-__all__ = ["Committed", "Fingerprint", "committed_by", "metadata"]
-
 _DIGEST: Final = 8
 """Digits of an expression's digest."""
 

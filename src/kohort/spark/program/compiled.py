@@ -27,12 +27,6 @@ if TYPE_CHECKING:
     from kohort.spark.formats.times import TimeFormats
     from kohort.spark.program.aggregates import Aggregation
 
-__all__ = [
-    "Aggregate", "AggregateSpec", "ArrowAggregation", "Branch", "CompiledSubtopology", "Emit", "Input", "Join",
-    "PartialsInput", "Program", "Route", "RowsInput", "SourceSpec", "Step", "Store", "TableStore", "Terminal",
-    "ToPartials", "ToRows", "ToTopic", "TopicInput", "Transform",
-]  # fmt: skip
-
 Emit = Literal["update", "close"]
 
 
@@ -415,12 +409,6 @@ class CompiledSubtopology:
         """All topics that it reads: the input's, then the tables'."""
         own = () if self.input is None else (self.input.topic,)
         return (*own, *(table.source.topic for table in self.tables))
-
-    @property
-    def joined_globals(self) -> tuple[TableStore, ...]:
-        """The global tables that it looks up."""
-        joins = (step for branch in self.branches for step in branch.steps if isinstance(step, Join))
-        return tuple({step.table.name: step.table for step in joins if step.is_global}.values())
 
 
 @dataclass(frozen=True)

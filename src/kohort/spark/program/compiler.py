@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 
     from kohort.protocol.records.partitioner import Partitioner
 
-__all__ = ["compile_program"]
-
 
 def compile_program(graph: Graph, settings: AppSettings, spark: SparkSession) -> Program:
     """The program that a user wrote.

@@ -24,8 +24,6 @@ from kohort.spark.program.compiled import (
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["expression_digests", "fingerprint"]
-
 
 def fingerprint(subtopologies: Sequence[CompiledSubtopology]) -> Fingerprint:
     """16 hex digits that change with what stores and repartition topics hold, and with what it means.

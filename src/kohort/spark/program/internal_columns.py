@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["KEY", "OFFSET", "PARTITION", "RECORDS", "RESERVED", "STREAM_TIME", "TIMESTAMP", "WINDOW_START"]
-
 PARTITION: Final = "_partition"
 """INT: the partition, so the task, that a row belongs to. Transforms see it."""
 

@@ -14,8 +14,6 @@ from kohort.spark.program.streams import JoinDef
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["joined"]
-
 
 def joined(stream: Keyed, table: TableStore, join: JoinDef) -> tuple[tuple[str, ...], StructType]:
     """The columns that are joined on, in the table's order, and the columns of the result.

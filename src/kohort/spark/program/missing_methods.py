@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-__all__ = ["Advised"]
-
 
 class Advised:
     """A class whose missing attributes are AttributeErrors that say what to write instead.

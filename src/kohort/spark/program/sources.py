@@ -24,11 +24,6 @@ if TYPE_CHECKING:
     from kohort.spark.formats.derived_times import DerivedTime
     from kohort.spark.formats.times import TimeFormats
 
-__all__ = [
-    "Schema", "SourceDef", "TableDef", "check_names", "check_types", "column_names", "known_format",
-    "one_of", "parsed_schema", "resolved",
-]  # fmt: skip
-
 _OF_TABLES: Final = re.compile(r"\b(var)?char\([0-9]+\)")
 _ALONE: Final = {"string": "STRING", "raw": "BINARY"}  # formats of one column, and its type
 

@@ -17,8 +17,6 @@ from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.settings import AppSettings
 from kohort.streams.topology import InternalTopic, Subtopology, Topology, TopologyError, check
 
-__all__ = ["topology"]
-
 # Records of internal topics have event times, and those may lie ahead of the broker's clock: a timetable's, say.
 _EVENT_TIME: Final = {"message.timestamp.type": "CreateTime", "message.timestamp.after.max.ms": str(2**63 - 1)}
 _REPARTITION: Final = {

@@ -20,8 +20,6 @@ from kohort.spark.program.compiled import (
     ToTopic,
 )
 
-__all__ = ["describe"]
-
 
 def describe(program: Program) -> str:
     """Sub-topologies with sources, processors, stores and sinks: as `TopologyDescription` of Kafka Streams prints them.

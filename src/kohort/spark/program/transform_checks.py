@@ -14,8 +14,6 @@ from kohort.spark.program.errors import ProgramError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["called", "explained", "identities", "over_several_rows"]
-
 _OVER_SEVERAL: Final[dict[str, str]] = {
     NodeName.AGGREGATE: "groupBy or an aggregate",
     NodeName.CO_GROUPED_IN_ARROW: "cogroup().applyInArrow",

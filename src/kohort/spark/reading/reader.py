@@ -20,12 +20,12 @@ from kohort.client.consuming.completed_fetch import Piece
 from kohort.client.consuming.decoding import DecodedPiece
 from kohort.client.consuming.log_offsets import LogOffsets
 from kohort.client.errors import RecordError, raise_for
+from kohort.client.loop_thread import LoopThread
 from kohort.client.types import TopicPartition
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kohort.protocol.records.arrow import RECORD_SCHEMA
 from kohort.spark.reading.errors import RangeError
 from kohort.spark.reading.fetching import Range, fetch_range
-from kohort.spark.reading.loop_thread import LoopThread
 
 __all__ = ["Range", "RangeReader", "shared"]
 

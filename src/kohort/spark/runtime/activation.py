@@ -14,7 +14,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NamedTuple
 
-from kohort.client.errors import RequestTimeoutError
 from kohort.client.streams_member import StreamsMember
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.spark.errors import ApplicationError
@@ -88,14 +87,9 @@ class Activation:
         return Activated(positions, stream_time)
 
     async def _committed(self, task: TaskId) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        inputs = self._plan.inputs(task)
-        while True:
-            try:
-                return await self._member.committed(inputs, timeout_ms=_UNSTABLE_MS)
-            except RequestTimeoutError as error:
-                # A transaction of another instance is still open; that instance may have left the group by now.
-                log.info("task %s: %s", task, error)
-                await self._dangling.end()
+        # If a transaction of another instance stays open for longer, this fails and the task is activated again: the
+        # other instance may have left the group by then, and its transaction dangles.
+        return await self._member.committed(self._plan.inputs(task), timeout_ms=_UNSTABLE_MS)
 
     async def _places(
         self, task: TaskId, committed: Mapping[TopicPartition, OffsetAndMetadata | None]

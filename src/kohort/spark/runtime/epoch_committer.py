@@ -110,7 +110,8 @@ class EpochCommitter:
         if self._producer is None:
             raise RestartFromCommittedError("the producer is closed")
         await self._producer.commit_transaction()
-        return _positions(self._changelogs)
+        deliveries, self._changelogs = self._changelogs, {}
+        return _positions(deliveries)
 
     async def abort(self) -> None:
         """Abort the transaction, if one is open."""

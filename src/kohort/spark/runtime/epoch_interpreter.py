@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from kohort.client.errors import ClientError
@@ -66,12 +66,21 @@ class EpochInterpreter:
 
     async def look(self) -> None:
         """Read how far the inputs go, unless that is known: an epoch may take long, or hang, while they grow."""
-        for name, epochs in self._manager.epochs.items():
-            if epochs.positions() and time.time() - epochs.ends_at >= _LOOK_S:
-                try:
-                    await self._read_ends(name, epochs.positions())
-                except (KafkaError, ClientError) as error:
-                    log.debug("subtopology %s can't see how far its topics go: %s", name, error)
+
+        async def read(name: str, positions: Collection[TopicPartition]) -> None:
+            try:
+                await self._read_ends(name, positions)
+            except (KafkaError, ClientError) as error:
+                log.debug("subtopology %s can't see how far its topics go: %s", name, error)
+
+        old = time.time() - _LOOK_S
+        await asyncio.gather(
+            *(
+                read(name, positions)
+                for name, epochs in self._manager.epochs.items()
+                if epochs.ends_at <= old and (positions := epochs.positions())
+            )
+        )
 
     def do(self, effect: ForEpochs, do: _Do) -> None:
         """Begin to do this; `do` gets the effects of what it comes to."""
@@ -117,7 +126,7 @@ class EpochInterpreter:
                 begin(self.runner(name).close_producer(), EpochEvent.CLOSED)
             case EpochEffect.STOP:
                 error = ApplicationError(effect.why)
-                error.__cause__ = self._errors.get(name)
+                error.__cause__ = self._errors.pop(name, None)
                 self._fail(error)
 
     # What came of it ---------------------------------------------------------------------------------------------
@@ -125,10 +134,12 @@ class EpochInterpreter:
     def _outcome(
         self, effect: ForEpochs, outcome: Outcome, then: EpochEvent | Callable[[ForEpochs, Any], Iterable[Effect]]
     ) -> Iterable[Effect]:
-        if outcome.cancelled():
-            return ()
-        if (error := outcome.exception()) is not None:
+        if effect.operation != self._manager.epochs[effect.subtopology].operation:
+            return ()  # something else was begun instead
+        error = RuntimeError(f"{effect.effect.name} was cancelled") if outcome.cancelled() else outcome.exception()
+        if error is not None:
             return self._failed(effect, error)
+        self._errors.pop(effect.subtopology, None)
         if isinstance(then, EpochEvent):
             return self._manager.epoch_happened(effect.subtopology, effect.operation, then)
         return then(effect, outcome.result())
@@ -201,8 +212,7 @@ class EpochInterpreter:
 
     async def _read_ends(self, name: str, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         ends = await self._ends.of(frozenset(partitions))
-        epochs = self._manager.epochs[name]
-        epochs.ends, epochs.ends_at = ends, time.time()
+        self._manager.epochs[name].ends_read(ends, time.time())
         return ends
 
     async def _send_later(self, name: str, seconds: float) -> None:

@@ -46,6 +46,7 @@ class EpochEvent(enum.Enum):
     READY = "look: there is something to read"
     ROUND_OVER = "look: all of the round is read"
     NOTHING = "look: there is nothing to read"
+    SHORT = "look: an input ends before what was read of it, as a new leader may say for a moment"
     UNSEEN = "effect: the brokers don't say where the inputs end"
     NO_TASKS = "look: no task runs any more"
     DUE = "effect: the pause is over"
@@ -89,9 +90,10 @@ _ROWS: Final[tuple[Row[EpochState, EpochEvent, EpochEffect], ...]] = (
     (_S.LOOKING, _V.READY, (_E.JOB,), _S.IN_JOB),
     (_S.LOOKING, _V.ROUND_OVER, (_E.LOOK,), _S.LOOKING),
     (_S.LOOKING, _V.NOTHING, (_E.PAUSE,), _S.PAUSED),
+    (_S.LOOKING, _V.SHORT, (_E.PAUSE,), _S.PAUSED),
     (_S.LOOKING, _V.UNSEEN, (_E.PAUSE,), _S.PAUSED),
     (_S.PAUSED, _V.DUE, (_E.LOOK,), _S.LOOKING),
-    ((_S.GATHERING, _S.LOOKING, _S.PAUSED), _V.NO_TASKS, (), _S.IDLE),
+    (_S.LOOKING, _V.NO_TASKS, (), _S.IDLE),
     # An epoch.
     (_S.IN_JOB, _V.JOB_DONE, (_E.SEND,), _S.SENDING),
     (_S.SENDING, _V.SENT, (_E.COMMIT,), _S.COMMITTING),
@@ -102,7 +104,7 @@ _ROWS: Final[tuple[Row[EpochState, EpochEvent, EpochEffect], ...]] = (
     (_S.RETRYING, _V.DUE, (_E.SEND,), _S.SENDING),
     (_S.COMMITTING, _V.UNANSWERED, (_E.COMMIT,), _S.COMMITTING),
     # It can't go on: its tasks begin from what is committed.
-    ((_S.IN_JOB, _S.SENDING, _S.COMMITTING, _S.STORING), _V.FAILED, (_E.CLOSE_PRODUCER,), _S.RESTARTING),
+    ((_S.IN_JOB, _S.STORING), _V.FAILED, (_E.CLOSE_PRODUCER,), _S.RESTARTING),
     ((_S.SENDING, _S.COMMITTING), _V.RESTART, (_E.CLOSE_PRODUCER,), _S.RESTARTING),
     (_S.RESTARTING, _V.CLOSED, (_E.BACK_OFF,), _S.BACKING_OFF),
     (_S.BACKING_OFF, _V.DUE, (), _S.IDLE),

@@ -105,6 +105,7 @@ class Instance:
         )
         self.globals = self._global_tables() if plan.globals else None
         self._told: TasksNow | None = None
+        self._changes_told = -1
         self._background: set[asyncio.Task[Any]] = set()
         self._stop = asyncio.Event()
         self._failure: BaseException | None = None
@@ -219,9 +220,9 @@ class Instance:
                 interpreter.do(self.manager.assigned(tasks))
             case Revoked(tasks):
                 interpreter.do(self.manager.revoked(tasks))
-            case Lost(tasks):
+            case Lost():
                 log.warning("the group fenced this instance; it joins again")
-                interpreter.do(self.manager.lost(tasks))
+                interpreter.do(self.manager.lost())
             case RolesChanged(changed):
                 interpreter.do(self.manager.roles_changed(changed))
             case StatusesChanged(statuses):
@@ -313,6 +314,9 @@ class Instance:
 
     def _changed(self) -> None:
         """Tell the listener which tasks there are and why something waits, if that has changed."""
+        if self.manager.changes == self._changes_told:
+            return
+        self._changes_told = self.manager.changes
         now = tasks_now(time.time(), self.manager.tasks.values(), self.manager.stopped)
         if self._told is None or replace(self._told, at=now.at) != now:
             self._told = now

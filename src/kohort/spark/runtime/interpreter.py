@@ -75,14 +75,11 @@ class Interpreter:
             case TaskEffect.CANCEL:
                 if (under_way := self._under_way.get(task)) is not None:
                     under_way.cancel()
-                else:  # it failed for good, and the application is stopping
-                    self._later(lambda: manager.task_happened(task, operation, TaskEvent.CANCELLED))
             case TaskEffect.WAIT:
                 due = lambda _: self.do(manager.task_happened(task, operation, TaskEvent.DUE))  # noqa: E731
                 begin(task, asyncio.sleep(effect.seconds), due, "wait")
             case TaskEffect.CLOSE:
-                closed = lambda outcome: self.do(manager.stores_closed(task, operation, outcome.result()))  # noqa: E731
-                begin(task, self._close(task), closed, "close")
+                begin(task, self._close(task), lambda outcome: self._closed(effect, outcome), "close")
             case TaskEffect.ACKNOWLEDGE:
                 self._member.closed(task)
 
@@ -104,11 +101,17 @@ class Interpreter:
             error = error.exceptions[0]
         if error is None:
             return False
-        if isinstance(error, KafkaError | ClientError | StateError):
-            self.do(self._manager.task_happened(effect.task, effect.operation, TaskEvent.FAILED, str(error)))
-        else:
+        if not isinstance(error, KafkaError | ClientError | StateError):
             self._fail(error)
+        self.do(self._manager.task_happened(effect.task, effect.operation, TaskEvent.FAILED, str(error)))
         return True
+
+    def _closed(self, effect: ForTask, outcome: Outcome) -> None:
+        error = None if outcome.cancelled() else outcome.exception()
+        if error is not None:
+            self._fail(error)
+        position = None if error is not None or outcome.cancelled() else outcome.result()
+        self.do(self._manager.stores_closed(effect.task, effect.operation, position))
 
     async def _follow(self, task: TaskId) -> None:
         stores = await self._stores.open(task)
@@ -122,6 +125,3 @@ class Interpreter:
             await self._changelogs.unfollow(changelog)
         positions = await self._stores.close(task)
         return sum(positions.values()) if positions else None
-
-    def _later(self, event: Callable[[], Iterable[Effect]]) -> None:
-        asyncio.get_running_loop().call_soon(lambda: self.do(event()))

@@ -33,7 +33,7 @@ class JobThread:
         self._todo: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._last: asyncio.Future[Any] | None = None
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
-        self._thread.start()
+        self._started = False
 
     async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Have a function run in the thread. Cancelled, it runs on: see `idle`."""
@@ -50,6 +50,9 @@ class JobThread:
 
         self._last = future
         self._todo.put(work)
+        if not self._started:
+            self._started = True
+            self._thread.start()
         return await asyncio.shield(future)
 
     async def idle(self) -> None:
@@ -83,6 +86,8 @@ class JobThread:
     async def closed(self) -> None:
         """Close, and wait for the end of the thread."""
         self.close()
+        if not self._started:
+            return
         await self.idle()
         await self._loop.run_in_executor(None, self._thread.join, 5.0)
 

@@ -38,15 +38,16 @@ class SubtopologyEpochs:
         plan: what the subtopology reads and writes.
         program: its fingerprint, which is committed beside offsets.
         limits: how large epochs may be.
-        tasks: all tasks of the instance.
-        move: moves one of them.
+        move: moves a task.
         effects: takes what is to be done.
 
     Attributes:
+        tasks: those of the subtopology that the instance has.
         state: see `epoch_states`.
         operation: the number of the effect that is under way, or was last.
         epoch: the one that is under way.
         why, why_since: why it doesn't get on, and the number of the event that said so.
+        changes: how often that has changed.
         stopped: why the application stops, if it does here.
         ends, ends_at: where the inputs ended when somebody looked last, and when that was (s since 1970).
     """
@@ -56,20 +57,21 @@ class SubtopologyEpochs:
         plan: SubtopologyPlan,
         program: Fingerprint,
         limits: LimitSettings,
-        tasks: Mapping[TaskId, LocalTask],
         move: Callable[[LocalTask, TaskEvent], None],
         effects: list[Effect],
     ) -> None:
         self.plan = plan
+        self.tasks: dict[TaskId, LocalTask] = {}
         self.state = EpochState.IDLE
         self.operation = 0
         self.epoch: Epoch | None = None
         self.why: str | None = None
         self.why_since = 0
+        self.changes = 0
         self.stopped: str | None = None
         self.ends: Mapping[TopicPartition, int] = {}
         self.ends_at = 0.0
-        self._program, self._tasks, self._move, self._effects = program, tasks, move, effects
+        self._program, self._move, self._effects = program, move, effects
         self._limit = EpochLimit(limits)
         self._round: PollRound | None = None
         self._partitions: Mapping[str, int] = {}
@@ -83,19 +85,16 @@ class SubtopologyEpochs:
     @property
     def running(self) -> tuple[TaskId, ...]:
         """The tasks that the next epoch takes in."""
-        return tuple(sorted(task.id for task in self._own() if task.state is TaskState.RUNNING))
+        return tuple(sorted(task.id for task in self.tasks.values() if task.state is TaskState.RUNNING))
 
     def positions(self) -> dict[TopicPartition, int]:
         """Where the tasks that run, or are in an epoch, read on."""
-        return {partition: at for task in self._own() for partition, at in task.positions.items()}
+        return {partition: at for task in self.tasks.values() for partition, at in task.positions.items()}
 
     @property
     def lag(self) -> int:
         """Records that the tasks have left to read, as far as that is known."""
         return lag(self.positions(), self.ends)
-
-    def _own(self) -> list[LocalTask]:
-        return [task for task in self._tasks.values() if task.id.subtopology == self.plan.id]
 
     # What happens ------------------------------------------------------------------------------------------------
 
@@ -109,12 +108,20 @@ class SubtopologyEpochs:
             return
         effects, self.state = found
         if why is not None:
-            self.why, self.why_since = why, self.why_since if self.why is not None else number
+            said = f"an epoch of subtopology {self.plan.id} failed: {why}" if event is EpochEvent.FAILED else why
+            self.why_since = number if self.why is None else self.why_since
+            self._say(said)
         elif event in _GETS_ON:
-            self.why = None
+            self._say(None)
+        if event in (EpochEvent.UNSEEN, EpochEvent.NO_TASKS):
+            self._short_since = None
         for effect in effects:
-            self._emit(effect, why)
+            self._emit(effect, event, why)
         self._after(event, why)
+
+    def ends_read(self, ends: Mapping[TopicPartition, int], at: float) -> None:
+        """The inputs ended there at that time (s since 1970)."""
+        self.ends, self.ends_at = ends, at
 
     def looked(
         self, ends: Mapping[TopicPartition, int], partitions: Mapping[str, int], now: float, number: int
@@ -129,7 +136,7 @@ class SubtopologyEpochs:
         if (short := self._short(ends)) is not None:
             self._short_since = now if self._short_since is None else self._short_since
             if now - self._short_since <= _SHORT_S:
-                self.happened(EpochEvent.UNSEEN, short, number)
+                self.happened(EpochEvent.SHORT, short, number)
             else:
                 self.happened(
                     EpochEvent.STOP,
@@ -158,7 +165,7 @@ class SubtopologyEpochs:
 
     def _planned(self, plan: EpochPlan) -> Epoch:
         self._number += 1
-        times = {task.partition: self._tasks[task].stream_time for task in plan.tasks}
+        times = {task.partition: self.tasks[task].stream_time for task in plan.tasks}
         known = {partition: at for partition, at in times.items() if at is not None}
         of_topic = self._partitions.get(plan.ranges[0].topic, 0)
         table = None if plan.input == STREAM else plan.input
@@ -215,21 +222,27 @@ class SubtopologyEpochs:
             case EpochEvent.STOP:
                 self.stopped = why
                 self._move_all(TaskEvent.EPOCH_FAILED)
-        if self.state is EpochState.IDLE and self.running:
-            self.happened(EpochEvent.RUNNABLE)
-        if self.state is EpochState.IDLE and not any(task.is_to_run for task in self._own()):
-            self.why = None  # the tasks that waited for it have gone
-        if self.state is EpochState.GATHERING and not any(task.is_to_run for task in self._own()):
-            self.happened(EpochEvent.GATHERED)
+        self.tasks_moved()
 
     def tasks_moved(self) -> None:
-        """A task of the subtopology has moved."""
-        if self.state in (EpochState.IDLE, EpochState.GATHERING):
-            self._after(EpochEvent.RUNNABLE, None)
+        """Tasks of the subtopology have moved, or it has come to rest."""
+        if self.state is EpochState.IDLE and self.running:
+            self.happened(EpochEvent.RUNNABLE)
+        elif self.state in (EpochState.IDLE, EpochState.GATHERING) and not any(
+            task.is_to_run for task in self.tasks.values()
+        ):
+            if self.state is EpochState.IDLE:
+                self._say(None)  # the tasks that waited for it have gone
+            self.happened(EpochEvent.GATHERED)
+
+    def _say(self, why: str | None) -> None:
+        if why != self.why:
+            self.why = why
+            self.changes += 1
 
     # Decisions ---------------------------------------------------------------------------------------------------
 
-    def _emit(self, effect: EpochEffect, why: str | None) -> None:
+    def _emit(self, effect: EpochEffect, event: EpochEvent, why: str | None) -> None:
         if effect is EpochEffect.LOOK and not self.running:
             self.happened(EpochEvent.NO_TASKS)
             return
@@ -237,16 +250,16 @@ class SubtopologyEpochs:
             self.operation += 1
         self._effects.append(
             ForEpochs(
-                effect, self.plan.id, self.operation, seconds=self._pause(effect, why), epoch=self.epoch,
+                effect, self.plan.id, self.operation, seconds=self._pause(effect, event), epoch=self.epoch,
                 why=(why or "") if effect is EpochEffect.STOP else "",
             )
         )  # fmt: skip
 
-    def _pause(self, effect: EpochEffect, why: str | None) -> float:
+    def _pause(self, effect: EpochEffect, event: EpochEvent) -> float:
         match effect:
             case EpochEffect.GATHER:
                 return _GATHER_S
-            case EpochEffect.PAUSE if why is not None and self._short_since is None:
+            case EpochEffect.PAUSE if event is EpochEvent.UNSEEN:
                 return _UNSEEN_S
             case EpochEffect.SEND_LATER:
                 pause, self._seconds = self._seconds, min(2 * self._seconds, _RESEND_S[1])
@@ -277,7 +290,7 @@ class SubtopologyEpochs:
         return None
 
     def _in_epoch(self, epoch: Epoch) -> list[LocalTask | None]:
-        return [self._tasks.get(task) for task in epoch.plan.tasks]
+        return [self.tasks.get(task) for task in epoch.plan.tasks]
 
     def _move_all(self, event: TaskEvent) -> None:
         for task in self._in_epoch(self.epoch) if self.epoch is not None else []:

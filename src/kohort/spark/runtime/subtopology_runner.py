@@ -19,6 +19,9 @@ from kohort.streams.tasks import TaskId
 
 THREAD_NAME: Final = "kohort-subtopology"
 
+_ABORT_MS: Final = 1_000
+"""For a producer to abort its transaction: readers of what is committed wait for that."""
+
 
 class Jobs(Protocol):
     """The subtopology's Spark jobs. All but `cancel` is called in the runner's own thread."""
@@ -53,12 +56,13 @@ class SubtopologyRunner:
         self._jobs: Jobs | None = None
         self._thread = JobThread(f"{THREAD_NAME}-{plan.id}")
         self._writes = EpochWrites()
+        self._out_records = 0
         self._positions: Mapping[tuple[str, int], int] = {}
         self._by_partition: Mapping[int, Mapping[str, Store]] = {}
 
     @property
     def out_records(self) -> int:
-        return self._writes.records
+        return self._out_records
 
     async def run_job(self, epoch: Epoch) -> EpochOutput:
         """Run the epoch's job, and prepare what is to be sent and stored.
@@ -76,6 +80,7 @@ class SubtopologyRunner:
         self._writes = await self._thread.run(
             epoch_writes, self.plan, output, epoch.table, dict(epoch.stream_times), self._scan
         )
+        self._out_records = self._writes.records
         return output
 
     async def send(self, epoch: Epoch) -> None:
@@ -91,23 +96,30 @@ class SubtopologyRunner:
     async def store(self) -> None:
         """Write what is committed to the stores. Raises StateError."""
         await self._thread.run(self._store)
+        self._forget()
         await self._probe("stored")
 
     async def abort(self) -> None:
         """Let nothing of the epoch go on, neither in the thread nor in a transaction."""
         await self._thread.stopped(self._cancel_job)
-        await self.committer.close(timeout_ms=1_000)
+        await self.committer.close(timeout_ms=_ABORT_MS)
+        self._forget()
 
     async def close_producer(self) -> None:
         """Wait until the thread has nothing to do, and close the producer."""
         await self._thread.idle()
-        await self.committer.close(timeout_ms=0)
+        await self.committer.close(timeout_ms=_ABORT_MS)
+        self._forget()
 
     async def close(self) -> None:
         """Abort what is under way, close the producer and the thread."""
         await self._thread.stopped(self._cancel_job)
         await self.committer.close()
         await self._thread.closed()
+
+    def _forget(self) -> None:
+        """Let go of the epoch's tables and stores: the next one may be long in coming."""
+        self._writes, self._positions, self._by_partition = EpochWrites(), {}, {}
 
     def _job(self, epoch: Epoch) -> EpochOutput:
         if self._jobs is None:

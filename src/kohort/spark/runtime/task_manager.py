@@ -37,6 +37,7 @@ class TaskManager:
         tasks: those that it has, until the group knows that they are given up.
         epochs: those of each subtopology, by id.
         left: of tasks that it had: how far their stores here are, over all changelogs.
+        changes: how often tasks, or reasons to wait, have changed.
     """
 
     def __init__(
@@ -46,9 +47,11 @@ class TaskManager:
         self.left: dict[TaskId, int] = {}
         self._effects: list[Effect] = []
         self._events = 0
+        self._moves = 0
+        self._moved: set[str] = set()
         self._reasons: dict[str, tuple[int, str]] = {}
         self.epochs = {
-            name: SubtopologyEpochs(plan, program, limits or LimitSettings(), self.tasks, self._move, self._effects)
+            name: SubtopologyEpochs(plan, program, limits or LimitSettings(), self._move, self._effects)
             for name, plan in subtopologies.items()
         }
 
@@ -57,7 +60,9 @@ class TaskManager:
     def assigned(self, tasks: Mapping[TaskId, Role]) -> list[Effect]:
         """Take these on."""
         for task_id, role in tasks.items():
-            self._want(self.tasks.setdefault(task_id, LocalTask(task_id, role)), role)
+            if task_id not in self.tasks:
+                self.tasks[task_id] = self.epochs[task_id.subtopology].tasks[task_id] = LocalTask(task_id, role)
+            self._want(self.tasks[task_id], role)
         return self._done()
 
     def roles_changed(self, roles: Mapping[TaskId, tuple[Role, Role]]) -> list[Effect]:
@@ -75,11 +80,11 @@ class TaskManager:
             self._want(self.tasks[task_id], None)
         return self._done()
 
-    def lost(self, tasks: Collection[TaskId]) -> list[Effect]:
-        """Give these up at once: they are others' already. What is under way for them is aborted."""
-        for task_id in tasks:
-            self.tasks[task_id].owes_acknowledgement = self.tasks[task_id].lost = True
-            self._want(self.tasks[task_id], None)
+    def lost(self) -> list[Effect]:
+        """Give all tasks up at once: they are others' already. What is under way for them is aborted."""
+        for task in list(self.tasks.values()):
+            task.owes_acknowledgement = task.lost = True
+            self._want(task, None)
         return self._done()
 
     # What came of effects ----------------------------------------------------------------------------------------
@@ -146,8 +151,17 @@ class TaskManager:
 
     # What is known -----------------------------------------------------------------------------------------------
 
+    @property
+    def changes(self) -> int:
+        return self._moves + sum(each.changes for each in self.epochs.values())
+
+    def state_removed(self, task_id: TaskId) -> None:
+        """The state of a task that it had is deleted."""
+        self.left.pop(task_id, None)
+
     def says(self, source: str, reason: str | None) -> None:
         """Something beside the tasks has to wait, or goes on (None): the changelogs' reader, global tables, …"""
+        self._moves += 1
         if reason is None:
             self._reasons.pop(source, None)
         else:
@@ -174,6 +188,7 @@ class TaskManager:
     # Moves -------------------------------------------------------------------------------------------------------
 
     def _want(self, task: LocalTask, role: Role | None) -> None:
+        self._moves += 1
         task.wanted = role
         if role is not None:
             task.lost = False
@@ -184,18 +199,21 @@ class TaskManager:
         if found is None:
             return
         effects, task.state = found
+        self._moves += 1
+        self._moved.add(task.id.subtopology)
         if task.state in (TaskState.RUNNING, TaskState.FOLLOWING):
             task.why = None
+        if task.state is TaskState.FOLLOWING:
+            task.failures = 0  # others go on with what failed here
         if task.state in (TaskState.CREATED, TaskState.SUSPENDED, TaskState.CLOSING):
             task.positions = {}
         for effect in effects:
             self._emit(task, effect)
         if task.state is TaskState.CLOSED:
-            del self.tasks[task.id]
-        epochs = self.epochs[task.id.subtopology]
-        if task.state in RESTING and (epochs.stopped is None or task.wish is not TaskEvent.WANT_ACTIVE):
+            del self.tasks[task.id], self.epochs[task.id.subtopology].tasks[task.id]
+        stopped = self.epochs[task.id.subtopology].stopped is not None
+        if task.state in RESTING and not (stopped and task.wish is TaskEvent.WANT_ACTIVE):
             self._move(task, task.wish)
-        epochs.tasks_moved()
 
     def _emit(self, task: LocalTask, effect: TaskEffect) -> None:
         if effect is TaskEffect.ABORT_EPOCH:
@@ -220,6 +238,8 @@ class TaskManager:
         return self._events
 
     def _done(self) -> list[Effect]:
+        while self._moved:
+            self.epochs[self._moved.pop()].tasks_moved()
         effects = self._effects[:]
         self._effects.clear()
         return effects

@@ -73,7 +73,7 @@ class TaskOffsetReporting:
                 log.info("the state of task %s is deleted: this instance hasn't got it any more", task)
                 del self._unused[task]
                 self._disk.pop(task, None)
-                instance.manager.left.pop(task, None)
+                instance.manager.state_removed(task)
 
     async def _read_ends(self) -> None:
         """See how far others have gone on with tasks whose state was left here."""

@@ -81,13 +81,13 @@ _ROWS: Final[tuple[Row[TaskState, TaskEvent, TaskEffect], ...]] = (
     (_S.SUSPENDED, _UNWANTED, (_E.CLOSE,), _S.CLOSING),
     # A standby or a warm-up; it is promoted as it is.
     (_S.OPENING, _V.OPENED, (), _S.FOLLOWING),
-    (_S.OPENING, _V.FAILED, (_E.WAIT,), _S.RETRYING),
+    (_S.OPENING, (_V.FAILED, _V.CANCELLED), (_E.WAIT,), _S.RETRYING),
     (_S.OPENING, (_V.WANT_ACTIVE, *_UNWANTED), (_E.CANCEL,), _S.CANCELLING),
     (_S.FOLLOWING, _V.WANT_ACTIVE, (_E.RESTORE,), _S.RESTORING),
     (_S.FOLLOWING, _UNWANTED, (_E.CLOSE,), _S.CLOSING),
     # An active task, on its way to run.
     (_S.RESTORING, _V.RESTORED, (), _S.RUNNING),
-    (_S.RESTORING, _V.FAILED, (_E.WAIT,), _S.RETRYING),
+    (_S.RESTORING, (_V.FAILED, _V.CANCELLED), (_E.WAIT,), _S.RETRYING),
     (_S.RESTORING, (_V.WANT_COPY, *_UNWANTED), (_E.CANCEL,), _S.CANCELLING),
     (_S.CANCELLING, (_V.CANCELLED, _V.OPENED, _V.RESTORED, _V.FAILED), (), _S.SUSPENDED),
     (_S.RETRYING, (_V.DUE, *_WANTED, *_UNWANTED), (), _S.SUSPENDED),

@@ -22,6 +22,7 @@ class UnderWay:
     def __init__(self, failed: Callable[[BaseException], None]) -> None:
         self._failed = failed
         self._tasks: dict[TaskId | str, asyncio.Task[Any]] = {}
+        self._all: set[asyncio.Task[Any]] = set()  # those that were replaced, too
         self._closed = False
 
     def get(self, key: TaskId | str) -> asyncio.Task[Any] | None:
@@ -32,11 +33,17 @@ class UnderWay:
         self, key: TaskId | str, work: Coroutine[Any, Any, Any], over: Callable[[Outcome], None], name: str
     ) -> None:
         """Begin something, instead of what is under way, which is cancelled; `over` gets the outcome."""
+        if self._closed:
+            work.close()
+            return
         if (before := self._tasks.get(key)) is not None:
             before.cancel()
         task = self._tasks[key] = asyncio.create_task(work, name=f"kohort-{name}-{key}")
 
+        self._all.add(task)
+
         def done(task: Outcome) -> None:
+            self._all.discard(task)
             if self._tasks.get(key) is task:
                 del self._tasks[key]
             if self._closed:
@@ -53,8 +60,7 @@ class UnderWay:
     async def close(self) -> None:
         """Cancel all, and wait for that. No outcome is handed on any more."""
         self._closed = True
-        tasks = list(self._tasks.values())
-        for task in tasks:
+        for task in list(self._all):
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        if self._all:
+            await asyncio.wait(self._all)

@@ -27,12 +27,9 @@ class ArrowAggregate:
     """An Arrow aggregation.
 
     Attributes:
-        name: of the aggregate.
-        function: the user's.
         rows: the columns that it is given.
         keys: the key columns, among them.
         state: the state columns, in their own types.
-        state_lookup: the store.
     """
 
     name: str

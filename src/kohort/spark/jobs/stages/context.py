@@ -32,7 +32,6 @@ class StageContext:
         rpc: the driver's address.
         subtopology: its id; "id/table" in an epoch of a table.
         branch: the number of the subtopology's branch.
-        splits: how many there are.
     """
 
     rpc: RpcAddress
@@ -50,7 +49,6 @@ class StageContext:
         return self.rpc.request_input(self.subtopology, split, self.splits, whole_partitions=whole_partitions)
 
     def report(self, run: int, split: int, stage: str, statistics: EpochStatistics) -> None:
-        """Reports to the driver what a stage did in a split."""
         self.rpc.report(self.subtopology, run, self.branch, split, stage, statistics)
 
 

@@ -22,7 +22,6 @@ class TableJoin:
     """A table, and which of its columns are added.
 
     Attributes:
-        store: its name.
         columns: the table's columns that are wanted, in encoded types; they get `prefix` before their names.
         inner: whether rows without a match go.
         is_global: whether the store has all partitions.
@@ -62,7 +61,6 @@ def _run(context: StageContext, table_join: TableJoin, batches: Iterator[pa.Reco
 def join(
     context: StageContext, table_join: TableJoin, batch: pa.RecordBatch, statistics: EpochStatistics
 ) -> pa.RecordBatch:
-    """`batch` with the table's columns."""
     keys = batch.column(KEY)
     partitions = None
     if not table_join.is_global:

@@ -48,7 +48,6 @@ def drop_late_partials(
         partials: with `_partition`, `_key`, `_time` and `_records`.
         store: where they go, for errors.
         closed_after_ms: how long after its start a window is closed.
-        clock: the stream time of each partition here.
         read: where those that are left out are counted.
     """
     try:

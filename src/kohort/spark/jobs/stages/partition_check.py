@@ -55,9 +55,7 @@ def misplaced(
     """The rows that lie elsewhere than they belong, and what is wrong with those of them that are `reported`.
 
     Args:
-        check: where they belong.
         columns: of the records, by name; those of the key are among them.
-        fetched: the records.
         keyed: which of them have a key (`has_key`); the others may lie anywhere.
         partitions: how many the topic has.
         reported: a slice of the misplaced rows.

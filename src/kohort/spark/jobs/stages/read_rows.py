@@ -263,7 +263,6 @@ def _without(schema: str, names: tuple[str, ...]) -> str:
 
 
 def spark_schema(schema: str) -> Any:
-    """A schema of Spark's JSON."""
     import json
 
     from pyspark.sql.types import StructType

@@ -33,7 +33,6 @@ class StateLookup:
     """A store of partials, and until when its windows take them.
 
     Attributes:
-        store: its name.
         state: the state columns, in encoded types.
         closed_after_ms: how long after a window's start partials of other tasks come too late; None: never.
     """

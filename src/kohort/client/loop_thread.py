@@ -35,14 +35,15 @@ class LoopThread:
         if self.loop.is_closed():
             return
         with contextlib.suppress(Exception):
-            self.run(_cancel_all())
+            self.run(_end_all())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
 
 
-async def _cancel_all() -> None:
+async def _end_all() -> None:
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.get_running_loop().shutdown_default_executor()
