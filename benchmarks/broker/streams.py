@@ -28,9 +28,9 @@ from kohort.protocol.messages.streams_group_heartbeat import (
 
 CONNECTIONS = 100
 BEAT = 0.25
-"""Seconds between the heartbeats of a member that isn't settled yet."""
+"""Seconds between the heartbeats of a member that isn't stable yet."""
 PATIENCE = 120.0
-"""Seconds for all members to settle."""
+"""Seconds for all members to become stable."""
 
 Request = StreamsGroupHeartbeatRequest
 Response = StreamsGroupHeartbeatResponse
@@ -38,7 +38,7 @@ Subtopology = Request.Topology.Subtopology
 
 
 class Member:
-    """A member of a streams group with one subtopology, whose every task it runs as it is told."""
+    """A member of a streams group with one subtopology, whose tasks it runs as they are assigned."""
 
     def __init__(self, connection: Connection, group: str, topic: str) -> None:
         self.connection = connection
@@ -48,7 +48,7 @@ class Member:
         self.epoch = 0
         self.endpoint_epoch = -1
         self.tasks: list[TaskIds] = []
-        self.settled = False
+        self.stable = False
 
     async def beat(self) -> None:
         """A heartbeat that says everything: it joins at first, and takes the tasks that it is given."""
@@ -65,12 +65,12 @@ class Member:
         if answer.error_code in NOT_YET:
             return
         check(answer.error_code, f"heartbeat ({answer.error_message})")
-        told = answer.active_tasks
-        # Whoever hears of tasks has to say once more that it has them.
-        self.settled = not answer.status and told is None and answer.member_epoch == self.epoch
+        assigned = answer.active_tasks
+        # A member that gets tasks has to send once more that it has them.
+        self.stable = not answer.status and assigned is None and answer.member_epoch == self.epoch
         self.epoch, self.endpoint_epoch = answer.member_epoch, answer.endpoint_information_epoch
-        if told is not None:
-            self.tasks = told
+        if assigned is not None:
+            self.tasks = assigned
 
     def topology(self) -> Request.Topology:
         """One subtopology without state."""
@@ -87,7 +87,7 @@ class Member:
 
 
 @dataclass
-class Lane:
+class HeartbeatLoad:
     """A connection, and the heartbeats of its members over and over.
 
     Attributes:
@@ -132,38 +132,38 @@ class Lane:
         return self.received // self.answer_size - before
 
 
-def measure(lanes: list[Lane], pid: int, depth: int, seconds: float) -> dict[str, float]:
+def measure(loads: list[HeartbeatLoad], pid: int, depth: int, seconds: float) -> dict[str, float]:
     """Heartbeats answered in a second with `depth` of them under way on each connection, and how much of a core this
     took here, and in the server with that process id.
     """
     with select.epoll() as poll:
-        by_descriptor = {lane.connection.fileno(): lane for lane in lanes}
-        for lane in lanes:
-            poll.register(lane.connection, select.EPOLLIN)
-            lane.send(depth)
+        by_descriptor = {load.connection.fileno(): load for load in loads}
+        for load in loads:
+            poll.register(load.connection, select.EPOLLIN)
+            load.send(depth)
         count = 0
         served, busy, started = cpu_seconds(pid), time.process_time(), time.perf_counter()
         deadline = started + seconds
         while (now := time.perf_counter()) < deadline:
             for descriptor, _ in poll.poll(1.0):
-                lane = by_descriptor[descriptor]
-                whole = lane.receive()
+                load = by_descriptor[descriptor]
+                whole = load.receive()
                 if whole:
                     count += whole
-                    lane.send(whole)
+                    load.send(whole)
         taken = now - started
         busy, served = time.process_time() - busy, cpu_seconds(pid) - served
-        for lane in lanes:
-            while lane.received // lane.answer_size < lane.sent // lane.request_size:
+        for load in loads:
+            while load.received // load.answer_size < load.sent // load.request_size:
                 poll.poll(1.0)
-                lane.connection.setblocking(True)
-                lane.receive()
-                lane.connection.setblocking(False)
+                load.connection.setblocking(True)
+                load.receive()
+                load.connection.setblocking(False)
     return {"rate": count / taken, "generator": busy / taken, "server": served / taken}
 
 
 async def joined(host: str, port: int, number: int) -> list[tuple[bytes, bytes]]:
-    """Heartbeats of members that have nothing new to say nor to hear, each with its answer."""
+    """Heartbeats of members that report nothing new and get nothing new, each with its answer."""
     connections = [await Connection.open(host, port) for _ in range(CONNECTIONS)]
     group = topic = f"streams-{os.getpid()}"
     await await_coordinator(connections[0], group)
@@ -175,15 +175,14 @@ async def joined(host: str, port: int, number: int) -> list[tuple[bytes, bytes]]
     )  # fmt: skip
     check(created.topics[0].error_code, "creating a topic")
     members = [Member(connections[index % CONNECTIONS], group, topic) for index in range(number)]
-    lanes = [members[first::CONNECTIONS] for first in range(CONNECTIONS)]
 
-    async def settle(lane: list[Member]) -> None:
-        for member in lane:
+    async def beat(connected: list[Member]) -> None:
+        for member in connected:
             await member.beat()
 
     async with asyncio.timeout(PATIENCE):
-        while not all(member.settled for member in members) or len({member.epoch for member in members}) > 1:
-            await asyncio.gather(*(settle(lane) for lane in lanes))
+        while not all(member.stable for member in members) or len({member.epoch for member in members}) > 1:
+            await asyncio.gather(*(beat(members[first::CONNECTIONS]) for first in range(CONNECTIONS)))
             await asyncio.sleep(BEAT)
     exchanges = []
     for member in members:
@@ -195,7 +194,7 @@ async def joined(host: str, port: int, number: int) -> list[tuple[bytes, bytes]]
         response, _ = Response.read(answer, start, 0)
         check(response.error_code, "heartbeat")
         if response.status or response.active_tasks is not None:
-            raise RuntimeError(f"a settled member hears of changes: {response}")
+            raise RuntimeError(f"the coordinator sends a stable member changes: {response}")
         exchanges.append((request, head + answer))
     return exchanges
 
@@ -207,15 +206,17 @@ def main() -> None:
     request_size, answer_size = len(exchanges[0][0]), len(exchanges[0][1])
     if {(len(request), len(answer)) for request, answer in exchanges} != {(request_size, answer_size)}:
         raise RuntimeError("members' heartbeats differ in size")
-    lanes = []
+    loads = []
     for first in range(CONNECTIONS):
         connected = socket.create_connection((host, int(port)))
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connected.setblocking(False)
         requests, answers = zip(*exchanges[first::CONNECTIONS], strict=True)
         times = 2 * max(1, max(map(int, depths)) // len(requests))
-        lanes.append(Lane(connected, b"".join(requests) * times, b"".join(answers) * times, request_size, answer_size))
-    found = {depth: measure(lanes, int(pid), int(depth), float(seconds)) for depth in depths}
+        loads.append(
+            HeartbeatLoad(connected, b"".join(requests) * times, b"".join(answers) * times, request_size, answer_size)
+        )
+    found = {depth: measure(loads, int(pid), int(depth), float(seconds)) for depth in depths}
     print(json.dumps({"request": request_size, "answer": answer_size, "found": found}))
 
 

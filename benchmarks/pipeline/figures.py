@@ -143,7 +143,7 @@ def _equality(found: Found) -> str:
 
 
 def epochs(done: Sequence[EpochDone]) -> Table:
-    """Where Kohort's time went, by subtopology: its lanes run beside each other."""
+    """Where Kohort's time went, by subtopology; these run beside each other."""
     shown = Table(title="Kohort's epochs in the run of all records at once")
     for column in ("subtopology", "epochs", "records", "median epoch", "in Spark", "in the transaction", "busy"):
         shown.add_column(column, justify="left" if column == "subtopology" else "right")

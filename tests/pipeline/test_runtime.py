@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from kohort.spark import DeadLetter, Drop, StreamsApp, avg, count, max_, window
 from kohort.spark.errors import ApplicationError
+from kohort.spark.runtime.subtopology_runner import THREAD_NAME
 from kohort.testing.broker import Broker
 
 from ..interop.waiting import eventually
@@ -39,7 +40,7 @@ def test_flights(spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Pat
         ("0", "stream"),
         ("1", "stream"),
     }
-    ours = ("kohort-lane", "kohort-rpc")
+    ours = (THREAD_NAME, "kohort-rpc")
     eventually(lambda: not [each for each in threading.enumerate() if each.name.startswith(ours)], what="threads end")
 
 

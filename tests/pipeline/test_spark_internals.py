@@ -33,6 +33,9 @@ from kohort.spark.internals import (
     stop_progress_bar,
     unlogged_errors,
 )
+from kohort.spark.program.errors import ProgramError
+
+from ..interop.waiting import eventually
 
 Frames = Callable[[DataFrame], DataFrame]
 SCHEMA: Final = "k STRING, v BIGINT"
@@ -354,7 +357,38 @@ def test_errors_arent_logged_meanwhile(frame: DataFrame) -> None:
         logger.removeHandler(handler)
 
 
-def test_a_progress_bar_is_found_and_can_be_stopped(spark: SparkSession) -> None:
+def test_a_progress_bar_that_is_there_is_stopped(spark: SparkSession) -> None:
     stop_progress_bar(spark)  # the session has none
-    bar = spark._jvm.java.lang.Class.forName("org.apache.spark.ui.ConsoleProgressBar")
-    assert {"finishAll", "stop"} <= {each.getName() for each in bar.getMethods()}
+    jvm = spark._jvm
+    context = spark.sparkContext._jsc.sc()
+
+    def refreshing() -> bool:
+        return any(each.getName() == "refresh progress" for each in jvm.java.lang.Thread.getAllStackTraces().keySet())
+
+    field = context.getClass().getDeclaredField("_progressBar")
+    field.setAccessible(True)
+    before = field.get(context)
+    field.set(context, jvm.scala.Option.apply(jvm.org.apache.spark.ui.ConsoleProgressBar(context)))
+    try:
+        assert refreshing()
+        stop_progress_bar(spark)
+        eventually(lambda: not refreshing(), what="the bar's timer ends")
+    finally:
+        field.set(context, before)
+
+
+# Spark Connect -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "used",
+    [lambda: empty_frame(OfConnect(), T.StructType()), lambda: analyzed(OfConnect()), lambda: executed(OfConnect())],  # type: ignore[arg-type]
+    ids=["session", "analyzed", "executed"],
+)
+def test_spark_connect_is_refused(used: Callable[[], object]) -> None:
+    with pytest.raises(ProgramError, match=r"this is a session of Spark Connect; .* needs a Spark driver in its own"):
+        used()
+
+
+class OfConnect:
+    """A session or DataFrame of Spark Connect, which have no handles of the driver's objects."""

@@ -74,7 +74,7 @@ def command(
 
     0: all is placed.
 
-    1: it can't be: there is nobody to run the tasks, or, with --strict, too few processes for the standbys.
+    1: it can't be: there is no instance to run the tasks, or, with --strict, too few processes for the standbys.
 
     2: there is a mistake in the call or in the file.
 

@@ -242,8 +242,8 @@ class GroupOffsets:
 
 def _moved_on(group_id: str) -> str:
     return (
-        f"group {group_id!r} has moved on, and this member no longer has these partitions; whoever has them now reads "
-        "again what wasn't committed. If records take long, raise max_poll_interval_ms or ask for fewer at a time"
+        f"group {group_id!r} has moved on, and this member no longer has these partitions; the one that has them now "
+        "reads again what wasn't committed. If records take long, raise max_poll_interval_ms or ask for fewer at a time"
     )
 
 

@@ -265,8 +265,8 @@ class StreamsMember(Lifecycle):
         except CommitFailedError as error:
             group_id = self._membership.settings.group_id
             raise CommitFailedError(
-                f"group {group_id!r}: the member doesn't run these tasks any more; whoever does reads again what wasn't"
-                " committed"
+                f"group {group_id!r}: the member doesn't run these tasks any more; the one that does reads again what "
+                "wasn't committed"
             ) from error.__cause__
         if failed:
             raise next(iter(failed.values()))

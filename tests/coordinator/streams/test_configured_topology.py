@@ -301,6 +301,13 @@ def test_topics_of_a_pattern_can_be_copartitioned() -> None:
     assert problem(Topics(**{"a": 2, "in-b": 3}), part).code == StatusCode.INCORRECTLY_PARTITIONED_TOPICS
 
 
+def test_a_topic_with_the_text_of_a_pattern_is_in_copartition_groups_as_well() -> None:
+    part = subtopology("0", ("a.b", "c"), ("a.b",), copartition_groups=copartitioned("a.b", "c"))
+    found = problem(Topics(**{"a.b": 2, "aXb": 3, "c": 3}), part)
+    assert found.code == StatusCode.INCORRECTLY_PARTITIONED_TOPICS
+    assert "a.b (2), aXb (3), c (3)" in found.detail
+
+
 @given(st.data())
 def test_configuring_never_fails(draw: st.DataObject) -> None:
     names = st.sampled_from("abcdef")

@@ -114,7 +114,7 @@ def test_offsets_that_another_program_committed(kohort_broker: Broker) -> None:
     run(kohort_broker, test)
 
 
-def test_expressions_that_are_printed_otherwise_are_told_once(
+def test_expressions_that_have_changed_are_warned_of_once(
     kohort_broker: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def test(admin: Admin, name: str) -> None:
@@ -123,13 +123,14 @@ def test_expressions_that_are_printed_otherwise_are_told_once(
         for partition, printed in ((0, fingerprint), (1, mine.fingerprint)):
             at = OffsetAndMetadata(7, metadata=metadata(1, printed))
             await admin.group_offsets.alter(name, {TopicPartition(f"{name}.flights", partition): at})
-        for now, told in (({"d.a": "0a0a0a0a", "d.b": "1b1b1b1b"}, 0), ({"d.a": "0a0a0a0a", "d.b": "2c2c2c2c"}, 1)):
+        for now, warned in (({"d.a": "0a0a0a0a", "d.b": "1b1b1b1b"}, 0), ({"d.a": "0a0a0a0a", "d.b": "2c2c2c2c"}, 1)):
             caplog.clear()
             monkeypatch.setattr(cluster_checks, "expression_digests", lambda _, now=now: now)
             await check_against(admin, mine)
-            assert len(caplog.messages) == told
-        assert f"{name}: Spark prints the expressions of d.b in another way than when" in caplog.text
-        assert "If its meaning has changed, give it a new version (or another application id)" in caplog.text
+            assert len(caplog.messages) == warned
+        assert f"{name}: the expressions of d.b aren't those that the state was made with" in caplog.text
+        assert "If you changed what they mean, give the program another application_id, and" in caplog.text
+        assert "an aggregation(…) or a class of your own a new version" in caplog.text
 
     run(kohort_broker, test)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import pytest
 
 pytest.importorskip("pyspark")
 
-from pyspark.sql.types import StringType
+from pyspark.sql import Column
+from pyspark.sql.types import DataType, LongType, StringType
 
 from kohort.spark import (
     Aggregation,
@@ -98,6 +100,38 @@ def test_a_custom_aggregation_is_known_by_its_version() -> None:
 
     assert identity(custom("1")) == identity(custom("1", merge=min)) == ["CustomAggregation", "1"]
     assert identity(custom("2")) == ["CustomAggregation", "2"]
+
+
+@dataclass(frozen=True)
+class Clipped(Aggregation):
+    of: object
+    limit: float | tuple[object, ...] | None = None
+    kept_as: DataType | None = None
+
+    def partial(self, name: str) -> list[tuple[str, Column]]:
+        raise NotImplementedError
+
+    merge = partial
+
+    def finish(self, name: str) -> Column:
+        raise NotImplementedError
+
+
+class Newer(Clipped):
+    version = "2"
+
+
+def test_a_users_class_is_known_by_its_version_and_its_plain_parameters() -> None:
+    column = Column.__new__(Column)
+    assert identity(Clipped("n", 3)) == ["Clipped", "1", ["of", "n"], ["limit", 3], ["kept_as", None]]
+    variants = [
+        Clipped("n", 3), Clipped("n", 5), Clipped("n", 5.5), Clipped("n", True), Clipped("n", None), Clipped("m", 3),
+        Clipped("n", (3, ("a", None))), Clipped("n", (3, ("b", None))), Clipped("n", (LongType(),)),
+        Clipped("n", 3, StringType()), Newer("n", 3), Clipped(column, 3),
+    ]  # fmt: skip
+    assert len({json.dumps(identity(each)) for each in variants}) == len(variants)
+    for of in (column, max, ("n", column), [max]):
+        assert identity(Clipped(of, 3)) == ["Clipped", "1", ["limit", 3], ["kept_as", None]]
 
 
 def test_a_fingerprint_is_committed_with_the_digests_of_expressions() -> None:

@@ -17,6 +17,7 @@ from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
 from kohort.spark.runtime import task_offset_reporting
 from kohort.spark.runtime.instance import Instance
+from kohort.spark.runtime.subtopology_runner import THREAD_NAME
 from kohort.spark.state import StateDirectoryError
 from kohort.streams.tasks import TaskId
 from kohort.testing.broker import Broker
@@ -102,6 +103,7 @@ def test_it_comes_back_to_its_state_and_leaves_nothing_behind(kohort_broker: Bro
         async with world.feeding():
             async with running(world, "one") as (instance, heard, task):
                 await until(lambda: {done.subtopology for done in heard.epochs} == {"0", "1"})
+                assert any(thread.name.startswith(THREAD_NAME) for thread in threading.enumerate())
                 with pytest.raises(StateDirectoryError, match="used by another process"):
                     Instance(plan(world.app), instance.settings, lambda subtopology: None)  # type: ignore[arg-type, return-value]
             await task
@@ -114,7 +116,7 @@ def test_it_comes_back_to_its_state_and_leaves_nothing_behind(kohort_broker: Bro
         del instance
         gc.collect()
         after = {thread.name for thread in threading.enumerate()} - before
-        assert not {name for name in after if name.startswith(("kohort-lane", "kohort-globals", "kohort-range-reader"))}
+        assert not {name for name in after if name.startswith((THREAD_NAME, "kohort-globals", "kohort-range-reader"))}
         assert {each.get_name() for each in asyncio.all_tasks()} == {asyncio.current_task().get_name()}  # type: ignore[union-attr]
 
     run(kohort_broker, tmp_path, scenario)

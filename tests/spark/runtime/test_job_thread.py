@@ -1,4 +1,4 @@
-"""The thread of a lane."""
+"""The thread that a subtopology's jobs run in."""
 
 from __future__ import annotations
 

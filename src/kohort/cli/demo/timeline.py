@@ -10,6 +10,7 @@ from typing import Final
 
 from kohort.spark.monitoring.events import TasksNow
 from kohort.spark.monitoring.journal_analysis import JournalAnalysis, Throughput
+from kohort.streams.tasks import TaskId
 
 ACTIVE: Final = "active"
 RESTORING: Final = "restoring"
@@ -120,7 +121,11 @@ class Timeline:
         stayed = {task for each in self.instances if each != dead for task in self._held(each, killed)}
         pauses = self.journals.pauses(since=killed, until=killed + max(moved.values()))
         return max(
-            (each.seconds for each in pauses if each.task in stayed and _subtopology(each.task) == _FLIGHTS),
+            (
+                each.seconds
+                for each in pauses
+                if each.task in stayed and TaskId.parse(each.task).subtopology == _FLIGHTS
+            ),
             default=None,
         )
 
@@ -135,10 +140,6 @@ class Timeline:
     @property
     def _last(self) -> float:
         return self.journals.entries[-1].at if self.journals.entries else 0.0
-
-
-def _subtopology(task: str) -> str:
-    return task.rpartition("_")[0]
 
 
 def _roles(now: TasksNow) -> dict[str, str]:

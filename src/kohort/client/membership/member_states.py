@@ -39,7 +39,7 @@ class State(enum.Enum):
     SUSPENDED = "a member as far as it knows, but the channel is lost; fetchers are closed"
     STALE = "has left, since the user didn't poll for max.poll.interval.ms"
     PREPARE_LEAVING = "revokes everything, to leave"
-    LEAVING = "has told the coordinator that it leaves"
+    LEAVING = "has reported to the coordinator that it leaves"
     FATAL = "out until the subscription changes: the coordinator refused with a fatal error"
 
 
@@ -67,12 +67,12 @@ class EventType(enum.Enum):
     RETRY = "coordinator: a retriable error"
     NON_FATAL_ERROR = "coordinator: an error that the user must know, and may mend meanwhile"
     FATAL_ERROR = "coordinator: an error that no retry mends"
-    REVOKED = "consumer: has revoked what it was told to"
+    REVOKED = "consumer: has revoked what the coordinator wanted back"
     ASSIGNED = "consumer: has taken what was assigned"
     REVOKED_TO_REJOIN = "consumer: has revoked everything, to join again"
     PARTITIONS_LOST = "consumer: has abandoned everything"
     REVOKED_TO_LEAVE = "consumer: has revoked everything, to leave"
-    LEFT = "coordinator: has noted that the member leaves; or it couldn't be told"
+    LEFT = "coordinator: has noted that the member leaves; or it couldn't be reached"
 
 
 class Action(enum.Enum):

@@ -36,7 +36,7 @@ class Input(enum.Enum):
     REFUSED = "an error that retrying won't mend"
     STOP = "the user or the group wants it to close its tasks and leave"
     QUIT = "the user closes it"
-    GONE = "the group knows that it left, or can't be told"
+    GONE = "the group knows that it left, or can't be reached"
 
 
 S, I = State, Input  # noqa: E741

@@ -138,8 +138,10 @@ class _Configuration:
         # Of each pattern once: it may match thousands of topics, and be in thousands of groups.
         self._counts = {pattern: {self._partitions[name] for name in names} for pattern, names in self._matched.items()}
         for each in topology.subtopologies.values():
+            inputs, patterns = set(each.inputs), set(each.source_patterns)
             for group in each.copartition_groups:
-                self._copartition(group, each.source_patterns)
+                # Groups are by name, so what is both a topic and a pattern counts as both.
+                self._copartition(inputs.intersection(group), patterns.intersection(group))
 
     def subtopologies(self) -> dict[str, ConfiguredSubtopology]:
         return {name: self._configured(name, each) for name, each in self._subtopologies.items()}
@@ -224,10 +226,8 @@ class _Configuration:
                 f"Nothing says how many partitions these repartition topics should have: {_shown(unknown)}.",
             )
 
-    def _copartition(self, group: Collection[str], source_patterns: Collection[str]) -> None:
+    def _copartition(self, topics: Collection[str], patterns: Collection[str]) -> None:
         """Lets a group's repartition topics follow its other topics, which have to have equally many partitions."""
-        patterns = set(source_patterns).intersection(group)
-        topics = [name for name in group if name not in patterns]
         outer = {name: self._partitions[name] for name in topics if name not in self._repartition}
         followers = {name: self._partitions[name] for name in topics if name in self._repartition}
         fixed = {name: count for name, count in followers.items() if self._repartition[name].partitions}

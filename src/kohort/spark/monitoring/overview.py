@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring, TasksNow
 from kohort.spark.monitoring.lag import RecordsLag
+from kohort.streams.tasks import TaskId
 
 _RATE_OVER: Final = 10.0  # seconds
 _FAILING_FOR: Final = 30.0  # seconds
@@ -95,7 +96,7 @@ class Overview(Listener):
 
     def tasks(self, now: TasksNow) -> None:
         self.now = now
-        running = {task.rpartition("_")[0] for task in now.active}
+        running = {TaskId.parse(task).subtopology for task in now.active}
         for subtopology, totals in self.subtopologies.items():
             if totals.last.tasks and subtopology not in running:  # its lag is another instance's now
                 totals.lag = 0

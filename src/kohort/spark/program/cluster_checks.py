@@ -166,8 +166,10 @@ def _check_committed(program: Program, committed: Mapping[TopicPartition, Offset
         changed.update(name for (name, now), before in pairs if now != before)
     if changed:
         log.warning(
-            "%s: Spark prints the expressions of %s in another way than when their state was made. If its meaning has "
-            "changed, give it a new version (or another application id); if not, nothing needs to be done",
+            "%s: the expressions of %s aren't those that the state was made with, and it is used all the same. If you "
+            "changed what they mean, give the program another application_id, and, so that no other instance goes on "
+            "with this state, an aggregation(…) or a class of your own a new version. If they mean the same, or only "
+            "Spark prints them otherwise, nothing needs to be done",
             program.application_id,
             ", ".join(sorted(changed)),
         )

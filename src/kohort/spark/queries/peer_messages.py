@@ -57,10 +57,10 @@ class MissingPartition(msgspec.Struct, frozen=True):
     copies: tuple[str, ...] = ()
 
 
-class QueryResult(msgspec.Struct, frozen=True):
+class QueryResult(msgspec.Struct, frozen=True, rename={"scanned_to": "until"}):
     """Rows in the order of their keys, the copies they were read from, and the partitions that are missing.
 
-    `scanned_to` is as in a `Page`.
+    `scanned_to` is as in a `Page`; instances of all versions send it as `until`.
     """
 
     rows: list[Row]

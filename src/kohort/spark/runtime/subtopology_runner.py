@@ -17,6 +17,8 @@ from kohort.spark.runtime.subtopology_plan import SubtopologyPlan
 from kohort.spark.state import Store
 from kohort.streams.tasks import TaskId
 
+THREAD_NAME: Final = "kohort-subtopology"
+
 _ABORT_MS: Final = 1_000
 """For a producer to abort its transaction: readers of what is committed wait for that."""
 
@@ -52,7 +54,7 @@ class SubtopologyRunner:
         self.plan, self.committer = plan, committer
         self._make_jobs, self._stores, self._probe = make_jobs, stores, probe
         self._jobs: Jobs | None = None
-        self._thread = JobThread(f"kohort-subtopology-{plan.id}")
+        self._thread = JobThread(f"{THREAD_NAME}-{plan.id}")
         self._writes = EpochWrites()
         self._out_records = 0
         self._positions: Mapping[tuple[str, int], int] = {}

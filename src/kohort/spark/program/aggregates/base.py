@@ -27,6 +27,7 @@ class Aggregation(ABC):
 
     Attributes:
         version: of the state that a user's subclass keeps. With another one, state from before isn't gone on with.
+            Nor is it if the subclass is a dataclass and a field that is a plain value has changed.
     """
 
     version: str = "1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column
@@ -20,16 +20,19 @@ __all__ = ["expressions", "identity"]
 def identity(aggregation: Aggregation) -> list[Any]:
     """What makes state unreadable when it changes, beside the state's types, as JSON.
 
-    Of Kohort's own aggregations these are the parameters; of users' the version. Nothing that Spark prints is in it, so
-    another version of Spark never orphans state.
+    Of Kohort's own aggregations these are the parameters; of users' classes the version, and the parameters that are
+    plain values. Nothing that Spark prints is in it, so another version of Spark never orphans state.
 
     Args:
         aggregation: bound to its rows.
     """
     kind = type(aggregation).__name__
-    if not _is_kohorts(aggregation) or not is_dataclass(aggregation):
+    if isinstance(aggregation, CustomAggregation):
         return [kind, aggregation.version]
-    return [kind, *([each.name, _parameter(getattr(aggregation, each.name))] for each in fields(aggregation))]
+    parameters = [(each.name, getattr(aggregation, each.name)) for each in _fields(aggregation)]
+    if _is_kohorts(aggregation):
+        return [kind, *([name, _parameter(value)] for name, value in parameters)]
+    return [kind, aggregation.version, *([name, _parameter(value)] for name, value in parameters if _is_plain(value))]
 
 
 def expressions(aggregation: Aggregation) -> list[str]:
@@ -38,10 +41,10 @@ def expressions(aggregation: Aggregation) -> list[str]:
     Args:
         aggregation: bound to its rows.
     """
-    if _is_kohorts(aggregation) and is_dataclass(aggregation):
-        given = (getattr(aggregation, each.name) for each in fields(aggregation))
+    if _is_kohorts(aggregation):
+        given = (getattr(aggregation, each.name) for each in _fields(aggregation))
         return [expression_text(each) for each in given if isinstance(each, Column)]
-    columns = [*aggregation.partial("s"), *aggregation.merge("s"), ("s", aggregation.finish("s"))]
+    columns = [*aggregation.partial("s"), *aggregation.merge("s")]  # `finish` makes results, which aren't kept
     return [expression_text(column) for _, column in columns]
 
 
@@ -49,7 +52,19 @@ def _is_kohorts(aggregation: Aggregation) -> bool:
     return type(aggregation).__module__.startswith(f"{__package__}.") and not isinstance(aggregation, CustomAggregation)
 
 
+def _fields(aggregation: Aggregation) -> tuple[Field[Any], ...]:
+    return fields(aggregation) if is_dataclass(aggregation) else ()
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, (tuple, list)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (str, int, float, DataType))
+
+
 def _parameter(value: object) -> Any:
     if isinstance(value, Column):
         return ["expression"]
+    if isinstance(value, (tuple, list)):
+        return [_parameter(each) for each in value]
     return value.simpleString() if isinstance(value, DataType) else value
