@@ -201,3 +201,26 @@ def test_what_will_never_be_taken(failures: dict[str, list[Exception | None]]) -
     _, commit = _commit(failures)
     with pytest.raises(_OverError, match="STOP"):
         _run(commit)
+
+
+def test_a_transaction_is_aborted_also_if_who_asks_for_it_is_cancelled() -> None:
+    async def scenario() -> None:
+        calls: list[str] = []
+        ended = asyncio.Event()
+
+        class Slow(_Producer):
+            async def close(self, *, timeout_ms: float = 0) -> None:
+                await asyncio.sleep(0.02)
+                ended.set()
+
+        committer = EpochCommitter(lambda: Slow({}, calls, 0), None, _Member())  # type: ignore[arg-type, return-value]
+        await committer.open()
+        closing = asyncio.create_task(committer.close(timeout_ms=1_000))
+        await asyncio.sleep(0)
+        closing.cancel()
+        await asyncio.wait([closing])
+        assert not ended.is_set()
+        await committer.close()
+        assert ended.is_set()
+
+    asyncio.run(scenario())

@@ -235,7 +235,7 @@ class _World(Listener):
     def revoked(self, *tasks: TaskId) -> None:
         self.interpreter.do(self.manager.revoked(tasks))
 
-    def lost(self, *tasks: TaskId) -> None:
+    def lost(self) -> None:
         self.interpreter.do(self.manager.lost())
 
     async def until(self, holds: Callable[[], object]) -> None:
@@ -328,7 +328,7 @@ def test_a_lost_task_is_given_up_at_once(where: str) -> None:
         world.ends.now = {S0: 10}
         world.assigned(T0)
         await world.until(world.jobs.started.is_set if where == "job" else lambda: world.committer.hangs)
-        world.lost(T0)
+        world.lost()
         await world.until(lambda: world.acknowledged == [T0])
         assert world.committer.committed == [] and world.committer.closed == 1
         assert world.jobs.cancelled == (where == "job")
@@ -519,7 +519,7 @@ def test_stopped_between_any_two_steps(step: str, how: str, monkeypatch: pytest.
         world.assigned(T0)
         await reached.wait()
         if how == "lost":
-            world.lost(T0)
+            world.lost()
             await world.until(lambda: world.acknowledged)
             assert world.offsets() == ([10] if step in ("committed", "stored") else [])
             world.assigned(T0)
@@ -622,3 +622,56 @@ def test_what_was_replaced_is_waited_for_at_the_end() -> None:
         assert ended.is_set()
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_bug_beside_a_store_that_fails_stops_the_application(first: bool) -> None:
+    errors = [KeyError("a bug"), StateError("the disk is full")]
+
+    async def scenario(world: _World) -> None:
+        world.cannot_restore = [ExceptionGroup("two stores", errors if first else errors[::-1])]
+        world.assigned(T0)
+        await world.until(lambda: world.stopped)
+        assert isinstance(world.stopped[0], KeyError)
+
+    run(scenario)
+
+
+def test_what_is_aborted_ends_its_cleanup() -> None:
+    async def scenario(world: _World) -> None:
+        cleaned = asyncio.Event()
+
+        async def send(writes: EpochWrites, offsets: object) -> None:
+            try:
+                await asyncio.sleep(10)
+            finally:
+                await asyncio.get_running_loop().run_in_executor(None, threading.Event().wait, 0.05)
+                cleaned.set()
+
+        world.committer.send = send  # type: ignore[method-assign]
+        world.ends.now = {S0: 10}
+        world.assigned(T0)
+        await world.until(lambda: world.manager.tasks[T0].state is TaskState.COMMITTING)
+        await asyncio.sleep(0)
+        world.lost()
+        await world.until(lambda: world.acknowledged)
+        assert cleaned.is_set()
+
+    run(scenario)
+
+
+def test_a_job_that_cannot_be_cancelled_is_abandoned_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kohort.spark.runtime.subtopology_runner._ABANDON_S", 0.05)
+
+    async def main() -> None:
+        world = _World()
+        world.jobs.cancel = lambda: None  # type: ignore[method-assign]
+        world.jobs.gate.clear()
+        world.ends.now = {S0: 10}
+        world.assigned(T0)
+        await world.until(world.jobs.started.is_set)
+        await world.interpreter.close()
+        assert world.committer.closed == 1
+        world.jobs.gate.set()
+
+    asyncio.run(main())

@@ -69,3 +69,22 @@ def test_a_thread_that_is_asked_for_nothing_never_starts() -> None:
         await thread.closed()
 
     asyncio.run(scenario())
+
+
+def test_a_thread_that_cannot_start_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        thread = JobThread("kohort-test")
+
+        def refuse() -> None:
+            raise RuntimeError("can't start new thread")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(thread._thread, "start", refuse)
+            with pytest.raises(RuntimeError, match="can't start"):
+                await thread.run(threading.get_ident)
+        await thread.idle()
+        await thread.stopped(lambda: None)
+        assert await thread.run(threading.get_ident) != threading.get_ident()
+        await thread.closed()
+
+    asyncio.run(scenario())

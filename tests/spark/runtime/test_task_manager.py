@@ -530,3 +530,14 @@ def test_many_tasks_are_assigned_in_linear_time() -> None:
         return looked
 
     assert looks(10) == looks(100) == 1
+
+
+def test_a_task_that_is_assigned_again_owes_no_acknowledgement() -> None:
+    """The member may have taken one that came just before it was fenced for that of the loss."""
+    world = World()
+    world.do(world.manager.assigned({T0: Role.ACTIVE}))
+    world.do(world.manager.roles_changed({T0: (Role.ACTIVE, Role.STANDBY)}))
+    world.do(world.manager.lost())
+    world.do(world.manager.assigned({T0: Role.STANDBY}))
+    world.event(TaskEffect.RESTORE, TaskEvent.CANCELLED)
+    assert world.tasks[T0].effect is TaskEffect.FOLLOW and not world.acknowledged

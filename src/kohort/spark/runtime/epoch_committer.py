@@ -50,6 +50,7 @@ class EpochCommitter:
         self._make, self._cluster, self._member, self._probe = make, cluster, member, probe
         self._producer: Producer | None = None
         self._opening = asyncio.Lock()
+        self._closing: asyncio.Task[None] | None = None
         self._changelogs: dict[tuple[str, int], TableDelivery] = {}
 
     async def open(self) -> None:
@@ -72,10 +73,10 @@ class EpochCommitter:
         """Close the producer; an open transaction is aborted. The next `send` opens a new one."""
         producer, self._producer = self._producer, None
         if producer is not None:
-            try:
-                await producer.close(timeout_ms=timeout_ms)
-            except Exception as error:
-                log.info("closing a producer: %s", error)
+            self._closing = asyncio.create_task(_close(producer, timeout_ms), name="kohort-closing-producer")
+        if self._closing is not None:
+            # Its transaction is aborted even if the one who asks for that is cancelled meanwhile.
+            await asyncio.shield(self._closing)
 
     async def send(self, writes: EpochWrites, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Begin a transaction, and send an epoch's records and offsets in it."""
@@ -143,3 +144,10 @@ def _positions(deliveries: Mapping[tuple[str, int], TableDelivery]) -> dict[tupl
             )
         positions[store, partition] = part.first_offset + part.records
     return positions
+
+
+async def _close(producer: Producer, timeout_ms: float) -> None:
+    try:
+        await producer.close(timeout_ms=timeout_ms)
+    except Exception as error:
+        log.info("closing a producer: %s", error)

@@ -220,8 +220,7 @@ class EpochInterpreter:
         await asyncio.sleep(seconds)
 
     async def _abort(self, name: str, before: asyncio.Task[Any] | None) -> None:
-        if before is not None:
-            before.cancel()
+        if before is not None:  # it is cancelled already
             await asyncio.wait([before])
         await self.runner(name).abort()
 

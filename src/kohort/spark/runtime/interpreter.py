@@ -7,7 +7,8 @@ subtopology's epochs (`under_way`); what it comes to is an event for the task ma
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from kohort.client.errors import ClientError
 from kohort.client.streams_member import StreamsMember
@@ -22,6 +23,9 @@ from kohort.spark.runtime.task_states import TaskEffect, TaskEvent
 from kohort.spark.runtime.under_way import Outcome, UnderWay
 from kohort.spark.state import ChangelogReader, StateError
 from kohort.streams.tasks import TaskId
+
+_PASSING: Final = (KafkaError, ClientError, StateError)
+"""Errors after which a task is tried again; others are faults of the program."""
 
 
 class Interpreter:
@@ -96,12 +100,11 @@ class Interpreter:
         if outcome.cancelled():
             self.do(self._manager.task_happened(effect.task, effect.operation, TaskEvent.CANCELLED))
             return True
-        error = outcome.exception()
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        if error is None:
+        if (caught := outcome.exception()) is None:
             return False
-        if not isinstance(error, KafkaError | ClientError | StateError):
+        errors = list(_each(caught))
+        error = next((each for each in errors if not isinstance(each, _PASSING)), errors[0])
+        if not isinstance(error, _PASSING):
             self._fail(error)
         self.do(self._manager.task_happened(effect.task, effect.operation, TaskEvent.FAILED, str(error)))
         return True
@@ -125,3 +128,12 @@ class Interpreter:
             await self._changelogs.unfollow(changelog)
         positions = await self._stores.close(task)
         return sum(positions.values()) if positions else None
+
+
+def _each(error: BaseException) -> Iterator[BaseException]:
+    """The errors of a group of them: several stores may fail at a time."""
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _each(each)
+    else:
+        yield error

@@ -48,11 +48,11 @@ class JobThread:
             else:
                 self._tell(future, result, None)
 
+        if not self._started:
+            self._thread.start()
+            self._started = True
         self._last = future
         self._todo.put(work)
-        if not self._started:
-            self._started = True
-            self._thread.start()
         return await asyncio.shield(future)
 
     async def idle(self) -> None:

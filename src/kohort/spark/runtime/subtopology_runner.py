@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 import pyarrow as pa
 
+from kohort.client.time_limit import time_limit
 from kohort.spark.jobs.epoch import EpochInput, EpochOutput
 from kohort.spark.runtime.effects import Epoch
 from kohort.spark.runtime.epoch_committer import EpochCommitter, Probe, unprobed
@@ -19,6 +21,7 @@ from kohort.streams.tasks import TaskId
 
 THREAD_NAME: Final = "kohort-subtopology"
 
+_ABANDON_S: Final = 10.0
 _ABORT_MS: Final = 1_000
 """For a producer to abort its transaction: readers of what is committed wait for that."""
 
@@ -112,10 +115,15 @@ class SubtopologyRunner:
         self._forget()
 
     async def close(self) -> None:
-        """Abort what is under way, close the producer and the thread."""
-        await self._thread.stopped(self._cancel_job)
+        """Abort what is under way, close the producer and the thread. A job that can't be cancelled is abandoned."""
+        with contextlib.suppress(TimeoutError):
+            async with time_limit(_ABANDON_S):
+                await self._thread.stopped(self._cancel_job)
         await self.committer.close()
-        await self._thread.closed()
+        if self._thread.busy:
+            self._thread.close()
+        else:
+            await self._thread.closed()
 
     def _forget(self) -> None:
         """Let go of the epoch's tables and stores: the next one may be long in coming."""

@@ -62,6 +62,7 @@ class TaskManager:
         for task_id, role in tasks.items():
             if task_id not in self.tasks:
                 self.tasks[task_id] = self.epochs[task_id.subtopology].tasks[task_id] = LocalTask(task_id, role)
+            self.tasks[task_id].owes_acknowledgement = False  # the group takes it for given up
             self._want(self.tasks[task_id], role)
         return self._done()
 

@@ -61,6 +61,7 @@ class UnderWay:
         """Cancel all, and wait for that. No outcome is handed on any more."""
         self._closed = True
         for task in list(self._all):
-            task.cancel()
+            if not task.cancelling():  # another cancel would interrupt its cleanup
+                task.cancel()
         if self._all:
             await asyncio.wait(self._all)
