@@ -20,7 +20,7 @@ from kohort.client.administration.group_types import (
     GroupType,
     Tasks,
 )
-from kohort.client.types import TopicPartition
+from kohort.client.types import TopicPartition, by_topic
 from kohort.streams.tasks import TaskId
 from kohort.streams.topology import Subtopology
 
@@ -244,8 +244,8 @@ def _member_as_json(member: GroupMember) -> dict[str, Any]:
         "classic": member.classic,
         "topics": list(member.topics),
         "pattern": member.pattern,
-        "partitions": _by_topic(member.partitions),
-        "target": None if member.target is None else _by_topic(member.target),
+        "partitions": by_topic(member.partitions),
+        "target": None if member.target is None else by_topic(member.target),
         "streams": None
         if streams is None
         else {
@@ -271,13 +271,6 @@ def _subtopology(name: str, each: Subtopology) -> dict[str, Any]:
         "repartition_source_topics": [topic.name for topic in each.repartition_sources],
         "changelog_topics": [topic.name for topic in each.changelogs],
     }
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for topic, number in partitions:
-        found.setdefault(topic, []).append(number)
-    return found
 
 
 def _tasks_as_json(tasks: Tasks) -> dict[str, dict[str, list[int]]]:

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NamedTuple
@@ -26,8 +25,6 @@ from kohort.spark.runtime.epoch_committer import Probe, unprobed
 from kohort.spark.runtime.open_stores import OpenStores
 from kohort.spark.state import ChangelogReader, RestoreProgress, Store
 from kohort.streams.tasks import TaskId
-
-log = logging.getLogger(__name__)
 
 _UNSTABLE_MS: Final = 2_000
 

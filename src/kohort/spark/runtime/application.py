@@ -236,7 +236,7 @@ def _addresses(spark: SparkSession) -> tuple[str]:
 
 @contextlib.contextmanager
 def _signals(instance: Instance) -> Iterator[None]:
-    """Have signals stop the instance. Only the main thread hears of them."""
+    """Stop the instance on SIGINT and SIGTERM. Only the main thread gets signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -33,10 +33,9 @@ class JobThread:
         self._todo: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._last: asyncio.Future[Any] | None = None
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
-        self._started = False
 
     async def run(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Have a function run in the thread. Cancelled, it runs on: see `idle`."""
+        """Run a function in the thread. Cancelled, it runs on: see `idle`."""
         future: asyncio.Future[R] = self._loop.create_future()
         future.add_done_callback(_consume_error)
 
@@ -48,20 +47,19 @@ class JobThread:
             else:
                 self._tell(future, result, None)
 
-        if not self._started:
+        if self._thread.ident is None:
             self._thread.start()
-            self._started = True
         self._last = future
         self._todo.put(work)
         return await asyncio.shield(future)
 
     async def idle(self) -> None:
-        """Wait until the thread has done all that it was given, be it asked for any more or not."""
+        """Wait until the thread has done all that it was given, also what was cancelled."""
         if self._last is not None and not self._last.done():
             await asyncio.wait([self._last])
 
     async def stopped(self, cancel: Callable[[], None]) -> None:
-        """Wait likewise, and have what runs end early.
+        """Wait as `idle` does, and end early what runs.
 
         Args:
             cancel: called in another thread, again and again: a Spark job that is about to begin doesn't hear of it.
@@ -80,13 +78,13 @@ class JobThread:
         return self._last is not None and not self._last.done()
 
     def close(self) -> None:
-        """Have the thread end when it has done what it was given."""
+        """End the thread once it has done what it was given."""
         self._todo.put(None)
 
     async def closed(self) -> None:
         """Close, and wait for the end of the thread."""
         self.close()
-        if not self._started:
+        if self._thread.ident is None:
             return
         await self.idle()
         await self._loop.run_in_executor(None, self._thread.join, 5.0)

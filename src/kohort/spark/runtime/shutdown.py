@@ -18,7 +18,7 @@ class Shutdown:
         self.asked = False
 
     def ask(self) -> None:
-        """Have the run end; it isn't waited for."""
+        """End the run, without waiting for that."""
         with self._lock:
             self.asked = True
             if self._end is not None:

@@ -150,12 +150,11 @@ class SubtopologyEpochs:
         self._continue_round()
 
     def _continue_round(self) -> None:
-        if not self.running:
+        running = self.running
+        if not running:
             self.happened(EpochEvent.NO_TASKS)
             return
-        plan = None
-        if self._round is not None:
-            plan = self._round.next(self.positions(), self.running, self._limit.records)
+        plan = None if self._round is None else self._round.next(self.positions(), running, self._limit.records)
         if plan is not None:
             self._has_read = True
             self.epoch = self._planned(plan)
@@ -195,10 +194,9 @@ class SubtopologyEpochs:
         epoch = self.epoch
         if self.state is not EpochState.STORING or epoch is None or epoch.statistics is None:
             return
-        for each, task in zip(epoch.plan.ranges, self._in_epoch(epoch), strict=True):
-            if task is not None:
-                task.positions[TopicPartition(each.topic, each.partition)] = each.end
-                task.stream_time, task.failures = epoch.stream_times[each.partition], 0
+        for each, task in zip(epoch.plan.ranges, self._in_epoch(), strict=True):
+            task.positions[TopicPartition(each.topic, each.partition)] = each.end
+            task.stream_time, task.failures = epoch.stream_times[each.partition], 0
         statistics = epoch.statistics
         self._limit.took(took_ms, epoch.epoch_input.length, statistics.records, statistics.bytes)
         self.happened(EpochEvent.STORED)
@@ -265,16 +263,14 @@ class SubtopologyEpochs:
                 pause, self._seconds = self._seconds, min(2 * self._seconds, _RESEND_S[1])
                 return pause
             case EpochEffect.BACK_OFF:
-                tasks = [] if self.epoch is None else self._in_epoch(self.epoch)
-                return _BACK_OFF_S[max((task.failures for task in tasks if task is not None), default=0)]
+                return _BACK_OFF_S[max(task.failures for task in self._in_epoch())]
         return 0.0
 
     def _failed(self, why: str | None) -> str | None:
         """An epoch failed: counts that; returns why the application stops, if it was once too often."""
-        if self.epoch is None:
-            return None
+        assert self.epoch is not None
         self._limit.failed()
-        tasks = [task for task in self._in_epoch(self.epoch) if task is not None]
+        tasks = self._in_epoch()
         for task in tasks:
             task.failures += 1
         if all(task.failures < ATTEMPTS for task in tasks):
@@ -289,10 +285,10 @@ class SubtopologyEpochs:
                 return f"{partition} ends at offset {ends[partition]}, but the application has read up to {at}"
         return None
 
-    def _in_epoch(self, epoch: Epoch) -> list[LocalTask | None]:
-        return [self.tasks.get(task) for task in epoch.plan.tasks]
+    def _in_epoch(self) -> list[LocalTask]:
+        """The epoch's tasks: none of them goes before the epoch is over."""
+        return [] if self.epoch is None else [self.tasks[task] for task in self.epoch.plan.tasks]
 
     def _move_all(self, event: TaskEvent) -> None:
-        for task in self._in_epoch(self.epoch) if self.epoch is not None else []:
-            if task is not None:
-                self._move(task, event)
+        for task in self._in_epoch():
+            self._move(task, event)

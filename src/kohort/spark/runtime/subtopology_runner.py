@@ -36,7 +36,7 @@ class Jobs(Protocol):
         """Read one of its tables."""
 
     def cancel(self) -> None:
-        """Have what runs fail soon. From any thread."""
+        """Make what runs fail soon. From any thread."""
 
 
 class SubtopologyRunner:
@@ -44,6 +44,9 @@ class SubtopologyRunner:
 
     Args:
         make_jobs: makes its Spark jobs, in the runner's thread.
+
+    Attributes:
+        out_records: how many records the epoch sends.
     """
 
     def __init__(
@@ -59,13 +62,9 @@ class SubtopologyRunner:
         self._jobs: Jobs | None = None
         self._thread = JobThread(f"{THREAD_NAME}-{plan.id}")
         self._writes = EpochWrites()
-        self._out_records = 0
+        self.out_records = 0
         self._positions: Mapping[tuple[str, int], int] = {}
         self._by_partition: Mapping[int, Mapping[str, Store]] = {}
-
-    @property
-    def out_records(self) -> int:
-        return self._out_records
 
     async def run_job(self, epoch: Epoch) -> EpochOutput:
         """Run the epoch's job, and prepare what is to be sent and stored.
@@ -83,7 +82,7 @@ class SubtopologyRunner:
         self._writes = await self._thread.run(
             epoch_writes, self.plan, output, epoch.table, dict(epoch.stream_times), self._scan
         )
-        self._out_records = self._writes.records
+        self.out_records = self._writes.records
         return output
 
     async def send(self, epoch: Epoch) -> None:
