@@ -5,7 +5,7 @@
 | unreadable, no value | stages.read_rows |
 | misplaced | stages.partition_check, for stages.read_rows |
 | no key | stages.read_rows, stages.join, stages.state_lookup, stages.arrow_aggregate; subtopology_jobs for tables |
-| no window | lateness, counted by stages.lateness |
+| no window | late_rows, counted by stages.late_partials |
 
 Late rows are counted apart from these, in `EpochStatistics.late`.
 """

@@ -1,7 +1,7 @@
 """Which windows rows are in, and which rows come too late for theirs, as Spark expressions.
 
-Here rows are late by the stream time of the task that reads them. `stages.lateness` counts them, and finds the partials
-that are late where they are merged. When a window is closed for good is found by the runtime's window_closing.
+Here rows are late by the stream time of the task that reads them. `stages.late_partials` counts them, and finds the
+partials that are late where they are merged. When a window is closed for good is found by the runtime's window_closing.
 """
 
 from __future__ import annotations
