@@ -14,6 +14,7 @@ import typer
 
 from kohort.cli.client.options import BootstrapOption, ConfigOption, check_timeout, client_settings
 from kohort.cli.terminal import err, fail, printable
+from kohort.extras import ARROW, require
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -126,6 +127,7 @@ def command(
     from kohort.cli.client.run import run
     from kohort.cli.data.no_pandas import without_pandas
 
+    require("arrow", "kohort consume", ARROW)
     without_pandas()
     from kohort.cli.data.client_arguments import arguments_of
     from kohort.cli.data.consume_loop import ConsumeLoop

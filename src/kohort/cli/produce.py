@@ -9,6 +9,7 @@ import typer
 
 from kohort.cli.client.options import BootstrapOption, ConfigOption, check_timeout, client_settings
 from kohort.cli.terminal import err, fail
+from kohort.extras import ARROW, require
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,6 +107,7 @@ def command(
     from kohort.cli.client.run import run
     from kohort.cli.data.no_pandas import without_pandas
 
+    require("arrow", "kohort produce", ARROW)
     without_pandas()
     from kohort.cli.data.client_arguments import arguments_of
     from kohort.cli.data.file_producer import FileProducer

@@ -90,7 +90,7 @@ def payload_of(data: Buffer, header: BatchHeader) -> bytes:
     """
     payload = bytes(memoryview(data)[header.position + HEADER_SIZE : header.end])
     if header.compression and header.record_count:
-        from kohort.protocol.records.compression import CompressionError, decompress  # loads pyarrow
+        from kohort.protocol.records.compression import CompressionError, decompress
 
         try:
             return bytes(decompress(Compression(header.compression), payload, MAX_EXPANDED))

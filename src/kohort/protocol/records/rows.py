@@ -117,7 +117,7 @@ def encode_rows(
         pieces.append(record)
     body: Buffer = b"".join(pieces)
     if compression is not Compression.NONE:
-        from kohort.protocol.records.compression import compress  # loads pyarrow
+        from kohort.protocol.records.compression import compress
 
         body = compress(compression, body, level)
     batch = bytearray(HEADER_SIZE)
