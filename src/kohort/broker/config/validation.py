@@ -5,7 +5,6 @@ Checks at run time raise the error for the client.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ from kohort.broker.config.group_keys import GROUP_KEYS, GROUP_LIMITS
 from kohort.broker.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES, IGNORED_REASONS, REFUSED, REMOVED
 from kohort.broker.config.keys import Change, Key, Value
 from kohort.broker.config.topic_keys import BROKER_KEY_OF, TOPIC_KEYS
+from kohort.coordinator.regex import full_matches
 from kohort.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -176,8 +176,8 @@ def _problem(key: Key, text: str) -> str | None:
 
 def _compiles(expression: str) -> bool:
     try:
-        re.compile(expression)
-    except re.error:
+        full_matches(expression, ())
+    except ValueError:
         return False
     return True
 
