@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,17 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 EXTRAS: Final = ("", "arrow", "placement", "spark", "all")
 """What can be installed; "" is the base."""
+FIRST_TEST: Final = """
+import asyncio
+from kohort.client import Producer
+
+def test_orders(kohort_broker):
+    async def send():
+        async with Producer(kohort_broker.bootstrap_servers) as producer:
+            return await (await producer.send("orders", b"two teapots"))
+    assert asyncio.run(send()).offset == 0
+"""
+"""A first test with the fixture."""
 
 
 def build_wheel(directory: Path) -> Path:
@@ -47,6 +59,10 @@ class Environment:
         """What is installed takes so many on disk, compiled modules included."""
         inodes = {(found.st_dev, found.st_ino): found.st_blocks for found in map(os.lstat, self.packages.rglob("*"))}
         return sum(inodes.values()) * 512 / 1e6
+
+    def remove(self) -> None:
+        """Frees the disk."""
+        shutil.rmtree(self.directory)
 
     def run(self, *command: str | Path, directory: Path | None = None) -> str:
         """What a command of the environment prints; it knows nothing of this clone.

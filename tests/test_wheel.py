@@ -5,7 +5,6 @@ from __future__ import annotations
 import email
 import json
 import re
-import shutil
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import kohort
-from tests.environments import EXTRAS, Environment, build_wheel
+from tests.environments import EXTRAS, FIRST_TEST, Environment, build_wheel
 from tests.tools import JAVA
 
 pytestmark = pytest.mark.long
@@ -48,17 +47,6 @@ async def main(servers):
 
 with BrokerProcess() as broker:  # kohort serve
     asyncio.run(main(broker.bootstrap_servers))
-"""
-
-FIRST_TEST = """
-import asyncio
-from kohort.client import Producer
-
-def test_orders(kohort_broker):
-    async def send():
-        async with Producer(kohort_broker.bootstrap_servers) as producer:
-            return await (await producer.send("orders", b"two teapots"))
-    assert asyncio.run(send()).offset == 0
 """
 
 TABLES = """
@@ -113,7 +101,7 @@ def installed(wheel: Path, tmp_path: Path, request: pytest.FixtureRequest) -> It
     environment.install_kohort(wheel, request.param)
     assert environment.megabytes() <= LARGEST[request.param]
     yield environment
-    shutil.rmtree(environment.directory)
+    environment.remove()
 
 
 @pytest.mark.parametrize("installed", [""], indirect=True, ids=["base"])
