@@ -8,6 +8,7 @@ from typing import Final
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.fetch_sessions import FetchPartition, FetchSession
+from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply
 from kohort.broker.topics import Partition
 from kohort.coordinator.purgatory import DelayedOperation
@@ -16,6 +17,8 @@ from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.fetch import FetchRequest, FetchResponse
 from kohort.protocol.records.batch import HEADER_SIZE, Compression
 from kohort.protocol.schema import NO_UUID
+
+SERVED: Final = Served(FetchRequest, versions=(4, 18), returns_records=True)
 
 _Topic = FetchResponse.TopicResponse
 _Read = FetchResponse.TopicResponse.Partition
