@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Final, cast
 
 from kohort.broker.context import Session
-from kohort.broker.dispatch import BadRequestError
+from kohort.broker.reply import BadRequestError
 from kohort.protocol.primitives import Buffer
 
 if TYPE_CHECKING:
