@@ -9,7 +9,7 @@ from crc32c import crc32c
 
 from kohort.broker.server import Server
 from kohort.protocol.message import Request
-from kohort.protocol.records.plain import encode_records
+from kohort.protocol.records.rows import encode_records
 from tests.broker.raw import RawClient
 
 Run = Callable[..., None]
