@@ -19,7 +19,7 @@ from kohort.protocol.messages import api
 from kohort.protocol.messages.heartbeat import HeartbeatRequest
 from kohort.protocol.messages.produce import ProduceRequest
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskIds, TopicInfo
-from kohort.protocol.records.plain import encode_records
+from kohort.protocol.records.rows import encode_records
 from kohort.protocol.schema import Field, Scalar
 from tests.broker.raw import RawClient, frame
 from tests.protocol.everything import RandomMessages
