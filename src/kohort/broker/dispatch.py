@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.broker.context import Context, Session
+from kohort.broker.context import Context
 from kohort.broker.handlers import Handle, Served, handler
 from kohort.broker.reply import BadRequestError, Reply
+from kohort.broker.session import Session
 from kohort.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from kohort.protocol.message import Request, Response
 from kohort.protocol.messages import API_NAMES, Api, api
@@ -18,7 +19,7 @@ from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersion
 from kohort.protocol.primitives import Buffer
 
 if TYPE_CHECKING:
-    from kohort.broker.broker import Broker
+    from kohort.broker.components import BrokerComponents
 
 log = logging.getLogger("kohort.broker.dispatch")
 
@@ -107,7 +108,7 @@ def _pieces(parts: list[Buffer]) -> list[Buffer]:
 class Dispatcher:
     """Decodes requests, calls their handlers, and sends the responses."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerComponents) -> None:
         self._broker = broker
         self._routes: dict[int, Route] = {}
         self._client_ids: dict[bytes, str] = {}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from kohort.broker.admin.replica_assignment import check_replicas
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
+from kohort.broker.replica_assignment import check_replicas
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

@@ -6,10 +6,10 @@ import logging
 from collections import Counter
 from typing import Final
 
-from kohort.broker.admin.replica_assignment import check_replicas
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.handlers import Served
+from kohort.broker.replica_assignment import check_replicas
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse

@@ -20,16 +20,13 @@ def handle(request: DescribeClusterRequest, context: Context) -> DescribeCluster
     if request.endpoint_type != BROKERS:
         return _refused(request.endpoint_type)
     broker = context.broker
+    host, port = context.session.advertised
     requested = request.include_cluster_authorized_operations
     operations = context.cluster_operations() if requested else OPERATIONS_NOT_REQUESTED
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,
-        brokers=[
-            DescribeClusterResponse.Broker(
-                broker_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack
-            )
-        ],
+        brokers=[DescribeClusterResponse.Broker(broker_id=broker.node_id, host=host, port=port, rack=broker.rack)],
         cluster_authorized_operations=operations,
     )
 

@@ -57,7 +57,8 @@ def _find(key_type: int, key: str, context: Context) -> _Coordinator:
         return _Coordinator(
             key=key, node_id=-1, host="", port=-1, error_code=error.code, error_message=error.detail or error.code.name
         )
-    return _Coordinator(key=key, node_id=broker.node_id, host=broker.host, port=broker.port)
+    host, port = context.session.advertised
+    return _Coordinator(key=key, node_id=broker.node_id, host=host, port=port)
 
 
 def _started(start: Callable[[], None]) -> KafkaError | None:

@@ -27,7 +27,9 @@ def handle(request: GetTelemetrySubscriptionsRequest, context: Context) -> GetTe
     if client == NO_UUID:
         client = telemetry.new_id()
     try:
-        subscription = telemetry.subscribe(client, match_parameters(client, context), context.now)
+        subscription = telemetry.subscribe(
+            client, match_parameters(client, context.client_id, context.session), context.now
+        )
     except KafkaError as error:
         return GetTelemetrySubscriptionsResponse(error_code=error.code)
     return GetTelemetrySubscriptionsResponse(

@@ -44,8 +44,9 @@ def handle(request: MetadataRequest, context: Context) -> MetadataResponse:
         if create and absent * broker.config.int("num.partitions") > MAX_PARTITIONS_AT_ONCE:
             create = False
         topics = [_requested_topic(topic, request, create, context) for topic in distinct]
+    host, port = context.session.advertised
     response = MetadataResponse(
-        brokers=[MetadataResponse.Broker(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)],
+        brokers=[MetadataResponse.Broker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)],
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,
         topics=topics,
@@ -81,12 +82,10 @@ def _requested_topic(
             except KafkaError as error:
                 return _failed(error.code, requested)
             return _failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, requested)
-        if not (
-            context.cluster_allowed(Operation.CREATE) or context.allowed(Operation.CREATE, ResourceType.TOPIC, name)
-        ):
+        if not context.may_create_topic(name):
             return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, requested)
         try:
-            topic = broker.create_topic(name)
+            topic = broker.auto_topic_creation.create(name)
         except KafkaError as error:
             return _failed(error.code, requested)
     return _described(topic, request, context)

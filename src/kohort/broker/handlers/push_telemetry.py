@@ -21,7 +21,7 @@ def handle(request: PushTelemetryRequest, context: Context) -> PushTelemetryResp
     try:
         context.broker.client_telemetry.push(
             client,
-            match_parameters(client, context),
+            match_parameters(client, context.client_id, context.session),
             context.now,
             subscription_id=request.subscription_id,
             terminating=request.terminating,

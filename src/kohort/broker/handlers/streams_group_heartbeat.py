@@ -71,7 +71,7 @@ def _response(result: HeartbeatResult, context: Context) -> Response:
     response = result.response
     if not result.missing_topics:
         return response
-    problem = context.broker.groups.internal_topics.create(result.missing_topics, context)
+    problem = context.broker.groups.internal_topics.create(result.missing_topics, context.may_create_topic)
     if not problem:
         return response
     response = copy.copy(response)  # the group may keep the response for other members

@@ -72,7 +72,7 @@ def _append(
 ) -> None:
     if marker.producer_id < 0 or marker.producer_epoch < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST)  # no producer has these; the log must not hold such a marker
-    context.broker.end_transaction(
+    context.broker.transaction_markers.write(
         context.broker.topics.online_partition(topic, index),
         marker.producer_id,
         marker.producer_epoch,
