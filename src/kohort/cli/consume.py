@@ -282,7 +282,7 @@ def _offset(text: str | None) -> int | Literal["earliest", "latest"]:
 
 
 def _time(option: str, text: str | None) -> int | None:
-    from kohort.cli.data.times import parse_time
+    from kohort.cli.client.times import parse_time
 
     try:
         return None if text is None else parse_time(text, int(time.time() * 1000))
