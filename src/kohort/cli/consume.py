@@ -8,6 +8,7 @@ import typer
 
 from kohort.cli.client.options import BootstrapOption, ConfigOption, check_timeout
 from kohort.cli.terminal import err, fail
+from kohort.extras import ARROW, require
 
 if TYPE_CHECKING:
     from kohort.cli.data.client_arguments import ClientOptions
@@ -114,6 +115,7 @@ def command(
     """
     from kohort.cli.data.no_pandas import without_pandas
 
+    require("arrow", "kohort consume", ARROW)
     without_pandas()
     from kohort.cli.data.client_arguments import ClientOptions
     from kohort.cli.data.membership_options import MembershipOptions

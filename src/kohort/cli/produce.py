@@ -8,6 +8,7 @@ import typer
 
 from kohort.cli.client.options import BootstrapOption, ConfigOption, check_timeout
 from kohort.cli.terminal import err, fail
+from kohort.extras import ARROW, require
 
 if TYPE_CHECKING:
     from kohort.cli.data.file_producer import FileProducer
@@ -99,6 +100,7 @@ def command(
     from kohort.cli.client.run import run
     from kohort.cli.data.no_pandas import without_pandas
 
+    require("arrow", "kohort produce", ARROW)
     without_pandas()
     import uvloop
 

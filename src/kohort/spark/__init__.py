@@ -12,6 +12,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort.extras import ARROW, require
+
 if TYPE_CHECKING:
     from kohort.spark.app import StreamsApp
     from kohort.spark.errors import ApplicationError, ProgramError
@@ -44,6 +46,8 @@ __all__ = [
     "approx_distinct", "approx_percentile", "avg", "collect", "count", "first", "last", "max_", "min_", "stddev",
     "sum_", "variance", "window",
 ]  # fmt: skip
+
+require("spark", "kohort.spark", (*ARROW, "pyspark"))
 
 # Spark starts its Python workers with "python3" unless told otherwise: on one machine often another Python than this
 # one, without the packages that are installed here. It is asked for when Spark's JVM starts, so it is set here, where a

@@ -133,7 +133,7 @@ def encode_rows(
         pieces.append(varint(len(record)))
         pieces.append(record)
     if compression:
-        from kohort.protocol.records.compression import compress  # loads pyarrow
+        from kohort.protocol.records.compression import compress
 
         pieces = [compress(compression, b"".join(pieces), level)]
     batch = bytearray(HEADER_SIZE)
