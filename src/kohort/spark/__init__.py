@@ -16,7 +16,7 @@ from kohort.extras import ARROW, require
 
 if TYPE_CHECKING:
     from kohort.spark.app import StreamsApp
-    from kohort.spark.errors import ApplicationError
+    from kohort.spark.errors import ApplicationError, ProgramError
     from kohort.spark.program.aggregates import (
         Aggregation,
         aggregation,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     )
     from kohort.spark.program.compiled import Program
     from kohort.spark.program.error_policies import DeadLetter, Drop, Fail
-    from kohort.spark.program.errors import ProgramError
     from kohort.spark.program.settings import AppSettings
     from kohort.spark.program.streams import Aggregated, GlobalTable, GroupedStream, Stream, Table
     from kohort.spark.program.windows import window
@@ -61,11 +60,11 @@ _HOME: Final = {
     "StreamsApp": "app",
     "AppSettings": "program.settings",
     "ApplicationError": "errors",
+    "ProgramError": "errors",
     "DeadLetter": "program.error_policies",
     "Drop": "program.error_policies",
     "Fail": "program.error_policies",
     "Program": "program.compiled",
-    "ProgramError": "program.errors",
     "StateDirectoryError": "state.errors",
     "window": "program.windows",
     **dict.fromkeys(_STREAMS, "program.streams"),

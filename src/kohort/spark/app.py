@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kohort.client.config import Servers
 from kohort.extras import SPARK, require
+from kohort.spark.errors import ProgramError
+from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Program
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
-from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.source_times import TimestampFormat, event_time_of, time_formats
-from kohort.spark.program.sources import Schema, SourceDef, TableDef, column_names, known_format
+from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.streams import GlobalTable, Graph, Stream, Table
 
 if TYPE_CHECKING:
