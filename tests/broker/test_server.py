@@ -16,7 +16,7 @@ from kohort.protocol.messages.heartbeat import HeartbeatRequest
 from kohort.protocol.messages.list_offsets import ListOffsetsRequest
 from kohort.protocol.messages.metadata import MetadataRequest
 from kohort.protocol.messages.produce import ProduceRequest
-from kohort.protocol.records.plain import encode_records
+from kohort.protocol.records.rows import encode_records
 from tests.broker.raw import RawClient, frame
 
 Run = Callable[..., None]

@@ -16,7 +16,7 @@ from kohort.protocol.messages.describe_transactions import DescribeTransactionsR
 from kohort.protocol.messages.end_txn import EndTxnRequest
 from kohort.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kohort.protocol.messages.produce import ProduceRequest
-from kohort.protocol.records.plain import encode_records
+from kohort.protocol.records.rows import encode_records
 from tests.broker.handlers.served import with_bytes
 from tests.broker.raw import RawClient, frame
 

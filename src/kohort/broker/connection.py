@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Final, Protocol, cast
 
 from kohort.broker.config.listeners import Endpoint
-from kohort.broker.dispatch import BadRequestError, Dispatcher
+from kohort.broker.dispatch import Dispatcher
+from kohort.broker.reply import BadRequestError
 from kohort.broker.session import Session
 from kohort.protocol.primitives import Buffer
 

@@ -27,7 +27,7 @@ from kohort.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from kohort.protocol.message import Data
 from kohort.protocol.messages.control_records import ControlRecordTypeSchema
 from kohort.protocol.records.batch import BatchHeader, scan_batches
-from kohort.protocol.records.plain import PlainRecord, encode_records, read_records
+from kohort.protocol.records.rows import PlainRecord, encode_records, read_records
 from kohort.protocol.stored import decode_key, record_type
 
 log = logging.getLogger("kohort.broker.coordinator_runtime")

@@ -19,7 +19,7 @@ from kohort.broker.session import Session
 from kohort.log.types import Origin
 from kohort.protocol.message import Request
 from kohort.protocol.messages import api, module_name
-from kohort.protocol.records.plain import encode_records
+from kohort.protocol.records.rows import encode_records
 
 NOW = 1_700_000_000_000
 NODE = 1

@@ -12,7 +12,7 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.delete_topics import DeleteTopicsRequest
 from kohort.protocol.messages.fetch import FetchRequest, FetchResponse
 from kohort.protocol.messages.produce import ProduceRequest
-from kohort.protocol.records.plain import encode_records
+from kohort.protocol.records.rows import encode_records
 from tests.broker.raw import RawClient, frame
 
 Run = Callable[..., None]

@@ -37,7 +37,7 @@ from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribe
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TopicInfo
 from kohort.protocol.messages.sync_group import SyncGroupRequest
 from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from kohort.protocol.records.plain import encode_records
+from kohort.protocol.records.rows import encode_records
 from kohort.protocol.schema import NO_UUID
 from tests.broker.handlers.conftest import Rules
 from tests.broker.raw import RawClient

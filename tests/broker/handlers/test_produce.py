@@ -15,7 +15,7 @@ from kohort.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnReq
 from kohort.protocol.messages.init_producer_id import InitProducerIdRequest
 from kohort.protocol.messages.produce import ProduceRequest
 from kohort.protocol.records.batch import Compression
-from kohort.protocol.records.plain import encode_records
+from kohort.protocol.records.rows import encode_records
 from tests.broker.handlers.conftest import NOW, Ask, Deny, Rules
 from tests.broker.handlers.served import Run, answer_of, transactional, with_bytes
 from tests.broker.raw import RawClient

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -15,6 +14,7 @@ from kohort.broker.config.keys import Change, Key, Value
 from kohort.broker.config.settings import Settings
 from kohort.broker.config.topic_keys import BROKER_KEY_OF, TOPIC_KEYS
 from kohort.broker.config.validation import problem_with
+from kohort.coordinator.regex import full_matches
 from kohort.protocol.errors import ErrorCode, KafkaError
 
 _MATCHABLE: Final = frozenset(
@@ -124,8 +124,8 @@ def _values(keys: Mapping[str, Key], kind: str, configs: Mapping[str, str]) -> d
 
 def _compiles(expression: str) -> bool:
     try:
-        re.compile(expression)
-    except re.error:
+        full_matches(expression, ())
+    except ValueError:
         return False
     return True
 

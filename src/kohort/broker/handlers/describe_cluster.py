@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from kohort.broker.context import OPERATIONS_NOT_REQUESTED, Context
+from kohort.broker.handlers import Served
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+
+SERVED: Final = Served(DescribeClusterRequest, versions=(0, 2))
 
 BROKERS: Final = 1
 CONTROLLERS: Final = 2

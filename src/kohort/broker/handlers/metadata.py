@@ -6,13 +6,18 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE, Topic, check_topic_name
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kohort.protocol.schema import NO_UUID
 
+SERVED: Final = Served(MetadataRequest, versions=(0, 13))
+
 _TopicMetadata = MetadataResponse.Topic
 
+NULL_IS_ALL: Final = 1
+"""First version in which null asks for all topics, and an empty list for none."""
 BY_ID: Final = 12
 """First version with topic ids in requests; before, names can't be null in responses."""
 
@@ -21,7 +26,7 @@ def handle(request: MetadataRequest, context: Context) -> MetadataResponse:
     """Describes the requested topics, or all that the client may describe."""
     broker = context.broker
     requested = request.topics
-    if requested is None or (context.version == 0 and not requested):
+    if requested is None or (context.version < NULL_IS_ALL and not requested):
         visible = [
             topic for topic in broker.topics if context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]

@@ -11,8 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from kohort.protocol.crc32c import crc32c
 from kohort.protocol.errors import CorruptRecordError
 from kohort.protocol.primitives import Buffer
 
@@ -179,7 +178,7 @@ def scan_batches(data: Buffer) -> Iterator[BatchHeader]:
 
 def checksum(data: Buffer, header: BatchHeader) -> int:
     """Computes the CRC-32C of the batch that `header` was read from."""
-    return int(crc32c(memoryview(data)[header.position + _CRC_FROM : header.end]))
+    return crc32c(memoryview(data)[header.position + _CRC_FROM : header.end])
 
 
 def check_batch(data: Buffer, position: int = 0) -> BatchHeader:
@@ -264,11 +263,11 @@ def write_header(data: bytearray | memoryview, header: BatchHeader) -> None:
     Raises:
         ValueError: the batch doesn't end within `data`.
     """
-    if header.batch_length < HEADER_SIZE - LENGTH_END or header.end > len(data):
-        raise ValueError(f"a batch of {header.size} bytes at {header.position} in {len(data)} bytes")
-    position = header.position
+    position, end = header.position, header.end
+    if header.batch_length < HEADER_SIZE - LENGTH_END or end > len(data):
+        raise ValueError(f"a batch of {header.size} bytes at {position} in {len(data)} bytes")
     _HEADER.pack_into(data, position, *header[:-1])
-    _CRC.pack_into(data, position + CRC_AT, checksum(data, header))
+    _CRC.pack_into(data, position + CRC_AT, crc32c(memoryview(data)[position + _CRC_FROM : end]))
 
 
 def next_sequence(sequence: int, count: int) -> int:
