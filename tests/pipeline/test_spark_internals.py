@@ -35,7 +35,7 @@ from kohort.spark.internals import (
 )
 from kohort.spark.program.errors import ProgramError
 
-from ..interop.waiting import eventually
+from ..waiting import eventually
 
 Frames = Callable[[DataFrame], DataFrame]
 SCHEMA: Final = "k STRING, v BIGINT"
