@@ -75,8 +75,10 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
     def config_changed(self, kind: ConfigResource, name: str) -> None:
         if kind is ConfigResource.BROKER:
             self._streams_configs.configure(self.broker.config)
+            self.each(lambda shard: shard.streams.settings_changed())
         elif kind is ConfigResource.GROUP:
             self._streams_configs.configure_group(name)
+            self.each(lambda shard: shard.streams.settings_changed(name))
 
     # Transactions
 
@@ -105,8 +107,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
 
     def _notify_of_topics(self) -> None:
         names, self._changed_topics = self._changed_topics, {}
-        now = self.broker.now()
-        self.each(lambda shard: shard.streams.topics_changed(names, now))
+        self.each(lambda shard: shard.streams.topics_changed(names))
 
     # Placement of tasks
 
@@ -116,7 +117,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         except KafkaError as error:
             log.warning("a placement is dropped group=%s error=%s", shown(job.group_id), error)
             return
-        self.perform(entry, entry.shard.streams.placed(job, placement, self.broker.now()))
+        self.perform(entry, entry.shard.streams.placed(job, placement))
 
     # Expiry
 
