@@ -7,7 +7,6 @@ import logging
 import random
 import struct
 import uuid
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,10 +20,9 @@ from kohort.protocol.messages.produce import ProduceRequest
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskIds, TopicInfo
 from kohort.protocol.records.rows import encode_records
 from kohort.protocol.schema import Field, Scalar
+from tests.broker.conftest import Run
 from tests.broker.raw import RawClient, frame
 from tests.protocol.everything import RandomMessages
-
-Run = Callable[..., None]
 
 REQUESTS = 2500
 PATIENCE = 0.02

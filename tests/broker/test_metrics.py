@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import timeit
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.api_versions import ApiVersionsRequest
 from kohort.protocol.messages.join_group import JoinGroupRequest
 from kohort.protocol.messages.metadata import MetadataRequest
+from tests.broker.conftest import Run
 from tests.broker.streams.members import Crowd, reconcile, stateless
 
 from .raw import RawClient
@@ -56,7 +56,7 @@ async def scrape(server: Server) -> Samples:
 METRICS = ("127.0.0.1", 0)
 
 
-def test_requests_are_counted_by_api(with_server: Callable[..., None]) -> None:
+def test_requests_are_counted_by_api(with_server: Run) -> None:
     async def test(server: Server) -> None:
         client = await RawClient.connect(server.port)
         for _ in range(3):
@@ -74,7 +74,7 @@ def test_requests_are_counted_by_api(with_server: Callable[..., None]) -> None:
     with_server(test, metrics=METRICS)
 
 
-def test_connections_are_counted(with_server: Callable[..., None]) -> None:
+def test_connections_are_counted(with_server: Run) -> None:
     async def test(server: Server) -> None:
         client = await RawClient.connect(server.port)
         await client.call(ApiVersionsRequest(client_software_name="test", client_software_version="1"))
@@ -87,7 +87,7 @@ def test_connections_are_counted(with_server: Callable[..., None]) -> None:
     with_server(test, metrics=METRICS)
 
 
-def test_logs_have_their_sizes(with_server: Callable[..., None]) -> None:
+def test_logs_have_their_sizes(with_server: Run) -> None:
     async def test(server: Server) -> None:
         client = await RawClient.connect(server.port)
         await client.call(
@@ -104,7 +104,7 @@ def test_logs_have_their_sizes(with_server: Callable[..., None]) -> None:
     with_server(test, metrics=METRICS)
 
 
-def test_streams_groups_are_counted(with_server: Callable[..., None]) -> None:
+def test_streams_groups_are_counted(with_server: Run) -> None:
     async def test(server: Server) -> None:
         crowd = Crowd(server)
         crowd.topics.create("words", 3)
@@ -122,7 +122,7 @@ def test_streams_groups_are_counted(with_server: Callable[..., None]) -> None:
     with_server(test, "group.streams.initial.rebalance.delay.ms=0", metrics=METRICS)
 
 
-def test_groups_are_counted_by_state_when_asked(with_server: Callable[..., None]) -> None:
+def test_groups_are_counted_by_state_when_asked(with_server: Run) -> None:
     async def test(server: Server) -> None:
         client = await RawClient.connect(server.port)
         protocol = JoinGroupRequest.Protocol(name="range", metadata=b"")
@@ -157,7 +157,7 @@ def test_failures_are_counted_by_error() -> None:
     assert metrics.fetch_failures == {ErrorCode.OFFSET_OUT_OF_RANGE: 1}
 
 
-def test_a_request_is_in_the_buckets_of_all_times_that_are_longer(with_server: Callable[..., None]) -> None:
+def test_a_request_is_in_the_buckets_of_all_times_that_are_longer(with_server: Run) -> None:
     async def test(server: Server) -> None:
         server.broker.metrics.observe(0, 0.000_3, 10, 20)
 
@@ -207,7 +207,7 @@ def test_the_collector_can_be_registered_before_there_is_anything() -> None:
     assert list(BrokerCollector(nothing()).describe()) == []
 
 
-def test_health(with_server: Callable[..., None]) -> None:
+def test_health(with_server: Run) -> None:
     async def test(server: Server) -> None:
         assert await ask(server.metrics_port, "GET /healthz HTTP/1.0\r\n\r\n") == ("HTTP/1.1 200 OK", b"ok\n")
 
@@ -223,21 +223,21 @@ def test_health(with_server: Callable[..., None]) -> None:
         ("GET /metrics SPDY/3", "400 Bad Request"),
     ],
 )
-def test_other_requests_are_refused(with_server: Callable[..., None], request_line: str, status: str) -> None:
+def test_other_requests_are_refused(with_server: Run, request_line: str, status: str) -> None:
     async def test(server: Server) -> None:
         assert (await ask(server.metrics_port, f"{request_line}\r\n\r\n"))[0] == f"HTTP/1.1 {status}"
 
     with_server(test, metrics=METRICS)
 
 
-def test_a_head_request_gets_no_body(with_server: Callable[..., None]) -> None:
+def test_a_head_request_gets_no_body(with_server: Run) -> None:
     async def test(server: Server) -> None:
         assert await ask(server.metrics_port, "HEAD /healthz HTTP/1.1\r\n\r\n") == ("HTTP/1.1 200 OK", b"")
 
     with_server(test, metrics=METRICS)
 
 
-def test_a_request_without_end_is_cut_off(with_server: Callable[..., None]) -> None:
+def test_a_request_without_end_is_cut_off(with_server: Run) -> None:
     async def test(server: Server) -> None:
         status, body = await ask(server.metrics_port, "GET /metrics HTTP/1.1\r\n" + "x: y\r\n" * 20_000)
         assert (status, body) == ("", b"")
@@ -245,9 +245,7 @@ def test_a_request_without_end_is_cut_off(with_server: Callable[..., None]) -> N
     with_server(test, metrics=METRICS)
 
 
-def test_a_failing_scrape_is_told_and_the_next_one_may_work(
-    with_server: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_scrape_is_told_and_the_next_one_may_work(with_server: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: Any) -> bytes:
         raise OSError("no such thing")
 

@@ -6,7 +6,6 @@ import asyncio
 import errno
 import os
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ import pytest
 from kohort.broker.server import Server
 from kohort.broker.topics import Partition
 from kohort.log.compaction import CompactionPlan
+from tests.broker.conftest import Run
 from tests.log.batches import batch
 
-Run = Callable[..., None]
 COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
 
 

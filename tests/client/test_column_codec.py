@@ -6,7 +6,7 @@ import pytest
 
 from kohort.client import column_codec
 from kohort.protocol.records import columns
-from tests.client.support.running import run
+from tests.waiting import run
 
 
 def test_it_is_loaded_once_and_tried_again_where_it_failed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ from tests.fresh.machine import (
     sites_of,
 )
 from tests.fresh.roots import RELEASES
-from tests.interop.waiting import eventually
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 

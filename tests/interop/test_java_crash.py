@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient
 
 from tests.tools import MAVEN
 
+from ..waiting import eventually
 from .java.jvm import Lines, Scenarios, scenario_process
 from .servers import Server
 from .topics import create_topic
-from .waiting import eventually
 
 pytestmark = pytest.mark.long
 

@@ -11,9 +11,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.tools import MAVEN
 
+from ..waiting import eventually
 from .java.jvm import Finished, Tools
 from .servers import Server
-from .waiting import eventually
 
 NewTopic = Callable[..., str]
 NewName = Callable[[], str]

@@ -9,10 +9,10 @@ from confluent_kafka import Consumer, TopicPartition
 
 from tests.tools import MAVEN
 
+from ..waiting import eventually
 from .java.jvm import Finished, Tools
 from .streams_apps import WITHIN, Fleet, Garage, Instance, share, tasks
 from .streams_words import Lines, Output
-from .waiting import eventually
 
 GROUPS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 CONFIGS = "kafka.admin.ConfigCommand"

@@ -14,7 +14,7 @@ from kohort.spark.errors import ApplicationError
 from kohort.spark.runtime.subtopology_runner import THREAD_NAME
 from kohort.testing.broker import Broker
 
-from ..interop.waiting import eventually
+from ..waiting import eventually
 from .applications import Heard, create_topics, producer, read, run
 
 FLIGHT = "carrier STRING, origin STRING, dep_delay DOUBLE, time_hour TIMESTAMP"

@@ -35,7 +35,7 @@ from kohort.spark.internals import (
     unlogged_errors,
 )
 
-from ..interop.waiting import eventually
+from ..waiting import eventually
 
 Frames = Callable[[DataFrame], DataFrame]
 SCHEMA: Final = "k STRING, v BIGINT"

@@ -23,7 +23,7 @@ from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.testing.broker import Broker
 from tests.client.administration.members import join_classic, join_streams, open_transaction, produce
-from tests.client.support.running import run
+from tests.waiting import run
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 MINUTE = 60_000

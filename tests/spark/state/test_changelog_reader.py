@@ -16,7 +16,7 @@ from kohort.client.errors import ClosedError
 from kohort.spark.state import ChangelogReader, RestoreProgress, Store, StoreClosedError
 from kohort.testing.broker import Broker
 from kohort.testing.process import BrokerProcess
-from tests.client.support.running import run, until
+from tests.waiting import run, until
 
 _numbers = count()
 

@@ -40,7 +40,7 @@ def handle(request: MetadataRequest, context: Context) -> MetadataResponse:
         # Once each: repeated topics could make the response many times as large as the request.
         distinct = {topic.name if topic.topic_id == NO_UUID else topic.topic_id: topic for topic in requested}.values()
         absent = sum(topic.name is not None and broker.topics.get(topic.name) is None for topic in distinct)
-        create = request.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable")
+        create = request.allow_auto_topic_creation and absent > 0 and broker.config.flag("auto.create.topics.enable")
         if create and absent * broker.config.int("num.partitions") > MAX_PARTITIONS_AT_ONCE:
             create = False
         topics = [_requested_topic(topic, request, create, context) for topic in distinct]
