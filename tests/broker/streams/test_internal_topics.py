@@ -15,7 +15,9 @@ from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE
 from kohort.streams.topology import InternalTopic
 
 
-def run(directory: Path, test: Callable[[Broker, InternalTopics, Context], Coroutine[Any, Any, None]]) -> None:
+def with_internal_topics(
+    directory: Path, test: Callable[[Broker, InternalTopics, Context], Coroutine[Any, Any, None]]
+) -> None:
     broker = Broker(Settings(), data_dir=directory)
     made = InternalTopics(broker)
     try:
@@ -36,7 +38,7 @@ def test_others_get_their_turn(tmp_path: Path) -> None:
 
         assert counts == [2, 4, 5, 5]
 
-    run(tmp_path, test)
+    with_internal_topics(tmp_path, test)
 
 
 def test_what_is_asked_for_again_is_created_once(tmp_path: Path) -> None:
@@ -50,7 +52,7 @@ def test_what_is_asked_for_again_is_created_once(tmp_path: Path) -> None:
 
         assert len(broker.topics) == 2
 
-    run(tmp_path, test)
+    with_internal_topics(tmp_path, test)
 
 
 def test_so_many_partitions_wait(tmp_path: Path) -> None:
@@ -67,7 +69,7 @@ def test_so_many_partitions_wait(tmp_path: Path) -> None:
         await asyncio.sleep(0)
         assert len(broker.topics) == 1
 
-    run(tmp_path, test)
+    with_internal_topics(tmp_path, test)
 
 
 def test_a_long_list_of_problems_is_cut(tmp_path: Path) -> None:
@@ -76,4 +78,4 @@ def test_a_long_list_of_problems_is_cut(tmp_path: Path) -> None:
 
         assert made.create(missing, context).endswith(" and 20 more.")
 
-    run(tmp_path, test)
+    with_internal_topics(tmp_path, test)
