@@ -107,6 +107,7 @@ class Broker(BrokerComponents):
             rack=settings.text("broker.rack") or None,
             cluster_id=log_manager.cluster_id,
             authorizer=authorizer,
+            fetch_max_bytes=settings.int("fetch.max.bytes"),
             dynamic_config=config,
             metrics=metrics,
             log_manager=log_manager,
