@@ -61,6 +61,7 @@ SMOKES: Final = {
     "scale": Smoke("stream and batch are equal", codes=(0, 2)),
     "bench-wire": Smoke("Compression", ("BENCH=--quick",)),
     "bench-startup": Smoke("kohort --version", ("BENCH=--quick",)),
+    "bench-install": Smoke("once more", ("BENCH=--quick",)),
     "bench-broker": Smoke("ready", ("BENCH=--quick",), (KCAT, MAVEN)),
     "bench-placement": Smoke("Kafka's sticky", ("BENCH=--quick --standbys 0 --per-process 1",), (MAVEN,)),
     "bench-heartbeats": Smoke("Heartbeats of a streams group", ("BENCH=--quick",)),

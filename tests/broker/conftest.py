@@ -35,11 +35,14 @@ async def serving(directory: Path, *settings: str, **options: Any) -> AsyncItera
         await server.stop()
 
 
+Run = Callable[..., None]
+"""What `with_server` and `with_crowd` are: they take a test, and settings."""
+
 Test = Callable[[Server], Coroutine[Any, Any, None]]
 
 
 @pytest.fixture
-def with_server(tmp_path: Path) -> Callable[..., None]:
+def with_server(tmp_path: Path) -> Run:
     """Runs a coroutine function with a server of its own."""
 
     def run_test(test: Test, *settings: str, **options: Any) -> None:
@@ -56,7 +59,7 @@ CrowdTest = Callable[[Crowd], Coroutine[Any, Any, None]]
 
 
 @pytest.fixture
-def with_crowd(with_server: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def with_crowd(with_server: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a coroutine function with clients of a server whose streams groups don't wait for more members.
 
     Tasks are placed without a process, unless another solver is given, and small groups are always waited for.

@@ -31,7 +31,7 @@ def failing(number: int) -> Callable[..., Any]:
 
 def storage(directory: Path) -> LogManager:
     settings = Settings.load(None, {}, [])
-    return LogManager(directory, 1, durable=False, settings=lambda: settings, clock=lambda: 1_700_000_000_000)
+    return LogManager(directory, 1, durable=False, settings=settings, clock=lambda: 1_700_000_000_000)
 
 
 def server_with_topics(directory: Path, count: int) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import struct
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -17,10 +16,10 @@ from kohort.protocol.messages.list_offsets import ListOffsetsRequest
 from kohort.protocol.messages.metadata import MetadataRequest
 from kohort.protocol.messages.produce import ProduceRequest
 from kohort.protocol.records.rows import encode_records
+from tests.broker.conftest import Run
 from tests.broker.raw import RawClient, frame
 from tests.produce_requests import produce_request
 
-Run = Callable[..., None]
 VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 
 import pytest
 
@@ -17,11 +16,10 @@ from kohort.protocol.messages.end_txn import EndTxnRequest
 from kohort.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kohort.protocol.messages.produce import ProduceRequest
 from kohort.protocol.records.rows import encode_records
+from tests.broker.conftest import Run
 from tests.broker.handlers.served import with_bytes
 from tests.broker.raw import RawClient, frame
 from tests.produce_requests import produce_request
-
-Run = Callable[..., None]
 
 
 async def begin(server: Server, client: RawClient) -> InitProducerIdResponse:

@@ -15,6 +15,8 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812
 
 from kohort.spark import StreamsApp
+from kohort.spark.epoch import ROWS_SCHEMA, EpochInput, EpochOutput, OffsetRange
+from kohort.spark.errors import ProgramError
 from kohort.spark.executor_rpc.client import RpcAddress
 from kohort.spark.jobs.column_encoding import (
     JSON_OPTIONS,
@@ -24,7 +26,6 @@ from kohort.spark.jobs.column_encoding import (
     encoded_schema,
     shown,
 )
-from kohort.spark.jobs.epoch import ROWS_SCHEMA, EpochInput, EpochOutput, OffsetRange
 from kohort.spark.jobs.errors import BadRecordError
 from kohort.spark.jobs.plan_reuse import is_reusable
 from kohort.spark.jobs.stages.context import StageContext
@@ -51,7 +52,6 @@ from kohort.spark.program.compiled import (
     Transform,
 )
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy, Fail
-from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.windows import window
 
 from .jobs_harness import JobsHarness

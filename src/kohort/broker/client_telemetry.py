@@ -7,21 +7,18 @@ it pushes the metrics of all, at the shortest of their intervals.
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from kohort.broker.session import Session
+from kohort.coordinator.regex import full_matches
 from kohort.log.data_directory import uuid_text
+from kohort.protocol.crc32c import crc32c
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.schema import NO_UUID
-
-if TYPE_CHECKING:
-    from kohort.broker.context import Context
 
 ALL_METRICS: Final = "*"
 DEFAULT_INTERVAL_MS: Final = 300_000
@@ -36,15 +33,15 @@ _NOT_THROTTLED_AFTER: Final = frozenset({ErrorCode.UNKNOWN_SUBSCRIPTION_ID, Erro
 _NEVER: Final = -1
 
 
-def match_parameters(client: uuid.UUID, context: Context) -> dict[str, str]:
+def match_parameters(client: uuid.UUID, client_id: str, session: Session) -> dict[str, str]:
     """A client's value of each parameter that `match` may name."""
     return {
         "client_instance_id": uuid_text(client),
-        "client_id": context.client_id,
-        "client_software_name": context.session.software_name,
-        "client_software_version": context.session.software_version,
-        "client_source_address": context.session.host,
-        "client_source_port": str(context.session.port),
+        "client_id": client_id,
+        "client_software_name": session.software_name,
+        "client_software_version": session.software_version,
+        "client_source_address": session.host,
+        "client_source_port": str(session.port),
     }
 
 
@@ -191,7 +188,7 @@ class ClientTelemetry:
         interval_ms = DEFAULT_INTERVAL_MS
         for configs in self._subscriptions():
             patterns = _patterns(configs.get("match", ""))
-            if all(pattern.fullmatch(parameters.get(name, "")) for name, pattern in patterns.items()):
+            if all(full_matches(pattern, [parameters.get(name, "")])[0] for name, pattern in patterns.items()):
                 metrics.update(_items(configs.get("metrics", "")))
                 interval_ms = min(interval_ms, int(configs.get("interval.ms", DEFAULT_INTERVAL_MS)))
         wanted = (ALL_METRICS,) if ALL_METRICS in metrics else tuple(sorted(metrics))
@@ -202,15 +199,15 @@ def _items(value: str) -> list[str]:
     return [item for part in value.split(",") if (item := part.strip())]
 
 
-def _patterns(match: str) -> dict[str, re.Pattern[str]]:
+def _patterns(match: str) -> dict[str, str]:
     """The regular expressions of a subscription by match parameter."""
     pairs = (item.partition("=") for item in _items(match))
-    return {name.strip(): re.compile(expression.strip()) for name, _, expression in pairs}
+    return {name.strip(): expression.strip() for name, _, expression in pairs}
 
 
 def _subscription_id(client: uuid.UUID, metrics: tuple[str, ...], interval_ms: int) -> int:
     """A 32-bit hash of client and subscription, as KIP-714 describes it."""
-    of_subscription: int = crc32c(f"{','.join(metrics)};{interval_ms}".encode())
+    of_subscription = crc32c(f"{','.join(metrics)};{interval_ms}".encode())
     folded = client.int ^ client.int >> 64
     number = (of_subscription ^ folded ^ folded >> 32) & 0xFFFFFFFF
     return number - 2**32 if number >= 2**31 else number

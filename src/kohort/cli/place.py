@@ -10,6 +10,7 @@ import typer
 from kohort.cli.bytes_input import input_name, read_text
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, TimeoutOption
 from kohort.cli.terminal import err, fail, out, print_json, printable
+from kohort.extras import PLACEMENT, require
 
 if TYPE_CHECKING:
     from kohort.cli.placing.outcome import Comparison
@@ -80,6 +81,7 @@ def command(
 
     3: the running group can't be read.
     """
+    require("placement", "kohort place", PLACEMENT)
     from kohort.cli.placing.outcome import InfeasibleError, compare
     from kohort.coordinator.placement import ASSIGNORS
 

@@ -7,10 +7,9 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from crc32c import crc32c
-
 from kohort.log.files import SNAPSHOT, file_name, write_atomically
 from kohort.log.producer_state import BatchMetadata, ProducerState, ProducerStates
+from kohort.protocol.crc32c import crc32c
 
 _log: Final = logging.getLogger("kohort.log")
 
@@ -31,7 +30,7 @@ def write_snapshot(directory: Path, offset: int, producers: ProducerStates) -> N
             producer.last_timestamp, producer.coordinator_epoch, producer.first_offset,
         )  # fmt: skip
     count = struct.pack(">i", len(producers.by_id))
-    header = _HEADER.pack(_VERSION, crc32c(bytes(body), crc32c(count)), len(producers.by_id))
+    header = _HEADER.pack(_VERSION, crc32c(body, crc32c(count)), len(producers.by_id))
     write_atomically(directory / file_name(offset, SNAPSHOT), header + body, sync=False)
 
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from crc32c import crc32c
-
 from kohort.log.config import LogConfig
 from kohort.log.records import rebuilt, records_of
 from kohort.log.types import Origin
+from kohort.protocol.crc32c import crc32c
 from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 from kohort.protocol.records.batch import (
     HEADER_SIZE,
@@ -152,6 +151,6 @@ def stamped(data: memoryview, header: BatchHeader, now: int) -> bytes:
     head = bytearray(data[:HEADER_SIZE])
     attributes = header.attributes | _LOG_APPEND_TIME
     _STAMP.pack_into(head, _STAMP_AT, 0, attributes, header.last_offset_delta, header.base_timestamp, now)
-    crc = crc32c(data[HEADER_SIZE:], crc32c(bytes(head[_CRC_FROM:])))
+    crc = crc32c(data[HEADER_SIZE:], crc32c(head[_CRC_FROM:]))
     head[_STAMP_AT:_CRC_FROM] = crc.to_bytes(4, "big")
     return bytes(head)

@@ -51,6 +51,12 @@ def test_a_change_is_refused_where_kafka_refuses_it(
     assert answer == ELSEWHERE.get((kind, key), code)
 
 
+def test_a_client_metrics_pattern_is_one_of_re2() -> None:
+    check_client_metrics({"match": "client_id=(a+)+b, client_software_name=.*"})
+    with pytest.raises(KafkaError, match=r"'client_id=\(\?=a\)' isn't PARAMETER=REGEX"):
+        check_client_metrics({"match": "client_id=(?=a)"})
+
+
 def test_lags_of_compaction_must_fit_together() -> None:
     with pytest.raises(KafkaError, match=r"min\.compaction\.lag\.ms is 5, more than max\.compaction\.lag\.ms"):
         check_topic_configs({"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"})

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from crc32c import crc32c
-
 from kohort.broker.server import Server
+from kohort.protocol.crc32c import crc32c
 from kohort.protocol.message import Request
 from kohort.protocol.records.rows import encode_records
 from tests.broker.raw import RawClient
@@ -37,5 +36,5 @@ def transactional(sequence: int = 0) -> bytearray:
 
 def with_bytes(batch: bytearray, place: int, value: bytes) -> bytearray:
     batch[place : place + len(value)] = value
-    batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
+    batch[17:21] = crc32c(batch[21:]).to_bytes(4, "big")
     return batch

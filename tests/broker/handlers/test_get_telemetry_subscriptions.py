@@ -52,6 +52,11 @@ def test_all_that_a_subscription_matches_has_to_fit(match: str, fits: bool, ask:
     assert response.requested_metrics == (("a",) if fits else ())
 
 
+def test_a_pattern_that_is_slow_elsewhere(ask: Ask, broker: Broker) -> None:
+    subscribe(broker, "one", metrics="a", match="client_id=(a+)+b")
+    assert get(ask, client_id="a" * 30_000).requested_metrics == ()
+
+
 def test_the_id_of_a_subscription_differs_by_what_is_wanted_and_of_whom(ask: Ask, broker: Broker) -> None:
     first, other_client = get(ask), get(ask, client=UUID(int=CLIENT.int + 1))
     subscribe(broker, "one", metrics="a")

@@ -124,7 +124,7 @@ def test_any_request_is_answered_and_a_restart_comes_to_the_same(name: str, tmp_
     draw = random.Random(name)
     request_type: type[Request] = api(name).request
     settings = Settings.of({"node.id": NODE})
-    broker = Broker(settings, data_dir=tmp_path)
+    broker = Broker.build(settings, data_dir=tmp_path)
     ask = asker(broker)
     for number in range(120):
         if broker.topics.get("there") is None:
@@ -136,4 +136,4 @@ def test_any_request_is_answered_and_a_restart_comes_to_the_same(name: str, tmp_
         assert ErrorCode.UNKNOWN_SERVER_ERROR not in set(error_codes(response))
     before = state(broker)
     broker.log_manager.close(broker.log_manager.logs(broker.topics))
-    assert asyncio.run(state_after_start(Broker(settings, data_dir=tmp_path))) == before
+    assert asyncio.run(state_after_start(Broker.build(settings, data_dir=tmp_path))) == before

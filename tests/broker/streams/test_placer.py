@@ -38,7 +38,8 @@ class Placing:
 
     def __init__(self, solver: Solver) -> None:
         self.came: asyncio.Queue[Came] = asyncio.Queue()
-        self.placer = Placer(lambda *came: self.came.put_nowait(came), solver)
+        self.placer = Placer(solver)
+        self.placer.on_placed.append(lambda *came: self.came.put_nowait(came))
 
     async def later(self) -> Came:
         return await asyncio.wait_for(self.came.get(), 30)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kohort.client.types import TopicPartition
-from kohort.spark.jobs.epoch import EpochStatistics
+from kohort.spark.epoch import EpochStatistics
 from kohort.spark.runtime.effects import Epoch
 from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError

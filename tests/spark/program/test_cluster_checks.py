@@ -14,11 +14,11 @@ pytest.importorskip("pyspark")
 
 from kohort.client import Admin, Consumer, OffsetAndMetadata, StreamsMember, TopicPartition
 from kohort.client.streams_member import Assigned
+from kohort.spark.errors import ProgramError
 from kohort.spark.program import cluster_checks
 from kohort.spark.program.cluster_checks import check_against
 from kohort.spark.program.committed_metadata import metadata
 from kohort.spark.program.compiled import Program, RowsInput
-from kohort.spark.program.errors import ProgramError
 from kohort.testing import Broker
 from tests.spark.program.programs import FLIGHT, program, spec
 

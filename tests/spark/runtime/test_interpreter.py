@@ -19,8 +19,8 @@ from kohort.client.errors import (
     RequestTimeoutError,
 )
 from kohort.client.types import OffsetAndMetadata, TopicPartition
+from kohort.spark.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics
 from kohort.spark.errors import ApplicationError
-from kohort.spark.jobs.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics
 from kohort.spark.monitoring.events import EpochDone, Listener
 from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.runtime import subtopology_epochs

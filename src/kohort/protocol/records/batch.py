@@ -11,8 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
+from kohort.protocol.crc32c import crc32c
 from kohort.protocol.errors import CorruptRecordError
 from kohort.protocol.primitives import Buffer
 
@@ -179,7 +178,7 @@ def scan_batches(data: Buffer) -> Iterator[BatchHeader]:
 
 def checksum(data: Buffer, header: BatchHeader) -> int:
     """Computes the CRC-32C of the batch that `header` was read from."""
-    return int(crc32c(memoryview(data)[header.position + _CRC_FROM : header.end]))
+    return crc32c(memoryview(data)[header.position + _CRC_FROM : header.end])
 
 
 def check_batch(data: Buffer, position: int = 0) -> BatchHeader:

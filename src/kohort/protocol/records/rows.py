@@ -5,8 +5,8 @@
     rows.values  # [b"value"]
 
 `encode_rows` and `decode_rows` have records as parallel lists; `encode_records` and `read_records` do the same for
-records that have no headers, a tuple each. They take a microsecond or two a record. They don't load numba, and pyarrow
-only for compressed batches; `columns` is many times as fast for batches of more than a few hundred records.
+records that have no headers, a tuple each. They take a microsecond or two a record, and need neither numba nor pyarrow;
+`columns` is many times as fast for batches of more than a few hundred records.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def encode_rows(
         pieces.append(varint(len(record)))
         pieces.append(record)
     if compression:
-        from kohort.protocol.records.compression import compress  # loads pyarrow
+        from kohort.protocol.records.compression import compress
 
         pieces = [compress(compression, b"".join(pieces), level)]
     batch = bytearray(HEADER_SIZE)
@@ -188,7 +188,7 @@ def payload_of(data: Buffer, header: BatchHeader) -> bytes:
     """
     payload = bytes(memoryview(data)[header.position + HEADER_SIZE : header.end])
     if header.compression and header.record_count:
-        from kohort.protocol.records.compression import CompressionError, decompress  # loads pyarrow
+        from kohort.protocol.records.compression import CompressionError, decompress
 
         try:
             return bytes(decompress(Compression(header.compression), payload, MAX_EXPANDED))
