@@ -5,10 +5,12 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Final
 
+from kohort.extras import MissingExtraError
+
 INSTALL: Final = "pip install 'kohort[placement]'"
 
 
-class OrToolsMissingError(Exception):
+class OrToolsMissingError(MissingExtraError):
     """An optimal placement would need OR-Tools."""
 
     def __init__(self) -> None:
