@@ -96,7 +96,7 @@ def areas(makefile: Path = ROOT / "Makefile") -> dict[str, list[str]]:
     return {area: folders.split() for area, folders in found}
 
 
-def run(target: str, output: IO[bytes]) -> int:
+def run_target(target: str, output: IO[bytes]) -> int:
     """Make it; its exit code. What it started doesn't outlive it."""
     command = ["make", "--no-print-directory", target, *SMOKES[target].options]
     process = subprocess.Popen(
@@ -150,7 +150,7 @@ def run_all(targets: Iterable[str], console: Console) -> int:
     for target in targets:
         with tempfile.TemporaryFile() as output:
             began = time.monotonic()
-            code = run(target, output)
+            code = run_target(target, output)
             seconds = time.monotonic() - began
             output.seek(0)
             said = output.read().decode(errors="replace")

@@ -60,13 +60,13 @@ def test_a_topic_deleted_while_it_is_compacted(
         real = CompactionPlan.run
         made: list[CompactionPlan] = []
 
-        def run(plan: CompactionPlan) -> bool:
+        def compact(plan: CompactionPlan) -> bool:
             made.append(plan)
             done = real(plan)
             server.broker.topics._by_name["one"].deleted = True  # as when it is deleted at the last moment
             return done
 
-        monkeypatch.setattr(CompactionPlan, "run", run)
+        monkeypatch.setattr(CompactionPlan, "run", compact)
         await server.broker.periodic_tasks.clean_logs()
         assert made
         assert not left_behind(tmp_path)
@@ -82,11 +82,11 @@ def test_a_stopping_server_waits_for_no_compaction(
     plans: list[CompactionPlan] = []
     real = CompactionPlan.run
 
-    def run(plan: CompactionPlan) -> bool:
+    def compact(plan: CompactionPlan) -> bool:
         plans.append(plan)
         return real(plan)
 
-    monkeypatch.setattr(CompactionPlan, "run", run)
+    monkeypatch.setattr(CompactionPlan, "run", compact)
 
     async def test(server: Server) -> None:
         compactable(server, "one")
@@ -109,12 +109,12 @@ def test_one_compaction_that_fails_leaves_the_others(
         fine = compactable(server, "two")
         real = CompactionPlan.run
 
-        def run(plan: CompactionPlan) -> bool:
+        def compact(plan: CompactionPlan) -> bool:
             if plan.directory.name.startswith("one"):
                 raise RuntimeError("nobody has thought of that")
             return real(plan)
 
-        monkeypatch.setattr(CompactionPlan, "run", run)
+        monkeypatch.setattr(CompactionPlan, "run", compact)
         await server.broker.periodic_tasks.clean_logs()
         assert fine.log.cleaned_offset > 0
 

@@ -10,6 +10,7 @@ A library of its own: it knows task ids, and nothing of coordinators, brokers or
     standby_racks                        racks, which count for standbys
     tie_breaking                         who is preferred where balance and cost are equal
     active_greedy, active_flow, active_cp_sat   active tasks, from quick to exact; `min_cost_flow` solves flows
+    shortest_paths, active_search        small flows, and small groups of active tasks, without OR-Tools
     active_lower_bound, standby_lower_bound     proofs that a greedy placement is the best, so that no solver runs
 """
 
@@ -21,6 +22,7 @@ from typing import Final
 from kohort.coordinator.placement.checks import check
 from kohort.coordinator.placement.model import Group, Member, Placement, SubtopologyTasks
 from kohort.coordinator.placement.optimal_assignor import optimal
+from kohort.coordinator.placement.or_tools import OrToolsMissingError
 from kohort.coordinator.placement.sticky_assignor import sticky
 from kohort.streams.tasks import TaskId
 
@@ -29,11 +31,13 @@ __all__ = [
     "Assignor",
     "Group",
     "Member",
+    "OrToolsMissingError",
     "Placement",
     "SubtopologyTasks",
     "TaskId",
     "check",
     "optimal",
+    "place",
     "sticky",
 ]
 
@@ -42,3 +46,11 @@ Assignor = Callable[[Group], Placement]
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"optimal": optimal, "sticky": sticky}
 """All assignors, by their names in configurations."""
+
+
+def place(assignor: str, group: Group) -> Placement:
+    """Places a group's tasks by the assignor of that name, or by `sticky` where `optimal` would need OR-Tools."""
+    try:
+        return ASSIGNORS[assignor](group)
+    except OrToolsMissingError:
+        return sticky(group)
