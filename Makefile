@@ -10,7 +10,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 # Tests start hundreds of Python processes: none should have to compile what another has.
 unexport PYTHONDONTWRITEBYTECODE
 
-BENCHES := bench-wire bench-startup bench-broker bench-placement bench-heartbeats bench-client bench-pipeline
+BENCHES := bench-wire bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-client bench-pipeline
 .PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster dist smoke clean
 
 help: ## List the targets
@@ -108,6 +108,9 @@ bench-wire: $(READY) ## Messages and record batches, beside kio
 
 bench-startup: $(READY) ## How long the command takes to start
 	@$(BIN)/python benchmarks/startup.py $(BENCH)
+
+bench-install: $(READY) ## What base and extras take on disk, and the time to a first test (the peer needs Maven with a JDK)
+	@$(BIN)/python -m benchmarks.install $(BENCH)
 
 bench-broker: $(READY) ## The broker beside Apache Kafka (needs kcat and Maven with a JDK)
 	@$(BIN)/python -m benchmarks.broker $(BENCH)

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
-from kohort.spark.datasource import KohortDataSource as DefaultSource
+from contextlib import suppress
+
+from kohort.extras import MissingExtraError
 
 __all__ = ["DefaultSource"]
+
+# Where Kohort is installed without its extra, Spark's other data sources go on working.
+with suppress(MissingExtraError):
+    from kohort.spark.datasource import KohortDataSource as DefaultSource

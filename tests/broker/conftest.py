@@ -35,34 +35,37 @@ async def serving(directory: Path, *settings: str, **options: Any) -> AsyncItera
         await server.stop()
 
 
+Run = Callable[..., None]
+"""What `with_server` and `with_crowd` are: they take a test, and settings."""
+
 Test = Callable[[Server], Coroutine[Any, Any, None]]
 
 
 @pytest.fixture
-def with_server(tmp_path: Path) -> Callable[..., None]:
+def with_server(tmp_path: Path) -> Run:
     """Runs a coroutine function with a server of its own."""
 
-    def run(test: Test, *settings: str, **options: Any) -> None:
+    def run_test(test: Test, *settings: str, **options: Any) -> None:
         async def main() -> None:
             async with serving(tmp_path, *settings, **options) as server:
                 await asyncio.wait_for(test(server), 60)
 
         asyncio.run(main())
 
-    return run
+    return run_test
 
 
 CrowdTest = Callable[[Crowd], Coroutine[Any, Any, None]]
 
 
 @pytest.fixture
-def with_crowd(with_server: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def with_crowd(with_server: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a coroutine function with clients of a server whose streams groups don't wait for more members.
 
     Tasks are placed without a process, unless another solver is given, and small groups are always waited for.
     """
 
-    def run(
+    def run_test(
         test: Callable[[Crowd], Coroutine[Any, Any, None]], *settings: str, solver: Solver | None = None, **options: Any
     ) -> None:
         monkeypatch.setattr(placer, "WAIT_SECONDS", 30.0)
@@ -78,4 +81,4 @@ def with_crowd(with_server: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 
         with_server(with_clients, "group.streams.initial.rebalance.delay.ms=0", *settings, **options)
 
-    return run
+    return run_test

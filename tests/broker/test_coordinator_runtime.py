@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kohort.broker.server import Server
 from kohort.coordinator.step import Answer, Record, Step
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.join_group import JoinGroupRequest
 from kohort.protocol.messages.sync_group import SyncGroupRequest
 from kohort.protocol.stored.offset_commit import OffsetCommitKey, OffsetCommitValue
+from tests.broker.conftest import Run
 from tests.broker.raw import RawClient
-
-Run = Callable[..., None]
 
 
 def join(group_id: str, member_id: str = "") -> JoinGroupRequest:

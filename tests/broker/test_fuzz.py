@@ -7,24 +7,22 @@ import logging
 import random
 import struct
 import uuid
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from kohort.broker.dispatch import HANDLED, handled_versions
+from kohort.broker.handlers import served_apis
 from kohort.broker.server import Server
 from kohort.protocol.message import Request
 from kohort.protocol.messages import api
 from kohort.protocol.messages.heartbeat import HeartbeatRequest
 from kohort.protocol.messages.produce import ProduceRequest
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, TaskIds, TopicInfo
-from kohort.protocol.records.plain import encode_records
+from kohort.protocol.records.rows import encode_records
 from kohort.protocol.schema import Field, Scalar
+from tests.broker.conftest import Run
 from tests.broker.raw import RawClient, frame
 from tests.protocol.everything import RandomMessages
-
-Run = Callable[..., None]
 
 REQUESTS = 2500
 PATIENCE = 0.02
@@ -165,16 +163,16 @@ def test_any_request_leaves_the_server_well(with_server: Run, caplog: pytest.Log
     async def test(server: Server) -> None:
         draw = random.Random(seed)
         topics = server.broker.topics
+        served = [(key, api.versions) for key, api in served_apis()]
         good = await RawClient.connect(server.port)
         clients = [await RawClient.connect(server.port) for _ in range(40)]
         for number in range(REQUESTS):
             if topics.get("there") is None:
                 topics.create("there", 3)
-            version_range = handled_versions(key := draw.choice(sorted(HANDLED)))
-            assert version_range is not None
+            key, (first, last) = draw.choice(served)
             hostile = Hostile(seed * REQUESTS + number, [topic.id for topic in topics])
             place = draw.randrange(len(clients))
-            clients[place].writer.write(hostile.bytes_of(api(key).request, draw.choice(version_range)))
+            clients[place].writer.write(hostile.bytes_of(api(key).request, draw.choice(range(first, last + 1))))
             if not await answered(clients[place]):
                 clients[place].writer.transport.abort()
                 clients[place] = await RawClient.connect(server.port)

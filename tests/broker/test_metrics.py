@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import timeit
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from kohort.broker.metrics import Metrics, MetricsEndpoint
+from kohort.broker.metrics import Metrics, MetricsEndpoint, MetricSources
 from kohort.broker.metrics.exposition import BrokerCollector, Exposition
 from kohort.broker.server import Server
+from kohort.broker.streams.placer import Placer
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.api_versions import ApiVersionsRequest
 from kohort.protocol.messages.join_group import JoinGroupRequest
 from kohort.protocol.messages.metadata import MetadataRequest
+from tests.broker.conftest import Run
 from tests.broker.streams.members import Crowd, reconcile, stateless
 
 from .raw import RawClient
@@ -55,7 +56,7 @@ async def scrape(server: Server) -> Samples:
 METRICS = ("127.0.0.1", 0)
 
 
-def test_requests_are_counted_by_api(with_server: Callable[..., None]) -> None:
+def test_requests_are_counted_by_api(with_server: Run) -> None:
     async def test(server: Server) -> None:
         client = await RawClient.connect(server.port)
         for _ in range(3):
@@ -73,7 +74,7 @@ def test_requests_are_counted_by_api(with_server: Callable[..., None]) -> None:
     with_server(test, metrics=METRICS)
 
 
-def test_connections_are_counted(with_server: Callable[..., None]) -> None:
+def test_connections_are_counted(with_server: Run) -> None:
     async def test(server: Server) -> None:
         client = await RawClient.connect(server.port)
         await client.call(ApiVersionsRequest(client_software_name="test", client_software_version="1"))
@@ -86,7 +87,7 @@ def test_connections_are_counted(with_server: Callable[..., None]) -> None:
     with_server(test, metrics=METRICS)
 
 
-def test_logs_have_their_sizes(with_server: Callable[..., None]) -> None:
+def test_logs_have_their_sizes(with_server: Run) -> None:
     async def test(server: Server) -> None:
         client = await RawClient.connect(server.port)
         await client.call(
@@ -103,7 +104,7 @@ def test_logs_have_their_sizes(with_server: Callable[..., None]) -> None:
     with_server(test, metrics=METRICS)
 
 
-def test_streams_groups_are_counted(with_server: Callable[..., None]) -> None:
+def test_streams_groups_are_counted(with_server: Run) -> None:
     async def test(server: Server) -> None:
         crowd = Crowd(server)
         crowd.topics.create("words", 3)
@@ -121,7 +122,7 @@ def test_streams_groups_are_counted(with_server: Callable[..., None]) -> None:
     with_server(test, "group.streams.initial.rebalance.delay.ms=0", metrics=METRICS)
 
 
-def test_groups_are_counted_by_state_when_asked(with_server: Callable[..., None]) -> None:
+def test_groups_are_counted_by_state_when_asked(with_server: Run) -> None:
     async def test(server: Server) -> None:
         client = await RawClient.connect(server.port)
         protocol = JoinGroupRequest.Protocol(name="range", metadata=b"")
@@ -146,7 +147,7 @@ def test_groups_are_counted_by_state_when_asked(with_server: Callable[..., None]
 
 
 def test_failures_are_counted_by_error() -> None:
-    metrics = Metrics(None)  # type: ignore[arg-type]  # the broker isn't asked for these
+    metrics = Metrics()
 
     metrics.produce_failed(ErrorCode.MESSAGE_TOO_LARGE)
     metrics.produce_failed(ErrorCode.MESSAGE_TOO_LARGE)
@@ -156,11 +157,11 @@ def test_failures_are_counted_by_error() -> None:
     assert metrics.fetch_failures == {ErrorCode.OFFSET_OUT_OF_RANGE: 1}
 
 
-def test_a_request_is_in_the_buckets_of_all_times_that_are_longer(with_server: Callable[..., None]) -> None:
+def test_a_request_is_in_the_buckets_of_all_times_that_are_longer(with_server: Run) -> None:
     async def test(server: Server) -> None:
         server.broker.metrics.observe(0, 0.000_3, 10, 20)
 
-        found = samples(Exposition(server.broker.metrics).text())
+        found = samples(Exposition(server.broker.metric_sources).text())
 
         buckets = {
             float(dict(labels)["le"]): count
@@ -174,7 +175,7 @@ def test_a_request_is_in_the_buckets_of_all_times_that_are_longer(with_server: C
 
 
 def test_a_long_wait_has_a_bucket() -> None:
-    metrics = Metrics(None)  # type: ignore[arg-type]
+    metrics = Metrics()
 
     metrics.observe(0, 10**9, 0, 0)
 
@@ -182,18 +183,31 @@ def test_a_long_wait_has_a_bucket() -> None:
 
 
 def test_counting_costs_a_request_next_to_nothing() -> None:
-    observe = Metrics(None).observe  # type: ignore[arg-type]
+    observe = Metrics().observe
 
     seconds = min(timeit.repeat(lambda: observe(0, 0.000_123, 100, 200), number=10_000, repeat=20)) / 10_000
 
     assert seconds < 5e-6  # 0.5 µs on a machine that has nothing else to do
 
 
+def nothing() -> MetricSources:
+    return MetricSources(
+        counters=Metrics(),
+        topics=tuple,
+        group_shards=tuple,
+        coordinators_loading=(),
+        placements=Placer(),
+        delayed_fetches=int,
+        fetch_sessions=int,
+        timers=int,
+    )
+
+
 def test_the_collector_can_be_registered_before_there_is_anything() -> None:
-    assert list(BrokerCollector(Metrics(None)).describe()) == []  # type: ignore[arg-type]
+    assert list(BrokerCollector(nothing()).describe()) == []
 
 
-def test_health(with_server: Callable[..., None]) -> None:
+def test_health(with_server: Run) -> None:
     async def test(server: Server) -> None:
         assert await ask(server.metrics_port, "GET /healthz HTTP/1.0\r\n\r\n") == ("HTTP/1.1 200 OK", b"ok\n")
 
@@ -209,21 +223,21 @@ def test_health(with_server: Callable[..., None]) -> None:
         ("GET /metrics SPDY/3", "400 Bad Request"),
     ],
 )
-def test_other_requests_are_refused(with_server: Callable[..., None], request_line: str, status: str) -> None:
+def test_other_requests_are_refused(with_server: Run, request_line: str, status: str) -> None:
     async def test(server: Server) -> None:
         assert (await ask(server.metrics_port, f"{request_line}\r\n\r\n"))[0] == f"HTTP/1.1 {status}"
 
     with_server(test, metrics=METRICS)
 
 
-def test_a_head_request_gets_no_body(with_server: Callable[..., None]) -> None:
+def test_a_head_request_gets_no_body(with_server: Run) -> None:
     async def test(server: Server) -> None:
         assert await ask(server.metrics_port, "HEAD /healthz HTTP/1.1\r\n\r\n") == ("HTTP/1.1 200 OK", b"")
 
     with_server(test, metrics=METRICS)
 
 
-def test_a_request_without_end_is_cut_off(with_server: Callable[..., None]) -> None:
+def test_a_request_without_end_is_cut_off(with_server: Run) -> None:
     async def test(server: Server) -> None:
         status, body = await ask(server.metrics_port, "GET /metrics HTTP/1.1\r\n" + "x: y\r\n" * 20_000)
         assert (status, body) == ("", b"")
@@ -231,9 +245,7 @@ def test_a_request_without_end_is_cut_off(with_server: Callable[..., None]) -> N
     with_server(test, metrics=METRICS)
 
 
-def test_a_failing_scrape_is_told_and_the_next_one_may_work(
-    with_server: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_scrape_is_told_and_the_next_one_may_work(with_server: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: Any) -> bytes:
         raise OSError("no such thing")
 
@@ -248,4 +260,4 @@ def test_a_failing_scrape_is_told_and_the_next_one_may_work(
 
 
 def test_an_endpoint_that_was_not_started_can_be_stopped() -> None:
-    asyncio.run(MetricsEndpoint(Metrics(None)).stop())  # type: ignore[arg-type]
+    asyncio.run(MetricsEndpoint(nothing(), *METRICS).stop())

@@ -6,7 +6,6 @@ import asyncio
 import errno
 import os
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ import pytest
 from kohort.broker.server import Server
 from kohort.broker.topics import Partition
 from kohort.log.compaction import CompactionPlan
+from tests.broker.conftest import Run
 from tests.log.batches import batch
 
-Run = Callable[..., None]
 COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
 
 
@@ -60,14 +59,14 @@ def test_a_topic_deleted_while_it_is_compacted(
         real = CompactionPlan.run
         made: list[CompactionPlan] = []
 
-        def run(plan: CompactionPlan) -> bool:
+        def compact(plan: CompactionPlan) -> bool:
             made.append(plan)
             done = real(plan)
             server.broker.topics._by_name["one"].deleted = True  # as when it is deleted at the last moment
             return done
 
-        monkeypatch.setattr(CompactionPlan, "run", run)
-        await server.broker._periodic_tasks.clean_logs()
+        monkeypatch.setattr(CompactionPlan, "run", compact)
+        await server.broker.periodic_tasks.clean_logs()
         assert made
         assert not left_behind(tmp_path)
         server.broker.topics._by_name["one"].deleted = False
@@ -82,15 +81,15 @@ def test_a_stopping_server_waits_for_no_compaction(
     plans: list[CompactionPlan] = []
     real = CompactionPlan.run
 
-    def run(plan: CompactionPlan) -> bool:
+    def compact(plan: CompactionPlan) -> bool:
         plans.append(plan)
         return real(plan)
 
-    monkeypatch.setattr(CompactionPlan, "run", run)
+    monkeypatch.setattr(CompactionPlan, "run", compact)
 
     async def test(server: Server) -> None:
         compactable(server, "one")
-        tasks = server.broker._periodic_tasks
+        tasks = server.broker.periodic_tasks
         tasks._tasks.append(asyncio.get_running_loop().create_task(tasks.clean_logs()))
         await reached(begun)
         go.set()
@@ -109,13 +108,13 @@ def test_one_compaction_that_fails_leaves_the_others(
         fine = compactable(server, "two")
         real = CompactionPlan.run
 
-        def run(plan: CompactionPlan) -> bool:
+        def compact(plan: CompactionPlan) -> bool:
             if plan.directory.name.startswith("one"):
                 raise RuntimeError("nobody has thought of that")
             return real(plan)
 
-        monkeypatch.setattr(CompactionPlan, "run", run)
-        await server.broker._periodic_tasks.clean_logs()
+        monkeypatch.setattr(CompactionPlan, "run", compact)
+        await server.broker.periodic_tasks.clean_logs()
         assert fine.log.cleaned_offset > 0
 
     with_server(test)
@@ -131,7 +130,7 @@ def test_checkpoints_that_cannot_be_written(
     async def test(server: Server) -> None:
         with monkeypatch.context() as patched:
             patched.setattr("kohort.log.data_directory.write_atomically", fail)
-            await server.broker._periodic_tasks.checkpoint()
+            await server.broker.periodic_tasks.checkpoint()
 
     with_server(test)
     assert "checkpoints" in caplog.text

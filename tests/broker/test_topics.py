@@ -41,9 +41,7 @@ class Cluster:
         self.records: list[MetadataRecord] = []
         self.storage = Memory()
         ids = itertools.count(1 if records is None else 1000)
-        self.topics = Topics(
-            1, self.storage, self.records.extend, lambda: uuid.UUID(int=next(ids)), lambda kind, name: None
-        )
+        self.topics = Topics(1, self.storage, self.records.extend, lambda: uuid.UUID(int=next(ids)))
         for record in records or []:
             self.topics.replay(record)
         self.topics.open_all()

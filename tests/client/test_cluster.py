@@ -25,8 +25,8 @@ from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, Fi
 from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kohort.testing.broker import Broker as RealBroker
-from tests.client.support.running import run, until
 from tests.client.support.scripted_broker import Asked, HangUpError, Reply, ScriptedBroker
+from tests.waiting import run, until
 
 Partition = MetadataResponse.Topic.Partition
 GROUP = CoordinatorKind.GROUP

@@ -6,7 +6,7 @@ import pytest
 
 from kohort.client import column_codec
 from kohort.protocol.records import columns
-from tests.client.support.running import run
+from tests.waiting import run
 
 
 def test_it_is_loaded_once_and_tried_again_where_it_failed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,3 +31,18 @@ def test_it_is_loaded_once_and_tried_again_where_it_failed(monkeypatch: pytest.M
         assert len(calls) == 5
 
     run(test())
+
+
+def test_it_is_not_tried_again_where_it_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(column_codec, "_module", None)
+    calls: list[int] = []
+
+    def missing() -> None:
+        calls.append(1)
+        raise ModuleNotFoundError("No module named 'pyarrow'")
+
+    monkeypatch.setattr(column_codec, "_loaded", missing)
+    for _ in range(3):
+        assert isinstance(column_codec.load_columns().exception(), ModuleNotFoundError)
+        assert column_codec.columns_if_loaded() is None
+    assert calls == [1]

@@ -17,8 +17,8 @@ from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, Fi
 from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kohort.protocol.messages.produce import ProduceRequest
-from tests.client.support.running import run, until
 from tests.client.support.scripted_broker import Asked, HangUpError, ScriptedBroker, frame
+from tests.waiting import run, until
 
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 METADATA = MetadataRequest(topics=[])

@@ -14,9 +14,9 @@ from kohort.protocol.message import Response
 from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kohort.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kohort.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
-from tests.client.support.running import run, until
 from tests.client.support.scram_server import SaslServer
 from tests.client.support.scripted_broker import Asked, Reply, ScriptedBroker
+from tests.waiting import run, until
 
 BEAT = HeartbeatRequest(group_id="g")
 

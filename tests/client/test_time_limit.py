@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from kohort.client.time_limit import time_limit, time_limit_at
+from tests.waiting import run
 
 from .support.older_python import time_out_as_older_python
-from .support.running import run
 
 
 @pytest.fixture(params=[False, True], ids=["this Python", "Python 3.11.2"], autouse=True)

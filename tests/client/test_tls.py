@@ -14,9 +14,9 @@ from kohort.client.connection import Connection
 from kohort.client.errors import AuthenticationError, ConfigError, ConnectionLostError
 from kohort.client.tls import tls_context
 from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from tests.client.support.running import run
 from tests.client.support.scram_server import SaslServer
 from tests.client.support.scripted_broker import ScriptedBroker
+from tests.waiting import run
 
 
 class Certificates:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any
@@ -114,14 +114,6 @@ async def joined(servers: str, group_id: str, topology: Topology, **settings: An
             member.leave()
             async with asyncio.timeout(20):
                 await application.task
-
-
-async def until(condition: Callable[[], object], what: str, within: float = 60.0) -> None:
-    """Wait until a condition holds; the members go on meanwhile."""
-    deadline = time.monotonic() + within
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {within} s: {what}"
-        await asyncio.sleep(0.01)
 
 
 def shared(applications: Sequence[Application], tasks: Collection[str]) -> bool:

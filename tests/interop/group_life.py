@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..waiting import eventually
 from .members import Feeder, Member, Members
-from .waiting import eventually
 
 ALL = list(range(6))
 """The partitions of its topic."""

@@ -13,9 +13,9 @@ import trustme
 from confluent_kafka.admin import AdminClient
 from cryptography.hazmat.primitives import serialization
 
+from ..waiting import eventually
 from .apache_kafka import CLUSTER_ID, ApacheKafka, free_ports
 from .servers import QUICK_KRAFT
-from .waiting import eventually
 
 # Groups of the newer protocols are as quick as the classic ones, and a node is small.
 QUICK_GROUPS = {

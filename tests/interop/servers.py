@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 
-from .waiting import eventually
+from ..waiting import eventually
 
 # What makes tests quick: no waiting for members to gather, short sessions, few partitions to load.
 QUICK = {

@@ -16,10 +16,10 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 
 from tests.tools import MAVEN
 
+from ..waiting import eventually
 from .java import build, jvm
 from .servers import Server, new_server
 from .topics import create_topic
-from .waiting import eventually
 
 QUICK_STREAMS = {
     "group.streams.initial.rebalance.delay.ms": "0",

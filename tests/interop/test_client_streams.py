@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,13 @@ from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatResponse
 from tests.tools import MAVEN
 
-from .client_streams import Application, assert_not_taken_early, assert_one_owner, joined, shared, until, word_count
+from ..waiting import eventually, run, until
+from .client_streams import Application, assert_not_taken_early, assert_one_owner, joined, shared, word_count
 from .conftest import watch
 from .servers import KohortServer, Server
 from .streams_apps import QUICK_STREAMS, Fleet, Process, configure, tasks
 from .streams_words import Lines, Output
 from .topics import create_topic
-from .waiting import eventually
 
 NewName = Callable[[], str]
 ALL = tasks(_0=3, _1=3)
@@ -62,14 +61,6 @@ def fleet(server: Server, jvm: Process, tmp_path: Path) -> Iterator[Fleet]:
 @pytest.fixture
 def admin(server: Server) -> AdminClient:
     return AdminClient({"bootstrap.servers": server.bootstrap})
-
-
-def run(test: Coroutine[Any, Any, None]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(90):
-            await test
-
-    asyncio.run(bounded())
 
 
 async def commit_all(applications: list[Application], servers: str, topology: Topology) -> None:

@@ -11,9 +11,9 @@ import pytest
 from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kohort.protocol.messages.headers import RequestHeader, ResponseHeader
 
+from ..waiting import eventually
 from .clients import LIBRARIES, Client, Message
 from .servers import Server
-from .waiting import eventually
 
 NewTopic = Callable[..., str]
 

@@ -9,11 +9,11 @@ import pytest
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
+from ..waiting import eventually
 from .clients import LIBRARIES, Client, Message
 from .members import Feeder, Members, assert_at_least_once
 from .servers import Server
 from .topics import create_topic, numbers, read_partitions
-from .waiting import eventually
 
 # kafka-python leaves the sockets of connections that were refused to the garbage collector.
 pytestmark = [pytest.mark.long, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]

@@ -9,10 +9,10 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupState, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from ..waiting import eventually
 from .group_life import ALL, live, shared
 from .members import Member, Members, assert_at_least_once, monotonic
 from .servers import Server
-from .waiting import eventually
 
 NewTopic = Callable[..., str]
 NewName = Callable[[], str]

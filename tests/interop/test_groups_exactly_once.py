@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from ..waiting import eventually
 from .members import Feeder, Member, Members
 from .servers import Server
 from .topics import numbers, read_partitions
-from .waiting import eventually
 
 pytestmark = pytest.mark.long
 

@@ -14,10 +14,10 @@ from confluent_kafka.admin import AdminClient
 
 from tests.tools import MAVEN
 
+from ..waiting import eventually
 from .java.jvm import Lines, Scenarios, scenario_process
 from .servers import Server
 from .topics import create_topic
-from .waiting import eventually
 
 pytestmark = pytest.mark.long
 
@@ -90,7 +90,7 @@ def test_the_others_take_over_from_a_killed_member(
 ) -> None:
     topic = new_topic(PARTITIONS)
 
-    def produce() -> set[str]:
+    def send_records() -> set[str]:
         sent = scenarios.run("produce", server.bootstrap, topic=topic, records=200)
         return {f"{record['partition']}/{record['offset']}" for record in sent}
 
@@ -98,16 +98,16 @@ def test_the_others_take_over_from_a_killed_member(
         group = Group(stack, server.bootstrap, topic, new_name())
         members = [group.join() for _ in range(3)]
         group.listen_until(group.shared, "three members never shared the partitions")
-        written = produce()
+        written = send_records()
         killed = members[1]
         group.listen_until(lambda: bool(killed.reads), "the member read nothing before its end")
         killed.kill()
         group.alive.remove(killed)
-        written |= produce()
+        written |= send_records()
         group.listen_until(group.shared, "two members never took over")
         members.append(group.join())
         group.listen_until(group.shared, "the new member never got its share")
-        written |= produce()
+        written |= send_records()
 
         def reads() -> Counter[str]:
             return Counter(record for member in members for records in member.reads for record in records)

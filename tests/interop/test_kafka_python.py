@@ -11,9 +11,9 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import NoOffsetForPartitionError, ProducerFencedError
 from kafka.structs import OffsetAndMetadata
 
+from ..waiting import eventually
 from .clients import LIBRARIES, Message
 from .servers import Server
-from .waiting import eventually
 
 NewTopic = Callable[..., str]
 NewName = Callable[[], str]

@@ -20,9 +20,9 @@ from kafka.errors import (
 )
 from kafka.structs import OffsetAndMetadata
 
+from ..waiting import eventually
 from .clients import LIBRARIES, Message
 from .servers import Server
-from .waiting import eventually
 
 NewTopic = Callable[..., str]
 NewName = Callable[[], str]

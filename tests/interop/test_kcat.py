@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
+from ..waiting import eventually
 from .clients import LIBRARIES, Message
 from .clients.kcat_client import command, kcat
 from .servers import Server
-from .waiting import eventually
 
 NewTopic = Callable[..., str]
 NewName = Callable[[], str]

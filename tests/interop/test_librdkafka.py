@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
+from ..waiting import eventually
 from .clients import LIBRARIES, Message
 from .servers import Server
-from .waiting import eventually
 
 NewTopic = Callable[..., str]
 NewName = Callable[[], str]

@@ -27,9 +27,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from ..waiting import eventually
 from .clients import LIBRARIES, Message
 from .servers import Server
-from .waiting import eventually
 
 CreateTopic = Callable[..., str]
 NewName = Callable[[], str]

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
+from ..waiting import eventually
 from .streams_apps import WITHIN, Fleet, Instance, share, tasks
 from .streams_words import Lines, Output
-from .waiting import eventually
 
 NewName = Callable[[], str]
 

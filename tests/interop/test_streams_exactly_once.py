@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from ..waiting import eventually
 from .conftest import watch
 from .servers import Server, new_server
 from .streams_apps import QUICK_STREAMS, WITHIN, Fleet, Garage, Instance, share, tasks
 from .streams_words import Feeder, Lines, Output, pairs
-from .waiting import eventually
 
 pytestmark = pytest.mark.long
 

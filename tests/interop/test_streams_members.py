@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..waiting import eventually
 from .streams_apps import WITHIN, Fleet, Instance, share, tasks
 from .streams_words import Lines, Output
-from .waiting import eventually
 
 NewName = Callable[[], str]
 ALL = tasks(_0=3, _1=3)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from ..waiting import eventually
 from .streams_apps import WITHIN, Fleet, Instance, share, tasks
 from .streams_words import WORDS, Lines, Output
-from .waiting import eventually
 
 pytestmark = pytest.mark.long
 

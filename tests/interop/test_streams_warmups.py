@@ -14,11 +14,11 @@ from confluent_kafka.admin import AdminClient
 
 from tests.tools import MAVEN
 
+from ..waiting import eventually
 from .conftest import watch
 from .servers import KohortServer, Server
 from .streams_apps import QUICK_STREAMS, Instance, Process, configure
 from .topics import create_topic
-from .waiting import eventually
 
 pytestmark = pytest.mark.long
 

@@ -6,9 +6,9 @@ import pytest
 from confluent_kafka import Producer
 
 from ..spark.jobs.windowed import GRACE, SIZE, SLIDE, counted, walk
+from ..waiting import eventually
 from .streams_apps import WITHIN, Fleet
 from .streams_words import Output
-from .waiting import eventually
 
 pytestmark = pytest.mark.long
 

@@ -16,7 +16,7 @@ from kohort.protocol.records.batch import (
     write_header,
 )
 from kohort.protocol.records.compression import compress
-from kohort.protocol.records.plain import PlainRecord, encode_records, read_records
+from kohort.protocol.records.rows import PlainRecord, encode_records, read_records
 
 NOW = 1_700_000_000_000
 Pair = tuple[bytes | None, bytes | None]

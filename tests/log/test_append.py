@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from kohort.log import Log, LogConfig, Origin
+from kohort.log.records import rebuilt
 from kohort.protocol.errors import ErrorCode, KafkaError
-from kohort.protocol.records.batch import Compression, check_batches
+from kohort.protocol.records.batch import Compression, check_batches, read_header
 from tests.log.batches import NOW, batch, headers_of, open_log, pairs, records_of
 
 COMPACT = frozenset({"compact"})
@@ -53,7 +54,7 @@ def test_takes_any_buffer_and_leaves_it_alone(tmp_path: Path, wrap: Callable[[by
         (batch(base_offset=5), ErrorCode.INVALID_RECORD),
         (batch(2, last_offset_delta=2), ErrorCode.INVALID_RECORD),
         (batch(2, record_count=1), ErrorCode.INVALID_RECORD),
-        (batch(0), ErrorCode.INVALID_RECORD),
+        (rebuilt(read_header(batch()), b"", 0, Compression.NONE, None), ErrorCode.INVALID_RECORD),
         (batch(attributes=0x20), ErrorCode.INVALID_RECORD),
         (batch(attributes=0x07), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
         (batch(attributes=0x08), ErrorCode.INVALID_TIMESTAMP),

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from kohort.client import Admin, Producer
 from kohort.client.config import ClientConfig
+from kohort.spark.epoch import EpochInput, OffsetRange
 from kohort.spark.executor_rpc.server import RpcServer
-from kohort.spark.jobs.epoch import EpochInput, OffsetRange
 from kohort.spark.jobs.output_values import output_values
 from kohort.spark.jobs.subtopology_jobs import SubtopologyJobs
 from kohort.spark.program.aggregates import approx_percentile, avg, count, max_

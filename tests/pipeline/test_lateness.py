@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from kohort.spark import StreamsApp, count, window
-from kohort.spark.jobs.epoch import EpochInput, OffsetRange
+from kohort.spark.epoch import EpochInput, OffsetRange
 from kohort.spark.runtime.epoch_writes import epoch_writes
 from kohort.spark.runtime.planning import subtopology_plan_of
 from kohort.spark.runtime.subtopology_plan import StoreOutput

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
+from kohort.spark.errors import ProgramError
 from kohort.spark.internals import (
     NodeName,
     PlanNode,
@@ -33,9 +34,8 @@ from kohort.spark.internals import (
     stop_progress_bar,
     unlogged_errors,
 )
-from kohort.spark.program.errors import ProgramError
 
-from ..interop.waiting import eventually
+from ..waiting import eventually
 
 Frames = Callable[[DataFrame], DataFrame]
 SCHEMA: Final = "k STRING, v BIGINT"

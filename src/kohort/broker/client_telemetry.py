@@ -11,16 +11,14 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from kohort.broker.session import Session
 from kohort.coordinator.regex import full_matches
 from kohort.log.data_directory import uuid_text
 from kohort.protocol.crc32c import crc32c
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.schema import NO_UUID
-
-if TYPE_CHECKING:
-    from kohort.broker.context import Context
 
 ALL_METRICS: Final = "*"
 DEFAULT_INTERVAL_MS: Final = 300_000
@@ -35,15 +33,15 @@ _NOT_THROTTLED_AFTER: Final = frozenset({ErrorCode.UNKNOWN_SUBSCRIPTION_ID, Erro
 _NEVER: Final = -1
 
 
-def match_parameters(client: uuid.UUID, context: Context) -> dict[str, str]:
+def match_parameters(client: uuid.UUID, client_id: str, session: Session) -> dict[str, str]:
     """A client's value of each parameter that `match` may name."""
     return {
         "client_instance_id": uuid_text(client),
-        "client_id": context.client_id,
-        "client_software_name": context.session.software_name,
-        "client_software_version": context.session.software_version,
-        "client_source_address": context.session.host,
-        "client_source_port": str(context.session.port),
+        "client_id": client_id,
+        "client_software_name": session.software_name,
+        "client_software_version": session.software_version,
+        "client_source_address": session.host,
+        "client_source_port": str(session.port),
     }
 
 

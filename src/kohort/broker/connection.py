@@ -10,14 +10,14 @@ import asyncio
 import logging
 import struct
 import time
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Callable
+from typing import Final, Protocol, cast
 
-from kohort.broker.context import Session
-from kohort.broker.dispatch import BadRequestError
+from kohort.broker.config.listeners import Endpoint
+from kohort.broker.dispatch import Dispatcher
+from kohort.broker.reply import BadRequestError
+from kohort.broker.session import Session
 from kohort.protocol.primitives import Buffer
-
-if TYPE_CHECKING:
-    from kohort.broker.server import Server
 
 log = logging.getLogger("kohort.broker.connection")
 
@@ -33,6 +33,26 @@ WRITE_LIMIT: Final = 1024 * 1024
 """Bytes of unread responses from which on no more requests are read from the client."""
 
 
+class Listener(Protocol):
+    """What accepted a connection, as it sees it; see `Server`.
+
+    Attributes:
+        advertised: host and port that clients connect to.
+        now: ms since 1970.
+    """
+
+    dispatcher: Dispatcher
+    max_frame: int
+    advertised: Endpoint
+    now: Callable[[], int]
+
+    def connected(self, connection: Connection) -> str | None:
+        """Registers a connection; returns the reason if it is refused."""
+        ...
+
+    def disconnected(self, connection: Connection) -> None: ...
+
+
 class Connection(asyncio.Protocol):
     """A client's connection.
 
@@ -42,10 +62,10 @@ class Connection(asyncio.Protocol):
         busy: whether a request waits for its response (a long poll, a join).
     """
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._dispatch = server.dispatcher.dispatch
-        self._max_frame = server.max_frame
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._dispatch = listener.dispatcher.dispatch
+        self._max_frame = listener.max_frame
         self._transport: asyncio.Transport | None = None
         self._buffer = b""
         self._chunks: list[bytes] = []  # of an incomplete frame that begins in _buffer
@@ -68,11 +88,11 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast(asyncio.Transport, transport)
         address = transport.get_extra_info("peername") or ("", 0)
-        self.session = Session(str(address[0]), address[1])
+        self.session = Session(str(address[0]), address[1], self._listener.advertised)
         self.peer = f"{address[0]}:{address[1]}"
         self.last_active = time.monotonic()
         transport.set_write_buffer_limits(WRITE_LIMIT)
-        refusal = self._server.connected(self)
+        refusal = self._listener.connected(self)
         if refusal:
             log.warning("connection refused peer=%s reason=%s", self.peer, refusal)
             self.close()
@@ -83,7 +103,7 @@ class Connection(asyncio.Protocol):
         self._transport = None
         self._buffer = b""
         self._chunks.clear()
-        self._server.disconnected(self)
+        self._listener.disconnected(self)
 
     def data_received(self, data: bytes) -> None:
         self.last_active = time.monotonic()
@@ -121,7 +141,7 @@ class Connection(asyncio.Protocol):
         """Handles the requests in the buffer, and sends their responses as one buffer."""
         self._scheduled = False
         buffer, pos, end = self._buffer, 0, len(self._buffer)
-        now = self._server.now()
+        now = self._listener.now()
         self._in_turn = True
         frames = 0
         try:
@@ -185,7 +205,7 @@ class Connection(asyncio.Protocol):
     def _schedule(self) -> None:
         if not self._scheduled and not self.closing:
             self._scheduled = True
-            self._server.loop.call_soon(self._take_turn)
+            asyncio.get_running_loop().call_soon(self._take_turn)
 
     def _send(self, piece: Buffer) -> None:
         self._out.append(piece)

@@ -1,50 +1,31 @@
-"""A request's context: the broker, the API version, the client and its connection."""
+"""A request's context: the broker's components, the API version, the client and its connection."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kohort.broker.authorizer import CLUSTER_NAME, OPERATIONS, Operation, ResourceType
+from kohort.broker.components import BrokerComponents
+from kohort.broker.session import Session
 from kohort.coordinator.step import Client
-
-if TYPE_CHECKING:
-    from kohort.broker.broker import Broker
 
 OPERATIONS_NOT_REQUESTED: Final = -(2**31)
 """The authorized operations in a response if the request didn't ask for them, or the client may not describe the
 resource."""
 
 
-@dataclass(slots=True)
-class Session:
-    """A connection as handlers see it.
-
-    Attributes:
-        software_name, software_version: from the client's ApiVersions request (KIP-511).
-        on_close: called when the connection closes; ends the delayed operation of its request.
-    """
-
-    host: str = ""
-    port: int = 0
-    principal: str = "User:ANONYMOUS"
-    software_name: str = ""
-    software_version: str = ""
-    on_close: Callable[[], object] | None = None
-
-
 class Context:
     """The context of a request.
 
     Attributes:
+        broker: the broker's components.
         now: when the request arrived, in ms since 1970.
         client_id: from the request's header.
     """
 
     __slots__ = ("broker", "client_id", "now", "session", "version")
 
-    def __init__(self, broker: Broker, version: int, now: int, client_id: str, session: Session) -> None:
+    def __init__(self, broker: BrokerComponents, version: int, now: int, client_id: str, session: Session) -> None:
         self.broker = broker
         self.version = version
         self.now = now
@@ -64,6 +45,9 @@ class Context:
 
     def cluster_allowed(self, operation: Operation) -> bool:
         return self.allowed(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def may_create_topic(self, name: str) -> bool:
+        return self.cluster_allowed(Operation.CREATE) or self.allowed(Operation.CREATE, ResourceType.TOPIC, name)
 
     def cluster_operations(self) -> int:
         """The operations that the client is allowed on the cluster, a bit each; 0 if it may not describe it."""

@@ -11,22 +11,24 @@ import asyncio
 import enum
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeVar
 
+from kohort.broker.dynamic_config import DynamicConfig
+from kohort.broker.log_flusher import LogFlusher
+from kohort.broker.periodic_tasks import PeriodicTask
 from kohort.broker.reply import Reply
-from kohort.broker.topics import Partition, Topic
+from kohort.broker.topics import Partition, Topic, Topics
 from kohort.coordinator.step import Record, Step, append_error
+from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.log import Origin
 from kohort.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from kohort.protocol.message import Data
 from kohort.protocol.messages.control_records import ControlRecordTypeSchema
 from kohort.protocol.records.batch import BatchHeader, scan_batches
-from kohort.protocol.records.plain import PlainRecord, encode_records, read_records
+from kohort.protocol.records.rows import PlainRecord, encode_records, read_records
 from kohort.protocol.stored import decode_key, record_type
-
-if TYPE_CHECKING:
-    from kohort.broker.broker import Broker
 
 log = logging.getLogger("kohort.broker.coordinator_runtime")
 
@@ -56,6 +58,22 @@ class Shard(Protocol):
 
 S = TypeVar("S", bound=Shard)
 R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorEnvironment:
+    """What coordinators need of the broker.
+
+    Attributes:
+        flusher: says when the records of a step are safe.
+        clock: ms since 1970.
+    """
+
+    topics: Topics
+    flusher: LogFlusher
+    wheel: TimingWheel
+    config: DynamicConfig
+    clock: Callable[[], int]
 
 
 class ShardState(enum.Enum):
@@ -92,8 +110,11 @@ class CoordinatorRuntime(ABC, Generic[S]):
         configs: the topic's configuration.
     """
 
-    def __init__(self, broker: Broker, topic: str, partitions: int, configs: dict[str, str]) -> None:
-        self.broker = broker
+    def __init__(
+        self, environment: CoordinatorEnvironment, topic: str, partitions: int, configs: dict[str, str]
+    ) -> None:
+        self.environment = environment
+        self._clock = environment.clock
         self.topic = topic
         self.partitions = partitions
         self._configs = configs
@@ -115,6 +136,10 @@ class CoordinatorRuntime(ABC, Generic[S]):
     def after(self, entry: Entry[S], step: Step) -> None:
         """Called when a step's records are written and its responses sent. Only for transactions."""
 
+    def periodic_tasks(self) -> Sequence[PeriodicTask]:
+        """What the coordinator does at intervals."""
+        return ()
+
     # Loading
 
     def start(self) -> None:
@@ -125,10 +150,10 @@ class CoordinatorRuntime(ABC, Generic[S]):
         """
         if self._entries:
             return
-        topic = self.broker.topics.get(self.topic)
+        topic = self.environment.topics.get(self.topic)
         new = topic is None
         if topic is None:
-            topic = self.broker.topics.create(self.topic, self.partitions, self._configs)
+            topic = self.environment.topics.create(self.topic, self.partitions, self._configs)
         self._entries = [Entry(partition, self.make(partition.index)) for partition in topic.partitions]
         self.partitions = len(self._entries)
         self._partition_of.clear()
@@ -140,7 +165,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
 
     def resume(self) -> None:
         """Loads the topic at start-up, if it exists."""
-        if self.broker.topics.get(self.topic) is not None:
+        if self.environment.topics.get(self.topic) is not None:
             self.start()
 
     async def stop(self) -> None:
@@ -149,7 +174,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
             await asyncio.gather(self._loading, return_exceptions=True)
 
     async def _load(self, topic: Topic) -> None:
-        began = self.broker.now()
+        began = self._clock()
         count = 0
         for entry in self._entries:
             try:
@@ -160,12 +185,12 @@ class CoordinatorRuntime(ABC, Generic[S]):
                 # A partition that can't be read doesn't affect the shards of the others.
                 entry.state = ShardState.FAILED
                 log.exception("could not load the coordinator's state from %s", entry.partition)
-        took = self.broker.now() - began
+        took = self._clock() - began
         log.info("coordinator loaded topic=%s partitions=%d records=%d ms=%d", topic.name, self.partitions, count, took)
 
     def _activate(self, entry: Entry[S]) -> None:
         entry.state = ShardState.ACTIVE
-        entry.shard.loaded(self.broker.now())
+        entry.shard.loaded(self._clock())
         self._drain(entry)
 
     def _replay_all(self, shard: S, batches: list[tuple[BatchHeader, list[PlainRecord]]]) -> int:
@@ -240,7 +265,7 @@ class CoordinatorRuntime(ABC, Generic[S]):
         except KafkaError as error:
             return refuse(error.code)
         reply: Reply[R] = Reply()
-        self.perform(entry, operation(entry.shard, self.broker.now(), reply))
+        self.perform(entry, operation(entry.shard, self._clock(), reply))
         if reply.done:
             return reply.value  # type: ignore[return-value]
         return reply
@@ -272,16 +297,18 @@ class CoordinatorRuntime(ABC, Generic[S]):
     # Steps
 
     def perform(self, entry: Entry[S], step: Step) -> None:
-        """Appends a step's records, replays them, and sends its responses once they are safe."""
+        """Appends a step's records, replays and applies them, and sends its responses once they are safe."""
         records = step.records
         if not records:
+            if step.apply is not None:
+                step.apply()
             self._finish(entry, step)
         else:
             logged = entry.partition.log
             try:
                 logged.append(
                     self._encode(records, step.producer),
-                    now=self.broker.now(),
+                    now=self._clock(),
                     leader_epoch=entry.partition.leader_epoch,
                     origin=Origin.COORDINATOR,
                 )
@@ -294,7 +321,9 @@ class CoordinatorRuntime(ABC, Generic[S]):
             shard = entry.shard
             for key, value in records:
                 shard.replay(key, value, step.producer)
-            self.broker.flusher.when_safe(
+            if step.apply is not None:
+                step.apply()
+            self.environment.flusher.when_safe(
                 logged,
                 lambda: self._finish(entry, step),
                 lambda error: self._fail(entry, step, error),
@@ -321,9 +350,9 @@ class CoordinatorRuntime(ABC, Generic[S]):
                 (kind.encode_key(key), None if value is None else kind.encode_value(value, self.value_version(value)))
             )
         if producer is None:
-            return encode_records(pairs, self.broker.now())
+            return encode_records(pairs, self._clock())
         return encode_records(
-            pairs, self.broker.now(), producer_id=producer[0], producer_epoch=producer[1], transactional=True
+            pairs, self._clock(), producer_id=producer[0], producer_epoch=producer[1], transactional=True
         )
 
 

@@ -6,41 +6,31 @@ import logging
 import struct
 import time
 from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from kohort.broker.context import Context, Session
-from kohort.broker.reply import Reply
+from kohort.broker.context import Context
+from kohort.broker.handlers import Handle, Served, handler
+from kohort.broker.reply import BadRequestError, Reply
+from kohort.broker.session import Session
 from kohort.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from kohort.protocol.message import Request, Response
-from kohort.protocol.messages import API_NAMES, Api, api, module_name
-from kohort.protocol.messages.api_versions import ApiVersionsResponse
+from kohort.protocol.messages import API_NAMES, Api, api
+from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kohort.protocol.primitives import Buffer
 
 if TYPE_CHECKING:
-    from kohort.broker.broker import Broker
+    from kohort.broker.components import BrokerComponents
 
 log = logging.getLogger("kohort.broker.dispatch")
-
-API_VERSIONS_KEY: Final = 18
-
-HANDLED: Final[dict[int, range | None]] = {
-    **dict.fromkeys(
-        (*range(4), *range(8, 29), 32, 33, 34, 35, 36, 37, *range(42, 48), 60, 61, 65, 66, 71, 72, 74, 75, 88, 89)
-    )
-}
-"""The APIs with a handler and their versions; None means all declared versions."""
 
 MAX_BODY: Final = 16 * 1024 * 1024
 """Bytes of the largest request without records. Kafka allows socket.request.max.bytes for all, but decoded in Python a
 message is many objects, some ten times its size."""
 
-_PRODUCE: Final = 0
 _HEADER: Final = struct.Struct(">hhih")
 _PREFIX: Final = struct.Struct(">ii")
 _PREFIX_WITH_TAGS: Final = struct.Struct(">iix")  # no tagged fields: a zero byte
 
-_FETCH: Final = 1
 _CACHED_CLIENT_ID_BYTES: Final = 256
 """Bytes of the longest client id in the cache of decoded ids."""
 _LARGE: Final = 16 * 1024
@@ -48,10 +38,6 @@ _LARGE: Final = 16 * 1024
 
 Send = Callable[[Buffer], None]
 """Takes a response with its size prefix, in one buffer or several."""
-
-
-class BadRequestError(Exception):
-    """The request can't be answered: the connection must be closed."""
 
 
 Done = Callable[[BadRequestError | None], None]
@@ -63,7 +49,6 @@ class Route:
 
     __slots__ = (
         "api",
-        "carries_records",
         "encode",
         "error_field",
         "flexible",
@@ -72,28 +57,27 @@ class Route:
         "max_size",
         "pack",
         "read",
+        "returns_records",
         "version",
     )
 
-    def __init__(self, which: Api, version: int) -> None:
+    def __init__(self, which: Api, version: int, served: Served, handle: Handle) -> None:
         self.api = which
         self.version = version
         self.read: Callable[[bytes, int], tuple[Any, int]] = which.request.__codecs__[version].read
         self.encode: Callable[..., Any] = which.response.__codecs__[version].encode
-        self.handle: Callable[[Any, Context], Any] = import_module(
-            f"kohort.broker.handlers.{module_name(which.name)}"
-        ).handle
+        self.handle = handle
         self.flexible = which.request_header_version(version) == 2
         prefix = _PREFIX_WITH_TAGS if which.response_header_version(version) == 1 else _PREFIX
         self.pack = prefix.pack
         self.header_size = prefix.size - 4
-        self.max_size = None if which.key == _PRODUCE else MAX_BODY
-        self.carries_records = which.key == _FETCH
+        self.max_size = None if served.takes_records else MAX_BODY
+        self.returns_records = served.returns_records
         self.error_field = "error_code" in which.response.__struct_fields__
 
     def respond(self, correlation_id: int, response: Response, send: Send) -> int:
         """Sends a response, and returns its size in bytes."""
-        if not self.carries_records:
+        if not self.returns_records:
             body = self.encode(response)
             size = self.header_size + len(body)
             send(self.pack(size, correlation_id) + body)
@@ -124,7 +108,7 @@ def _pieces(parts: list[Buffer]) -> list[Buffer]:
 class Dispatcher:
     """Decodes requests, calls their handlers, and sends the responses."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: BrokerComponents) -> None:
         self._broker = broker
         self._routes: dict[int, Route] = {}
         self._client_ids: dict[bytes, str] = {}
@@ -227,15 +211,16 @@ class Dispatcher:
 
     def route(self, key: int, version: int) -> Route | None:
         """Makes the route of an API and version at its first request; None for an unknown version of ApiVersions."""
-        versions = handled_versions(key)
-        if versions is None:
+        found = handler(key)
+        if found is None:
             raise BadRequestError(f"API {key} ({API_NAMES.get(key, 'unknown')}) isn't served")
-        if version not in versions:
-            if key == API_VERSIONS_KEY:
+        served, handle = found
+        first, last = served.versions
+        if not first <= version <= last:
+            if served.request is ApiVersionsRequest:
                 return None
-            supported = f"{versions[0]} to {versions[-1]}"
-            raise BadRequestError(f"{API_NAMES[key]} v{version} isn't served, only {supported}")
-        route = self._routes[key << 16 | version] = Route(api(key), version)
+            raise BadRequestError(f"{API_NAMES[key]} v{version} isn't served, only {first} to {last}")
+        route = self._routes[key << 16 | version] = Route(api(key), version, served, handle)
         return route
 
     def _unsupported_api_versions(self, correlation_id: int) -> bytes:
@@ -256,13 +241,6 @@ class Dispatcher:
                 self._client_ids.clear()
             self._client_ids[raw] = client_id
         return client_id
-
-
-def handled_versions(key: int) -> range | None:
-    """The supported versions of an API; None if it isn't supported."""
-    if key not in HANDLED:
-        return None
-    return HANDLED[key] or api(key).versions
 
 
 def _skip_tags(frame: bytes, pos: int) -> int:

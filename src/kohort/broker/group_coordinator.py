@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+import uuid
+from collections.abc import Sequence
+from typing import Final
 
+from kohort.broker.config import Settings
 from kohort.broker.config.component_settings import group_settings
-from kohort.broker.coordinator_runtime import CoordinatorRuntime, ShardState
+from kohort.broker.coordinator_runtime import CoordinatorEnvironment, CoordinatorRuntime, ShardState
+from kohort.broker.periodic_tasks import PeriodicTask
 from kohort.broker.streams.cluster import BrokerCluster
 from kohort.broker.streams.group_configs import StreamsGroupConfigs
 from kohort.broker.streams.internal_topics import InternalTopics
 from kohort.broker.streams.placer import Placer
-from kohort.broker.topics import ConfigResource
+from kohort.broker.topics import ConfigResource, Topic
 from kohort.coordinator.placement.model import Placement
 from kohort.coordinator.shard import GroupShard, value_version
 from kohort.coordinator.streams.environment import PlacementJob, StreamsEnvironment
 from kohort.protocol.errors import KafkaError, shown
 from kohort.protocol.message import Data
 from kohort.protocol.stored import OFFSETS_TOPIC
-
-if TYPE_CHECKING:
-    from kohort.broker.broker import Broker
 
 LARGEST_STEP: Final = 8 * 1024 * 1024
 """Bytes of the records of one step: they are one batch."""
@@ -37,10 +38,10 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         streams_offered: whether streams groups are enabled (group.coordinator.rebalance.protocols).
     """
 
-    def __init__(self, broker: Broker) -> None:
-        config = broker.config
+    def __init__(self, environment: CoordinatorEnvironment, placer: Placer) -> None:
+        config, topics = environment.config.current, environment.topics
         super().__init__(
-            broker,
+            environment,
             OFFSETS_TOPIC,
             config.int("offsets.topic.num.partitions"),
             {
@@ -53,15 +54,15 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         )
         self.streams_offered = "streams" in config.names("group.coordinator.rebalance.protocols")
         self._settings = group_settings(config)
-        self._streams_configs = StreamsGroupConfigs(config, broker.topics)
-        self.internal_topics = InternalTopics(broker)
-        self.placer = Placer(self._placed)
-        self.cluster = BrokerCluster(broker.topics)
-        self._environment = StreamsEnvironment(self._streams_configs.of, self.cluster, self.placer)
+        self._streams_configs = StreamsGroupConfigs(config, topics)
+        self.internal_topics = InternalTopics(topics, environment.config)
+        self.placer = placer
+        self.cluster = BrokerCluster(topics)
+        self._streams_environment = StreamsEnvironment(self._streams_configs.of, self.cluster, placer)
         self._changed_topics: dict[str, None] = {}
 
     def make(self, partition: int) -> GroupShard:
-        return GroupShard(partition, self._settings, self.broker.wheel, self.broker.new_member_id, self._environment)
+        return GroupShard(partition, self._settings, self.environment.wheel, _new_member_id, self._streams_environment)
 
     def value_version(self, value: Data) -> int:
         """The version that Kafka 4.2 writes."""
@@ -73,10 +74,14 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         self.placer.stop()
 
     def config_changed(self, kind: ConfigResource, name: str) -> None:
-        if kind is ConfigResource.BROKER:
-            self._streams_configs.configure(self.broker.config)
-        elif kind is ConfigResource.GROUP:
+        if kind is ConfigResource.GROUP:
             self._streams_configs.configure_group(name)
+            self.each(lambda shard: shard.streams.settings_changed(name))
+
+    def reconfigure(self, settings: Settings) -> None:
+        """Applies a new broker configuration."""
+        self._streams_configs.configure(settings)
+        self.each(lambda shard: shard.streams.settings_changed())
 
     # Transactions
 
@@ -90,12 +95,15 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
 
     # Topics
 
-    def topic_deleted(self, name: str) -> None:
-        """Deletes the offsets that were committed for a topic."""
-        self.each(lambda shard: shard.offsets.delete_topic(name))
-        self.topic_changed(name)
+    def topic_created(self, topic: Topic) -> None:
+        self._topic_changed(topic.name)
 
-    def topic_changed(self, name: str) -> None:
+    def topic_deleted(self, topic: Topic) -> None:
+        """Deletes the offsets that were committed for a topic."""
+        self.each(lambda shard: shard.offsets.delete_topic(topic.name))
+        self._topic_changed(topic.name)
+
+    def _topic_changed(self, name: str) -> None:
         """Notifies streams groups, once for all topics that are created, grown or deleted in this turn of the loop."""
         if not any(shard.streams.group_ids() for shard in self.active()):
             return
@@ -105,22 +113,31 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
 
     def _notify_of_topics(self) -> None:
         names, self._changed_topics = self._changed_topics, {}
-        now = self.broker.now()
-        self.each(lambda shard: shard.streams.topics_changed(names, now))
+        self.each(lambda shard: shard.streams.topics_changed(names))
 
     # Placement of tasks
 
-    def _placed(self, job: PlacementJob, placement: Placement | None) -> None:
+    def placed(self, job: PlacementJob, placement: Placement | None) -> None:
+        """Takes a placement that comes later; None if it failed."""
         try:
             entry = self.entry(job.group_id)
         except KafkaError as error:
             log.warning("a placement is dropped group=%s error=%s", shown(job.group_id), error)
             return
-        self.perform(entry, entry.shard.streams.placed(job, placement, self.broker.now()))
+        self.perform(entry, entry.shard.streams.placed(job, placement))
 
     # Expiry
 
-    def expire_offsets(self) -> None:
+    def periodic_tasks(self) -> Sequence[PeriodicTask]:
+        interval = self.environment.config.current.int("offsets.retention.check.interval.ms")
+        return (PeriodicTask(self.expire_offsets, interval),)
+
+    async def expire_offsets(self) -> None:
         """Expires offsets by `offsets.retention.minutes`."""
-        now = self.broker.now()
+        now = self._clock()
         self.each(lambda shard: shard.offsets.expire(now))
+
+
+def _new_member_id(name: str) -> str:
+    """A member id as Kafka makes them: `name`, a dash, and a random UUID."""
+    return f"{name}-{uuid.uuid4()}"

@@ -44,7 +44,7 @@ class LogFlusher:
         advanced: called with a log whose high watermark has advanced.
     """
 
-    def __init__(self, durable: bool, advanced: Callable[[Log], None]) -> None:
+    def __init__(self, durable: bool, advanced: Callable[[Log], object]) -> None:
         self.durable = durable
         self._advanced = advanced
         self._waiting: dict[Log, list[_Waiting]] = {}
@@ -105,7 +105,7 @@ class LogFlusher:
             self._syncing = None
 
 
-def _call(function: Callable[[*Args], None], *args: *Args) -> None:
+def _call(function: Callable[[*Args], object], *args: *Args) -> None:
     """Calls a callback and logs its exception: the other callbacks must be called as well."""
     try:
         function(*args)

@@ -33,9 +33,10 @@ class LogManager:
 
     Attributes:
         cluster_id: created with the directory.
+        metadata: the log of `__cluster_metadata`.
 
     Raises:
-        OSError: the directory can't be used, or another server uses it.
+        OSError: the directory or the metadata log can't be used, or another server uses the directory.
         ConfigError: it belongs to another node.
     """
 
@@ -45,7 +46,7 @@ class LogManager:
         node_id: int,
         *,
         durable: bool,
-        settings: Callable[[], Settings],
+        settings: Settings,
         clock: Callable[[], int],
     ) -> None:
         self.directory = directory
@@ -55,10 +56,10 @@ class LogManager:
         self._data = DataDirectory(directory)
         try:
             self.cluster_id = self._load_or_create_cluster_id(node_id)
+            self.metadata = self._open_metadata()
         except BaseException:
             self._data.close({})
             raise
-        self._metadata: Log | None = None
 
     def _load_or_create_cluster_id(self, node_id: int) -> str:
         properties = self._data.properties()
@@ -77,12 +78,7 @@ class LogManager:
             )
         return properties.get("cluster.id", "")
 
-    def open_metadata(self) -> Log:
-        """The log of `__cluster_metadata`.
-
-        Raises:
-            OSError: it can't be used, or is incomplete; the message says what to do. The directory is unlocked then.
-        """
+    def _open_metadata(self) -> Log:
         opened = self._data.open_log(_METADATA, _METADATA_CONFIG, now=self._clock(), durable=self._durable)
         reason = opened.offline
         if reason is None and opened.log_end_offset < (flushed := self._data.recovery_point(_METADATA)):
@@ -92,14 +88,12 @@ class LogManager:
             )
         if reason is not None:
             opened.close(clean=False)
-            self._data.close({})
             raise unusable(opened, reason)
-        self._metadata = opened
         return opened
 
     def open(self, topic: Topic, indexes: range) -> list[Log]:
         """Opens or creates the logs of partitions; sets aside those of a deleted topic with the same name."""
-        config = log_config(self._settings(), topic.configs)
+        config = log_config(self._settings, topic.configs)
         return [self._open(topic, index, config) for index in indexes]
 
     def _open(self, topic: Topic, index: int, config: LogConfig) -> Log:
@@ -128,9 +122,15 @@ class LogManager:
         partition.log.delete()
 
     def configure(self, topic: Topic) -> None:
-        config = log_config(self._settings(), topic.configs)
+        config = log_config(self._settings, topic.configs)
         for partition in topic.partitions:
             partition.log.config = config
+
+    def reconfigure(self, topics: Iterable[Topic], settings: Settings) -> None:
+        """Applies a new broker configuration to all logs."""
+        self._settings = settings
+        for topic in topics:
+            self.configure(topic)
 
     def checkpoint(self, logs: dict[PartitionName, Log]) -> None:
         """Writes the checkpoints: recovery point, log start offset, and cleaner offset of each log. Runs in any thread.
@@ -151,9 +151,7 @@ class LogManager:
             for topic in topics
             for partition in topic.partitions
         }
-        if self._metadata is not None:
-            logs[_METADATA] = self._metadata
-        return logs
+        return logs | {_METADATA: self.metadata}
 
 
 def _set_aside(directory: Path, reason: str) -> None:

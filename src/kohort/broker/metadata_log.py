@@ -9,7 +9,7 @@ from typing import Final
 from kohort.log import Log, Origin
 from kohort.protocol.errors import CorruptRecordError, KafkaError, ProtocolError
 from kohort.protocol.records.batch import BatchHeader, check_batch, scan_batches
-from kohort.protocol.records.plain import encode_records, read_records
+from kohort.protocol.records.rows import encode_records, read_records
 from kohort.protocol.stored.cluster_metadata import FeatureLevelRecord, MetadataRecord, decode_metadata, encode_metadata
 
 LEVEL: Final = FeatureLevelRecord(name="metadata.version", feature_level=29)

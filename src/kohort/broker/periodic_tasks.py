@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kohort.broker.dynamic_config import DynamicConfig
+from kohort.broker.log_flusher import LogFlusher
+from kohort.broker.log_manager import LogManager
+from kohort.broker.topics import Topics
 from kohort.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
-    from kohort.broker.broker import Broker
     from kohort.log.compaction import CompactionPlan
 
 log = logging.getLogger("kohort.broker.periodic_tasks")
@@ -24,35 +27,51 @@ PARTITIONS_PER_TURN: Final = 100
 """Partitions handled before requests get their turn."""
 
 
-class PeriodicTasks:
-    """Runs each periodic task at its interval."""
+class PeriodicTask(NamedTuple):
+    """Something to do every `interval_ms`."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    run: Callable[[], Awaitable[None]]
+    interval_ms: int
+
+
+class PeriodicTasks:
+    """Runs each periodic task at its interval.
+
+    Args:
+        clock: ms since 1970.
+        others: tasks beside those of logs.
+    """
+
+    def __init__(
+        self,
+        topics: Topics,
+        log_manager: LogManager,
+        flusher: LogFlusher,
+        config: DynamicConfig,
+        clock: Callable[[], int],
+        others: Sequence[PeriodicTask],
+    ) -> None:
+        self._topics = topics
+        self._log_manager = log_manager
+        self._flusher = flusher
+        self._config = config
+        self._clock = clock
+        self._others = others
         self._tasks: list[asyncio.Task[None]] = []
         self._plan: CompactionPlan | None = None
         self._thread = ThreadPoolExecutor(1, "kohort-periodic")
 
     def start(self) -> None:
-        config = self._broker.config
+        interval = self._config.current.int
         tasks = [
-            (self.enforce_retention, config.int("log.retention.check.interval.ms")),
-            (self.clean_logs, config.int("log.cleaner.backoff.ms")),
-            (self.flush_logs, min(config.int("log.flush.scheduler.interval.ms"), FLUSH_MS)),
-            (self.checkpoint, config.int("log.flush.offset.checkpoint.interval.ms")),
-            (self.expire_offsets, config.int("offsets.retention.check.interval.ms")),
-            (
-                self.abort_transactions,
-                config.int("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
-            ),
-            (
-                self.expire_transactional_ids,
-                config.int("transaction.remove.expired.transaction.cleanup.interval.ms"),
-            ),
-            (self.expire_producer_states, config.int("producer.id.expiration.check.interval.ms")),
+            PeriodicTask(self.enforce_retention, interval("log.retention.check.interval.ms")),
+            PeriodicTask(self.clean_logs, interval("log.cleaner.backoff.ms")),
+            PeriodicTask(self.flush_logs, min(interval("log.flush.scheduler.interval.ms"), FLUSH_MS)),
+            PeriodicTask(self.checkpoint, interval("log.flush.offset.checkpoint.interval.ms")),
+            PeriodicTask(self.expire_producer_states, interval("producer.id.expiration.check.interval.ms")),
         ]
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(_repeat(task, interval / 1000)) for task, interval in tasks]
+        self._tasks = [loop.create_task(_repeat(task)) for task in (*tasks, *self._others)]
 
     async def stop(self) -> None:
         """Stops all tasks, and cancels a compaction that is running."""
@@ -68,8 +87,8 @@ class PeriodicTasks:
 
     async def enforce_retention(self) -> None:
         """Rolls old active segments, and deletes segments by retention.ms and retention.bytes."""
-        now = self._broker.now()
-        for count, partition in enumerate(list(self._broker.topics.partitions())):
+        now = self._clock()
+        for count, partition in enumerate(list(self._topics.partitions())):
             if partition.offline is None and not partition.topic.deleted:
                 try:
                     partition.log.roll_if_due(now)
@@ -81,15 +100,15 @@ class PeriodicTasks:
 
     async def clean_logs(self) -> None:
         """Compacts the partitions that are dirty enough, one after another, in a thread."""
-        if not self._broker.config.flag("log.cleaner.enable"):
+        if not self._config.current.flag("log.cleaner.enable"):
             return
         loop = asyncio.get_running_loop()
-        for partition in list(self._broker.topics.partitions()):
+        for partition in list(self._topics.partitions()):
             logged = partition.log
             if "compact" not in logged.config.cleanup_policy or partition.offline is not None:
                 continue
             try:
-                self._plan = plan = logged.plan_compaction(self._broker.now())
+                self._plan = plan = logged.plan_compaction(self._clock())
                 if plan is None:
                     continue
                 await loop.run_in_executor(self._thread, plan.run)
@@ -106,48 +125,37 @@ class PeriodicTasks:
 
     async def flush_logs(self) -> None:
         """Syncs logs by `flush.ms`, and sealed segments. With `--durable` every append is synced anyway."""
-        broker = self._broker
-        if broker.durable:
+        if self._flusher.durable:
             return
-        now = broker.now()
-        for name, logged in broker.log_manager.logs(broker.topics).items():
+        now = self._clock()
+        for name, logged in self._log_manager.logs(self._topics).items():
             if logged.offline is None and logged.flush_due(now):
                 try:
-                    await broker.flusher.flush(logged)
+                    await self._flusher.flush(logged)
                 except KafkaError as error:
                     log.error("flush of %s failed: %s", name, error)
 
     async def checkpoint(self) -> None:
         """Flushes, and writes the checkpoints that recovery starts from after a crash."""
-        broker = self._broker
         await self.flush_logs()
-        logs = broker.log_manager.logs(broker.topics)
+        logs = self._log_manager.logs(self._topics)
         try:
-            await asyncio.get_running_loop().run_in_executor(self._thread, broker.log_manager.checkpoint, logs)
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._log_manager.checkpoint, logs)
         except OSError as error:
             log.error("the checkpoints can't be written: %s; after a crash, recovery starts at the older ones", error)
 
-    async def expire_offsets(self) -> None:
-        self._broker.groups.expire_offsets()
-
-    async def abort_transactions(self) -> None:
-        self._broker.transactions.abort_timed_out()
-
-    async def expire_transactional_ids(self) -> None:
-        self._broker.transactions.expire()
-
     async def expire_producer_states(self) -> None:
         """Expires producer state by producer.id.expiration.ms."""
-        now = self._broker.now()
-        for partition in self._broker.topics.partitions():
+        now = self._clock()
+        for partition in self._topics.partitions():
             partition.log.expire_producers(now)
 
 
-async def _repeat(task: Callable[[], Awaitable[None]], seconds: float) -> None:
+async def _repeat(task: PeriodicTask) -> None:
     while True:
         # At most a day: Kafka's "never" is 2^63 - 1 ms, too long for the event loop.
-        await asyncio.sleep(min(seconds, 86_400.0))
+        await asyncio.sleep(min(task.interval_ms / 1000, 86_400.0))
         try:
-            await task()
+            await task.run()
         except Exception:
-            log.exception("%s failed", getattr(task, "__name__", "a periodic task"))
+            log.exception("%s failed", getattr(task.run, "__name__", "a periodic task"))

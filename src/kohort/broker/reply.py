@@ -9,6 +9,10 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+class BadRequestError(Exception):
+    """The request can't be answered: the connection must be closed."""
+
+
 class Reply(Generic[T]):
     """Takes a response once, now or later, and passes it to a callback.
 

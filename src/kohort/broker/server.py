@@ -11,6 +11,7 @@ from typing import Final
 from kohort.broker.authorizer import Authorizer
 from kohort.broker.broker import Broker, now_ms
 from kohort.broker.config import Settings
+from kohort.broker.config.listeners import Endpoint
 from kohort.broker.connection import Connection
 from kohort.broker.dispatch import Dispatcher
 from kohort.broker.metrics import MetricsEndpoint
@@ -54,15 +55,15 @@ class Server:
         self.host = host
         self.port = port
         self.now = now_ms
-        self.broker = Broker(settings, data_dir=data_dir, durable=durable, authorizer=authorizer)
+        self.broker = Broker.build(settings, data_dir=data_dir, durable=durable, authorizer=authorizer)
         self.dispatcher = Dispatcher(self.broker)
         self.max_frame = settings.int("socket.request.max.bytes")
         self._max_connections = settings.int("max.connections")
         self._max_per_ip = settings.int("max.connections.per.ip")
         self._idle_seconds = settings.int("connections.max.idle.ms") / 1000
-        self._advertised = advertised
-        self._metrics_at = metrics
-        self._metrics: MetricsEndpoint | None = None
+        self._advertises = advertised is not None
+        self.advertised = Endpoint(*(advertised or (_advertised_host(host), port)))
+        self._metrics = None if metrics is None else MetricsEndpoint(self.broker.metric_sources, *metrics)
         self._connections: dict[Connection, None] = {}
         self._per_ip: dict[str, int] = {}
         self._listening: asyncio.Server | None = None
@@ -80,16 +81,15 @@ class Server:
         Raises:
             OSError: the address is in use, or can't be used.
         """
-        self.loop = asyncio.get_running_loop()
         try:
-            self._listening = await self.loop.create_server(
+            self._listening = await asyncio.get_running_loop().create_server(
                 lambda: Connection(self), self.host, self.port, backlog=BACKLOG, start_serving=False
             )
             self.port = self._listening.sockets[0].getsockname()[1]
-            self.broker.host, self.broker.port = self._advertised or (_advertised_host(self.host), self.port)
-            if self._metrics_at is not None:
-                self._metrics = MetricsEndpoint(self.broker.metrics)
-                await self._metrics.start(*self._metrics_at)
+            if not self._advertises:
+                self.advertised = self.advertised._replace(port=self.port)
+            if self._metrics is not None:
+                await self._metrics.start()
             await self.broker.start()
             await self._listening.start_serving()
         except BaseException:
@@ -98,10 +98,10 @@ class Server:
         self._started = True
         if self._idle_seconds > 0:
             self._close_idle()
-        if self._advertised is None and _is_wildcard(self.host):
+        if not self._advertises and _is_wildcard(self.host):
             log.warning(
                 "clients on other machines will connect to host=%s: if they can't, set --advertise",
-                self.broker.host,
+                self.advertised.host,
             )
         if self.broker.config.int("default.replication.factor") > 1:
             log.warning(
@@ -110,8 +110,8 @@ class Server:
                 self.broker.config.int("default.replication.factor"),
             )
         log.info(
-            "listening host=%s port=%d advertised=%s:%d cluster=%s node=%d topics=%d",
-            self.host, self.port, self.broker.host, self.broker.port, self.broker.cluster_id, self.broker.node_id,
+            "listening host=%s port=%d advertised=%s cluster=%s node=%d topics=%d",
+            self.host, self.port, self.advertised, self.broker.cluster_id, self.broker.node_id,
             len(self.broker.topics),
         )  # fmt: skip
 
@@ -177,7 +177,7 @@ class Server:
             if connection.last_active < before and not connection.busy:
                 log.info("idle connection closed peer=%s", connection.peer)
                 connection.abort()
-        self._idle_check = self.loop.call_later(min(self._idle_seconds / 4, 30), self._close_idle)
+        self._idle_check = asyncio.get_running_loop().call_later(min(self._idle_seconds / 4, 30), self._close_idle)
 
 
 def _is_wildcard(host: str) -> bool:

@@ -19,13 +19,15 @@ class EventLoopTimingWheel(TimingWheel):
 
     Args:
         clock: ms since 1970.
-        after: called whenever timers have run.
+
+    Attributes:
+        on_advanced: called whenever timers have run.
     """
 
-    def __init__(self, clock: Callable[[], int], after: Callable[[], None]) -> None:
+    def __init__(self, clock: Callable[[], int]) -> None:
         super().__init__(clock())
         self._clock = clock
-        self._after = after
+        self.on_advanced: list[Callable[[], None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._handle: asyncio.TimerHandle | None = None
 
@@ -66,8 +68,9 @@ class EventLoopTimingWheel(TimingWheel):
                 break
             except Exception:
                 log.exception("a timer failed")
-        try:
-            self._after()
-        except Exception:
-            log.exception("the steps of timers could not be performed")
+        for listener in self.on_advanced:
+            try:
+                listener()
+            except Exception:
+                log.exception("the steps of timers could not be performed")
         self._arm()

@@ -11,7 +11,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from kohort.log.log import Log
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -25,9 +25,6 @@ from kohort.protocol.stored.cluster_metadata import (
     RemoveTopicRecord,
     TopicRecord,
 )  # fmt: skip
-
-if TYPE_CHECKING:
-    from kohort.broker.log_manager import LogManager
 
 MAX_NAME: Final = 249
 MAX_PARTITIONS_AT_ONCE: Final = 10_000
@@ -111,28 +108,46 @@ def _collision_key(name: str) -> str:
     return name.replace(".", "_")
 
 
+class PartitionLogs(Protocol):
+    """The logs of partitions; see `LogManager`."""
+
+    def open(self, topic: Topic, indexes: range) -> list[Log]:
+        """Opens or creates the logs of a topic's partitions."""
+        ...
+
+    def configure(self, topic: Topic) -> None:
+        """Applies the configuration of a topic to its logs."""
+        ...
+
+    def remove(self, partition: Partition) -> None:
+        """Deletes the log of a partition."""
+        ...
+
+
 class Topics:
     """Topics and configurations, by name and id.
 
     Args:
         node_id: this node, the leader of all partitions.
         append: appends records to the metadata log, as one batch; raises KafkaError.
-        config_changed: called when the configuration of a resource other than a topic has changed.
+
+    Attributes:
+        on_created: called with a topic that was created or has got more partitions.
+        on_deleted: called with a topic that was deleted, before its logs are.
+        on_config_changed: called when the configuration of a resource other than a topic has changed.
     """
 
     def __init__(
         self,
         node_id: int,
-        storage: LogManager,
+        logs: PartitionLogs,
         append: Callable[[list[MetadataRecord]], None],
         new_id: Callable[[], uuid.UUID],
-        config_changed: Callable[[ConfigResource, str], None],
     ) -> None:
         self.node_id = node_id
-        self._storage = storage
+        self._logs = logs
         self._append = append
         self._new_id = new_id
-        self._config_changed = config_changed
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[uuid.UUID, Topic] = {}
         self._collisions: dict[str, str] = {}
@@ -142,6 +157,7 @@ class Topics:
         self._producer_id_block_end = 0
         self.on_created: list[Callable[[Topic], None]] = []
         self.on_deleted: list[Callable[[Topic], None]] = []
+        self.on_config_changed: list[Callable[[ConfigResource, str], None]] = []
 
     # Look-ups
 
@@ -182,6 +198,10 @@ class Topics:
     def configs(self, kind: ConfigResource, name: str) -> dict[str, str]:
         """The keys that are set for a resource, without defaults."""
         return dict(self._configs.get((kind, name), {}))
+
+    def all_configs(self, kind: ConfigResource) -> list[dict[str, str]]:
+        """The keys that are set, of each resource of a kind."""
+        return [self.configs(kind, name) for name in self.config_names(kind)]
 
     def config_names(self, kind: ConfigResource) -> list[str]:
         """The resources of a kind that have keys set."""
@@ -243,7 +263,7 @@ class Topics:
         for callback in self.on_deleted:
             callback(topic)
         for partition in topic.partitions:
-            self._storage.remove(partition)
+            self._logs.remove(partition)
 
     def add_partitions(self, name: str, total: int) -> None:
         """Adds partitions to a topic, up to `total`.
@@ -281,9 +301,10 @@ class Topics:
         ])  # fmt: skip
         topic = self._by_name.get(name) if kind is ConfigResource.TOPIC else None
         if topic is not None:
-            self._storage.configure(topic)
+            self._logs.configure(topic)
         else:
-            self._config_changed(kind, name)
+            for listener in self.on_config_changed:
+                listener(kind, name)
 
     def next_producer_id(self) -> int:
         """Returns an unused producer id.
@@ -341,7 +362,7 @@ class Topics:
 
     def _open_partitions(self, topic: Topic) -> None:
         missing = range(len(topic.partitions), self._partition_counts[topic.id])
-        for index, log in zip(missing, self._storage.open(topic, missing), strict=True):
+        for index, log in zip(missing, self._logs.open(topic, missing), strict=True):
             topic.partitions.append(Partition(topic, index, log))
 
     def _partition_records(self, topic_id: uuid.UUID, indexes: range) -> list[MetadataRecord]:

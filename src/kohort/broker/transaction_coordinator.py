@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from kohort.broker.config.component_settings import transaction_settings
-from kohort.broker.coordinator_runtime import CoordinatorRuntime, Entry
+from kohort.broker.coordinator_runtime import CoordinatorEnvironment, CoordinatorRuntime, Entry
+from kohort.broker.periodic_tasks import PeriodicTask
 from kohort.broker.topics import Partition
+from kohort.broker.transaction_markers import TransactionMarkers
 from kohort.coordinator.step import Step
 from kohort.coordinator.transactions import (
     Markers,
@@ -21,17 +22,14 @@ from kohort.coordinator.transactions import (
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.stored import TRANSACTION_TOPIC
 
-if TYPE_CHECKING:
-    from kohort.broker.broker import Broker
-
 log = logging.getLogger("kohort.broker.transaction_coordinator")
 
 
 class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
-    def __init__(self, broker: Broker) -> None:
-        config = broker.config
+    def __init__(self, environment: CoordinatorEnvironment, markers: TransactionMarkers) -> None:
+        config = environment.config.current
         super().__init__(
-            broker,
+            environment,
             TRANSACTION_TOPIC,
             config.int("transaction.state.log.num.partitions"),
             {
@@ -41,9 +39,10 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
             },
         )
         self._settings = transaction_settings(config)
+        self._markers = markers
 
     def make(self, partition: int) -> TransactionShard:
-        return TransactionShard(partition, self._settings, self.broker.topics.next_producer_id)
+        return TransactionShard(partition, self._settings, self.environment.topics.next_producer_id)
 
     def after(self, entry: Entry[TransactionShard], step: Step) -> None:
         """Writes the markers of transactions that are prepared to commit or abort, and completes them."""
@@ -67,7 +66,7 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
                 # In the meantime others may have recorded the markers, and the next transaction may have begun.
                 still_unmarked = set(entry.shard.pending_markers(markers))
                 marked = [partition for partition in written if partition in still_unmarked]
-                self.perform(entry, entry.shard.markers_written(markers.transactional_id, marked, self.broker.now()))
+                self.perform(entry, entry.shard.markers_written(markers.transactional_id, marked, self._clock()))
 
         for partition in unmarked:
             self._write_marker(markers, partition, done)
@@ -77,19 +76,19 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
         self, markers: Markers, place: TopicPartition, done: Callable[[TopicPartition | None], None]
     ) -> None:
         """Writes a marker; `done` gets its partition, or None if the marker has to be written again."""
-        partition = self.broker.topics.partition(*place)
+        partition = self.environment.topics.partition(*place)
         if partition is None:
             done(place)  # the topic was deleted, with its records
             return
         try:
-            self.broker.end_transaction(
+            self._markers.write(
                 partition,
                 markers.producer_id,
                 markers.producer_epoch,
                 commit=markers.commit,
                 coordinator_epoch=markers.coordinator_epoch,
                 transaction_version=markers.transaction_version,
-                now=self.broker.now(),
+                now=self._clock(),
                 safe=lambda: done(place),
                 failed=lambda error: done(None),
             )
@@ -126,15 +125,22 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
 
         self.perform(
             entry,
-            entry.shard.verify_or_add(transactional_id, producer, [place], add=add, now=self.broker.now(), reply=found),
+            entry.shard.verify_or_add(transactional_id, producer, [place], add=add, now=self._clock(), reply=found),
         )
 
-    def abort_timed_out(self) -> None:
+    def periodic_tasks(self) -> Sequence[PeriodicTask]:
+        interval = self.environment.config.current.int
+        return (
+            PeriodicTask(self.abort_timed_out, interval("transaction.abort.timed.out.transaction.cleanup.interval.ms")),
+            PeriodicTask(self.expire, interval("transaction.remove.expired.transaction.cleanup.interval.ms")),
+        )
+
+    async def abort_timed_out(self) -> None:
         """Aborts transactions by their transaction.timeout.ms."""
-        now = self.broker.now()
+        now = self._clock()
         self.each(lambda shard: shard.abort_timed_out(now))
 
-    def expire(self) -> None:
+    async def expire(self) -> None:
         """Expires transactional ids by transactional.id.expiration.ms."""
-        now = self.broker.now()
+        now = self._clock()
         self.each(lambda shard: shard.expire(now))

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, NoReturn, TextIO
 
 from kohort import __version__
+from kohort.extras import MissingExtraError
 
 if TYPE_CHECKING:
     import typer
@@ -45,6 +46,8 @@ def main() -> None:
             _run(sys.argv[1:])
         finally:
             stdout.flush()  # here, where a failure can still be reported
+    except MissingExtraError as error:
+        _end(str(error))
     except BrokenPipeError:  # the reader has closed its end: `kohort wire list | head`
         _discard(stdout)
         sys.exit(1)

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import re
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kohort.cli.client.options import BootstrapOption, ConfigOption, check_timeout, client_settings
-from kohort.cli.terminal import err, fail, printable
+from kohort.cli.client.options import BootstrapOption, ConfigOption, check_timeout
+from kohort.cli.terminal import err, fail
+from kohort.extras import ARROW, require
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from kohort.cli.data.client_arguments import ClientOptions
     from kohort.cli.data.consume_loop import ConsumeLoop
-    from kohort.cli.data.pipes import Interrupter
-    from kohort.cli.data.writers import Writer
+    from kohort.cli.data.membership_options import MembershipOptions
+    from kohort.cli.data.output_options import OutputOptions
+    from kohort.cli.data.selection_options import SelectionOptions
 
-FORMATS: Final = ("text", "json", "parquet")
-ISOLATION: Final = ("read_uncommitted", "read_committed")
-PROTOCOLS: Final = ("classic", "consumer")
 FAILED: Final = 1
 
 
@@ -121,73 +113,78 @@ def command(
     Ctrl-C and SIGTERM commit what was written, and exit with 0. Exit codes: 1 for a failed read or write, 2 for a
     wrong call.
     """
+    from kohort.cli.data.no_pandas import without_pandas
+
+    require("arrow", "kohort consume", ARROW)
+    without_pandas()
+    from kohort.cli.data.client_arguments import ClientOptions
+    from kohort.cli.data.membership_options import MembershipOptions
+    from kohort.cli.data.output_options import OutputOptions
+    from kohort.cli.data.selection_options import SelectionOptions
+
+    _consume(
+        ClientOptions(bootstrap_server=bootstrap_server, config=config, timeout=timeout),
+        MembershipOptions(group=group, group_protocol=group_protocol, isolation=isolation, no_commit=no_commit),
+        SelectionOptions(
+            topics=topics,
+            pattern=pattern,
+            partitions=partition,
+            from_beginning=from_beginning,
+            offset=offset,
+            start_time=start_time,
+            end_time=end_time,
+            stop=stop,
+            max_messages=max_messages,
+        ),
+        OutputOptions(
+            format=format,
+            file=output,
+            key=key,
+            key_separator=key_separator,
+            timestamp=timestamp,
+            headers=headers,
+            template=template,
+            null=null,
+            quiet=quiet,
+        ),
+    )
+
+
+def _consume(
+    client: ClientOptions, membership: MembershipOptions, wanted: SelectionOptions, output: OutputOptions
+) -> None:
+    """Checks the options together, and reads until the end of the selection or a signal."""
     import uvloop
 
     from kohort.cli.client.run import run
-    from kohort.cli.data.no_pandas import without_pandas
-
-    without_pandas()
-    from kohort.cli.data.client_arguments import arguments_of
     from kohort.cli.data.consume_loop import ConsumeLoop
     from kohort.cli.data.pipes import Interrupter
-    from kohort.cli.data.selection import Selection
     from kohort.client.consumer import Consumer
-    from kohort.client.errors import ConfigError
 
-    starts = {"--from-beginning": from_beginning, "--offset": offset is not None, "--from": start_time is not None}
-    if sum(starts.values()) > 1:
-        fail(f"{' and '.join(name for name, given in starts.items() if given)} exclude each other: one start is wanted")
-    if bool(topics) == (pattern is not None):
-        fail("topics are wanted, or --pattern REGEX")
-    if isolation not in ISOLATION:
-        fail(f"--isolation {isolation}: one of {', '.join(ISOLATION)} is wanted")
-    if group_protocol not in PROTOCOLS:
-        fail(f"--group-protocol {group_protocol}: one of {', '.join(PROTOCOLS)} is wanted")
-    selection = Selection(
-        topics=tuple(dict.fromkeys(topics or ())),
-        pattern=_regex(pattern),
-        partitions=tuple(sorted(set(partition))) if partition else None,
-        start="earliest" if from_beginning else _offset(offset),
-        start_time=_time("--from", start_time),
-        end_time=_time("--to", end_time),
-        bounded=stop,
-        most=max_messages,
-    )
-    if group is not None and (partition or start_time or end_time or isinstance(selection.start, int)):
-        fail("--group excludes --partition, --from, --to and a number as --offset: they are up to the group")
-    text = _TextOptions(key, key_separator, timestamp, headers, template, null)
-    render = _render(format, output, text)
-    settings, properties = client_settings(bootstrap_server, config, timeout)
-    try:
-        arguments = arguments_of(Consumer, properties, str(config))
-    except ConfigError as error:
-        fail(str(error))
-    arguments |= {
-        "group_id": group,
-        "group_protocol": group_protocol,
-        "isolation_level": isolation,
-        "enable_auto_commit": False,
-        "allow_auto_create_topics": False,
-        "default_api_timeout_ms": max(1, int(timeout * 1000)),
-        "auto_offset_reset": "none" if isinstance(selection.start, int) else selection.start,
-    }
+    selection = wanted.selection()
+    given = membership.arguments(selection)
+    render = output.render()
+    cluster, arguments = client.arguments(Consumer)
+    arguments |= given | {"default_api_timeout_ms": max(1, int(client.timeout * 1000))}
 
     async def body() -> None:
-        with Interrupter() as interrupter, _writer(output, render, interrupter) as writer:
-            async with Consumer(settings, **arguments) as consumer:
-                commit = group is not None and not no_commit
-                reading = ConsumeLoop(consumer, writer, selection, interrupter, group=group is not None, commit=commit)
-                await _consume(reading, quiet or (output is None and sys.stdout.isatty()))
-                if not quiet:
+        with Interrupter() as interrupter, output.opened(render, interrupter) as writer:
+            async with Consumer(cluster, **arguments) as consumer:
+                in_group = membership.group is not None
+                reading = ConsumeLoop(
+                    consumer, writer, selection, interrupter, group=in_group, commit=membership.commits
+                )
+                await _read(reading, output.shows_progress)
+                if not output.quiet:
                     err.print(reading.progress.summary("read"), soft_wrap=True)
 
     run(body, loop_factory=uvloop.new_event_loop)
 
 
-async def _consume(reading: ConsumeLoop, quiet: bool) -> None:
+async def _read(reading: ConsumeLoop, progress: bool) -> None:
     import asyncio
 
-    with reading.progress.shown(not quiet):
+    with reading.progress.shown(progress):
         try:
             await reading.run()
         except asyncio.CancelledError:
@@ -198,93 +195,3 @@ async def _consume(reading: ConsumeLoop, quiet: bool) -> None:
         except ValueError as error:
             fail(str(error), FAILED)
         await reading.finish()
-
-
-class _TextOptions(NamedTuple):
-    key: bool
-    key_separator: str | None
-    timestamp: bool
-    headers: bool
-    template: str | None
-    null: str
-
-    def as_template(self) -> str:
-        if self.template is not None:
-            if self.key or self.key_separator is not None or self.timestamp or self.headers:
-                fail("--template excludes --key, --key-separator, --timestamp and --headers")
-            return self.template
-        separator = (self.key_separator or "\t").replace("\\", "\\\\").replace("%", "%%")
-        before = (("%D", "\t", self.timestamp), ("%h", "\t", self.headers))
-        shown = "".join(field + between for field, between, wanted in before if wanted)
-        return shown + (f"%k{separator}" if self.key or self.key_separator is not None else "") + "%v"
-
-
-def _render(form: str, output: str | None, options: _TextOptions) -> Callable[[pa.RecordBatch], memoryview] | None:
-    """The function that renders records as bytes; None for a Parquet file."""
-    if form not in FORMATS:
-        fail(f"--format {form}: one of {', '.join(FORMATS)} is wanted")
-    if form != "text" and options != _TextOptions(False, None, False, False, None, options.null):
-        fail(f"--format {form} has all fields: --key, --timestamp, --headers and --template are for text")
-    if form == "parquet" and output is None:
-        fail("--format parquet needs --output FILE")
-    if form == "parquet":
-        return None
-    if form == "json":
-        from kohort.cli.data.render_json import render_json
-
-        return render_json
-    from kohort.cli.data.render_template import parse_template
-
-    try:
-        return parse_template(options.as_template(), options.null.encode(errors="surrogateescape"))
-    except ValueError as error:
-        fail(f"--template: {error}")
-
-
-@contextmanager
-def _writer(
-    output: str | None, render: Callable[[pa.RecordBatch], memoryview] | None, interrupter: Interrupter
-) -> Iterator[Writer]:
-    from kohort.cli.data.writers import LineWriter, ParquetWriter
-
-    if output is None:
-        assert render is not None
-        sys.stdout.flush()
-        yield LineWriter(sys.stdout.fileno(), render, interrupter)
-        return
-    try:
-        file = Path(output).open("wb", buffering=0)  # noqa: SIM115 (closed below)
-    except (OSError, ValueError) as error:
-        fail(f"--output: can't write {printable(output)}: {getattr(error, 'strerror', None) or error}", FAILED)
-    with file:
-        writer = ParquetWriter(file) if render is None else LineWriter(file.fileno(), render, interrupter)
-        with closing(writer):
-            yield writer
-
-
-def _regex(pattern: str | None) -> str | None:
-    if pattern is not None:
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            fail(f"--pattern {pattern}: {error}")
-    return pattern
-
-
-def _offset(text: str | None) -> int | Literal["earliest", "latest"]:
-    if text is None or text == "latest":
-        return "latest"
-    if text == "earliest":
-        return "earliest"
-    if not re.fullmatch(r"-[1-9]\d{0,17}|\d{1,18}", text):
-        fail(f"--offset {text}: earliest, latest, an offset, or -N for the last N is wanted")
-    return int(text)
-
-
-def _time(option: str, text: str | None) -> int | None:
-    from kohort.cli.data.times import parse_time
-
-    try:
-        return None if text is None else parse_time(text, int(time.time() * 1000))
-    except ValueError as error:
-        fail(f"{option}: {error}")

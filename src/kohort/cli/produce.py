@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kohort.cli.client.options import BootstrapOption, ConfigOption, check_timeout, client_settings
+from kohort.cli.client.options import BootstrapOption, ConfigOption, check_timeout
 from kohort.cli.terminal import err, fail
+from kohort.extras import ARROW, require
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kohort.cli.data.file_producer import FileProducer
-    from kohort.cli.data.source import Source
 
-FORMATS: Final = ("lines", "json", "csv", "parquet", "records")
 FAILED: Final = 1
 
 
@@ -28,7 +24,7 @@ def command(
     bootstrap_server: BootstrapOption = None,
     config: ConfigOption = None,
     format: Annotated[  # noqa: A002 (the option's name)
-        str, typer.Option("--format", "-f", metavar="FORMAT", help=f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}.")
+        str, typer.Option("--format", "-f", metavar="FORMAT", help="lines, json, csv, parquet or records.")
     ] = "lines",
     key_separator: Annotated[
         str | None,
@@ -101,26 +97,24 @@ def command(
 
     130, 143: it was interrupted; the summary says how many records were delivered.
     """
-    import uvloop
-
     from kohort.cli.client.run import run
     from kohort.cli.data.no_pandas import without_pandas
 
+    require("arrow", "kohort produce", ARROW)
     without_pandas()
-    from kohort.cli.data.client_arguments import arguments_of
+    import uvloop
+
+    from kohort.cli.data.client_arguments import ClientOptions
     from kohort.cli.data.file_producer import FileProducer
-    from kohort.client.errors import ConfigError
+    from kohort.cli.data.input_options import InputOptions
     from kohort.client.producer import Producer
 
-    read = _reader(format, key_separator, key, delimiter, typed)
+    read = InputOptions(format=format, key_separator=key_separator, key=key, delimiter=delimiter, typed=typed).reader()
     headers = _headers(header or [])
     if headers and format == "records":
         fail("--header: the records have headers of their own")
-    settings, properties = client_settings(bootstrap_server, config, timeout)
-    try:
-        arguments = arguments_of(Producer, properties, str(config))
-    except ConfigError as error:
-        fail(str(error))
+    client = ClientOptions(bootstrap_server=bootstrap_server, config=config, timeout=timeout)
+    cluster, arguments = client.arguments(Producer)
     given = {"acks": acks, "batch_size": batch_size, "linger_ms": linger, "compression_type": compression}
     arguments |= {name: value for name, value in given.items() if value is not None}
     if acks not in (None, "all", "-1"):
@@ -128,7 +122,7 @@ def command(
     marker = None if null is None else null.encode(errors="surrogateescape")
 
     async def body() -> None:
-        async with Producer(settings, **arguments) as producer:
+        async with Producer(cluster, **arguments) as producer:
             sending = FileProducer(producer, topic, read, partition=partition, headers=headers, null=marker, rate=rate)
             await _produce(sending, files or ["-"], quiet)
 
@@ -164,43 +158,6 @@ async def _produce(sending: FileProducer, files: list[str], quiet: bool) -> None
         err.print(sending.progress.summary("sent"), soft_wrap=True)
     if interrupted and not sending.interactive:
         raise asyncio.CancelledError
-
-
-def _reader(
-    form: str, key_separator: str | None, key: str | None, delimiter: str, typed: bool
-) -> Callable[[Source], Iterator[pa.RecordBatch]]:
-    if form not in FORMATS:
-        fail(f"--format {form}: one of {', '.join(FORMATS)} is wanted")
-    if key_separator is not None and (form != "lines" or not key_separator):
-        fail("--key-separator: some text, and for lines; the other formats have --key FIELD")
-    if key is not None and form in ("lines", "records"):
-        fail(f"--key: {form} have no fields" + ("; --key-separator TEXT splits them" if form == "lines" else ""))
-    if (typed or delimiter != ",") and form != "csv":
-        fail("--typed and --delimiter are for --format csv")
-    match form:
-        case "lines":
-            from kohort.cli.data.read_lines import read_lines
-
-            separator = None if key_separator is None else key_separator.encode(errors="surrogateescape")
-            return lambda source: read_lines(source, separator)
-        case "json":
-            from kohort.cli.data.read_json import read_json
-
-            return lambda source: read_json(source, key)
-        case "records":
-            from kohort.cli.data.read_json import read_json_records
-
-            return read_json_records
-        case "csv":
-            from kohort.cli.data.read_csv import read_csv
-
-            if len(delimiter) != 1 or not delimiter.isascii():
-                fail(f"--delimiter {delimiter!r}: one ASCII character is wanted")
-            return lambda source: read_csv(source, key, delimiter=delimiter, typed=typed)
-        case _:
-            from kohort.cli.data.read_parquet import read_parquet
-
-            return lambda source: read_parquet(source, key)
 
 
 def _headers(texts: list[str]) -> list[tuple[str, bytes]]:

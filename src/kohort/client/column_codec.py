@@ -41,6 +41,8 @@ def _load(module: Future[ModuleType]) -> None:
     global _module
     try:
         module.set_result(_loaded())
+    except ImportError as error:  # it isn't installed, and records are decoded and encoded one after another
+        module.set_exception(error)
     except BaseException as error:
         with _lock:
             _module = None  # the next call retries

@@ -32,6 +32,7 @@ from kohort.client.types import (
     Record,
     TopicPartition,
 )
+from kohort.extras import ARROW, require
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 if TYPE_CHECKING:
@@ -269,6 +270,7 @@ class Consumer(Lifecycle):
         `kohort.protocol.records.columns.RECORD_SCHEMA`; deserializers aren't called. With `max_bytes`, batches are
         about so large at most. Raises as `__aiter__`.
         """
+        require("arrow", "consuming Arrow batches", ARROW)
         return self._running().collector.batches(max_bytes)
 
     async def poll(self, max_records: int = 500, timeout_ms: float = 1_000) -> list[Record]:
@@ -277,6 +279,7 @@ class Consumer(Lifecycle):
 
     async def poll_batch(self, timeout_ms: float = 1_000) -> pa.RecordBatch | None:
         """An Arrow batch as of `batches`, or None if none comes in time."""
+        require("arrow", "consuming Arrow batches", ARROW)
         return await self._running().collector.poll_batch(timeout_ms)
 
     def pause(self, *partitions: tuple[str, int]) -> None:

@@ -20,6 +20,7 @@ from kohort.client.producing.settings import Partitioner, ProducerSettings
 from kohort.client.producing.transaction_manager import State, TransactionManager
 from kohort.client.time_limit import time_limit
 from kohort.client.types import GroupMetadata, OffsetAndMetadata, TopicPartition
+from kohort.extras import ARROW, require
 from kohort.protocol.errors import KafkaError
 from kohort.protocol.records.batch import HEADER_SIZE
 
@@ -266,6 +267,7 @@ class Producer(Lifecycle):
             ValueError: other columns or types, a row over `max_request_size`, a partition that doesn't exist.
             others: as `send`.
         """
+        require("arrow", "sending Arrow tables", ARROW)
         from kohort.client.producing.tables import check_table, encode_table, is_small, pieces_of, spread_of
 
         intake, accumulator, memory = self._intake, self._intake.accumulator, self._memory

@@ -10,7 +10,7 @@ from kohort.log.scan import ScannedBatch
 from kohort.log.transaction_index import AbortedTransaction, TransactionIndex
 from kohort.log.transaction_markers import read_marker
 from kohort.protocol.records.batch import NO_TIMESTAMP, BatchHeader, Compression
-from kohort.protocol.records.plain import payload_of
+from kohort.protocol.records.rows import payload_of
 from kohort.protocol.records.varint import varint
 
 _MAP_BYTES: Final = 128 << 20

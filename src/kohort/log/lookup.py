@@ -12,7 +12,7 @@ from kohort.log.segments import Segments
 from kohort.log.transaction_index import AbortedTransaction
 from kohort.log.types import TimestampedOffset
 from kohort.protocol.errors import CorruptRecordError
-from kohort.protocol.records.plain import payload_of
+from kohort.protocol.records.rows import payload_of
 
 
 def offset_for_timestamp(segments: Segments, timestamp: int, start: int) -> TimestampedOffset | None:

@@ -99,7 +99,7 @@ def rebuilt(
     """Returns a batch with the fields of `header`, but other records, compressed with `codec`."""
     packed: Buffer = payload if count else _NO_RECORDS
     if codec and count:
-        from kohort.protocol.records.compression import compress  # loads pyarrow
+        from kohort.protocol.records.compression import compress
 
         packed = compress(codec, payload, level)
     batch = bytearray(HEADER_SIZE + len(packed))

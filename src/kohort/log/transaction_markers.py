@@ -7,7 +7,7 @@ from typing import Final
 
 from kohort.log.producer_state import EndTransactionMarker
 from kohort.protocol.records.batch import BatchHeader
-from kohort.protocol.records.plain import encode_records, read_records
+from kohort.protocol.records.rows import encode_records, read_records
 
 _KEY: Final = struct.Struct(">hh")
 _VALUE: Final = struct.Struct(">hi")

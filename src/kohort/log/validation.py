@@ -28,7 +28,7 @@ from kohort.protocol.records.batch import (
     Compression,
     read_header,
 )  # fmt: skip
-from kohort.protocol.records.plain import MAX_EXPANDED, payload_of
+from kohort.protocol.records.rows import MAX_EXPANDED, payload_of
 
 _CRC_FROM: Final = 21
 _LOG_APPEND_TIME: Final = 0x08

@@ -19,18 +19,16 @@ longer than the input.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kohort.protocol.decoder import Decoder
 from kohort.protocol.encoder import Encoder
+from kohort.protocol.message_spec import MessageStruct
 from kohort.protocol.primitives import Buffer
-
-if TYPE_CHECKING:
-    from kohort.protocol.message import Message
 
 __all__ = ["Codec", "CodecTable", "source_of"]
 
-M = TypeVar("M", bound="Message")
+M = TypeVar("M", bound=MessageStruct)
 
 
 class Codec(Generic[M]):
@@ -66,7 +64,7 @@ class Codec(Generic[M]):
 class CodecTable(dict[int, Codec[Any]]):
     """The codecs of one message by version, each made on first use."""
 
-    def __init__(self, cls: type[Message]) -> None:
+    def __init__(self, cls: type[MessageStruct]) -> None:
         super().__init__()
         self.cls = cls
 
@@ -75,7 +73,7 @@ class CodecTable(dict[int, Codec[Any]]):
         return made
 
 
-def source_of(cls: type[Message], version: int) -> str:
+def source_of(cls: type[MessageStruct], version: int) -> str:
     """Returns the Python source that is generated for a message in a version."""
     encoder, decoder = Encoder(cls, version), Decoder(cls, version)
     return "\n\n".join((encoder.source("encode"), decoder.source("decode"), decoder.source("read")))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kohort.protocol import primitives, trace
 from kohort.protocol.emitter import Emitter
+from kohort.protocol.message_spec import MessageStruct
 from kohort.protocol.schema import NO_UUID, Field, Scalar, Struct, StructType, fields_of
-
-if TYPE_CHECKING:
-    from kohort.protocol.message import Message
 
 __all__ = ["Decoder"]
 
@@ -25,7 +23,7 @@ class Decoder(Emitter):
     variable-size value is read; then the run is flushed as one `struct` call.
     """
 
-    def __init__(self, cls: type[Message], version: int) -> None:
+    def __init__(self, cls: type[MessageStruct], version: int) -> None:
         super().__init__(cls, version)
         self.run: list[tuple[str, str]] = []
         self.names |= {

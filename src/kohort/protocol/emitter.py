@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from kohort.protocol.message_spec import MessageStruct
 from kohort.protocol.schema import Field, Struct
-
-if TYPE_CHECKING:
-    from kohort.protocol.message import Message
 
 __all__ = ["Emitter"]
 
@@ -18,7 +16,7 @@ __all__ = ["Emitter"]
 class Emitter(ABC):
     """Source in progress: indented lines, unique names, and the objects that the source refers to."""
 
-    def __init__(self, cls: type[Message], version: int) -> None:
+    def __init__(self, cls: type[MessageStruct], version: int) -> None:
         self.cls = cls
         self.version = version
         self.flexible = cls.__message__.flexible_in(version)

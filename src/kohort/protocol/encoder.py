@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kohort.protocol import primitives, trace
 from kohort.protocol.emitter import Emitter
+from kohort.protocol.message_spec import MessageStruct
 from kohort.protocol.schema import NO_UUID, Array, Field, Scalar, Struct, StructType, fields_of
-
-if TYPE_CHECKING:
-    from kohort.protocol.message import Message
 
 __all__ = ["Encoder"]
 
@@ -26,7 +24,7 @@ class Encoder(Emitter):
     (`self.run`) that one `struct` call packs.
     """
 
-    def __init__(self, cls: type[Message], version: int) -> None:
+    def __init__(self, cls: type[MessageStruct], version: int) -> None:
         super().__init__(cls, version)
         self.run: list[tuple[str, str]] = []
         self.parts: list[str] = []

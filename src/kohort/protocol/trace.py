@@ -11,16 +11,16 @@ import struct
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from kohort.protocol.errors import ProtocolError, UnsupportedVersionError, shown
+from kohort.protocol.message_spec import MessageStruct
 from kohort.protocol.primitives import BOOLEANS, MAX_STRING, MAX_UVARINT, Buffer, as_bytes, check_array
 from kohort.protocol.schema import Array, Field, Scalar, Struct, StructType, Type, fields_of
 
-if TYPE_CHECKING:
-    from kohort.protocol.message import Message
-
 __all__ = ["Span", "explain_bytes", "explain_value", "trace", "trace_until_fault"]
+
+M = TypeVar("M", bound=MessageStruct)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Span:
     value: Any
 
 
-def trace(cls: type[Message], version: int, data: Buffer, start: int = 0) -> tuple[Message, list[Span], int]:
+def trace(cls: type[M], version: int, data: Buffer, start: int = 0) -> tuple[M, list[Span], int]:
     """Decodes the message at `start`, with a span for each value, length, marker and tag.
 
     Returns:
@@ -59,7 +59,7 @@ def trace(cls: type[Message], version: int, data: Buffer, start: int = 0) -> tup
 
 
 def trace_until_fault(
-    cls: type[Message], version: int, data: Buffer, start: int = 0, *, exact: bool = True
+    cls: type[MessageStruct], version: int, data: Buffer, start: int = 0, *, exact: bool = True
 ) -> tuple[list[Span], ProtocolError | None]:
     """Returns the spans of a message up to a fault, and the fault if there is one.
 
@@ -69,7 +69,7 @@ def trace_until_fault(
     return tracer.spans, tracer.fault_of(cls, exact)
 
 
-def explain_bytes(cls: type[Message], version: int, data: Buffer, start: int, exact: bool) -> ProtocolError:
+def explain_bytes(cls: type[MessageStruct], version: int, data: Buffer, start: int, exact: bool) -> ProtocolError:
     """Explains why the bytes at `start` aren't a valid message. With `exact`, nothing may follow it."""
     fault = _Tracer(cls, version, data, start, keep=False).fault_of(cls, exact)
     reason = "codec and trace disagree: please report these bytes"
@@ -83,7 +83,7 @@ class _Tracer:
     with a small fault is cheap.
     """
 
-    def __init__(self, cls: type[Message], version: int, data: Buffer, start: int, *, keep: bool = True) -> None:
+    def __init__(self, cls: type[MessageStruct], version: int, data: Buffer, start: int, *, keep: bool = True) -> None:
         self.spec = cls.__message__
         self.spec.check_version(version)
         self.version = version
@@ -95,7 +95,7 @@ class _Tracer:
         self.path: list[str | int] = []  # unchanged when a fault is raised, to locate it
         self.spans: list[Span] = []
 
-    def fault_of(self, cls: type[Message], exact: bool) -> ProtocolError | None:
+    def fault_of(self, cls: type[MessageStruct], exact: bool) -> ProtocolError | None:
         try:
             self.struct(cls)
             if exact and self.pos < len(self.data):
@@ -274,7 +274,7 @@ def _join(path: Iterable[str | int]) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
-def explain_value(cls: type[Message], version: int, message: Any) -> ProtocolError:
+def explain_value(cls: type[MessageStruct], version: int, message: Any) -> ProtocolError:
     """Explains why a message can't be encoded in a version."""
     checker = _Checker(cls, version)
     try:
@@ -290,7 +290,7 @@ def explain_value(cls: type[Message], version: int, message: Any) -> ProtocolErr
 class _Checker:
     """Walks a message's values along its declaration."""
 
-    def __init__(self, cls: type[Message], version: int) -> None:
+    def __init__(self, cls: type[MessageStruct], version: int) -> None:
         self.spec = cls.__message__
         self.version = version
         self.flexible = self.spec.flexible_in(version)

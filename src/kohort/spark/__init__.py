@@ -12,9 +12,11 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from kohort.extras import ARROW, require
+
 if TYPE_CHECKING:
     from kohort.spark.app import StreamsApp
-    from kohort.spark.errors import ApplicationError
+    from kohort.spark.errors import ApplicationError, ProgramError
     from kohort.spark.program.aggregates import (
         Aggregation,
         aggregation,
@@ -33,7 +35,6 @@ if TYPE_CHECKING:
     )
     from kohort.spark.program.compiled import Program
     from kohort.spark.program.error_policies import DeadLetter, Drop, Fail
-    from kohort.spark.program.errors import ProgramError
     from kohort.spark.program.settings import AppSettings
     from kohort.spark.program.streams import Aggregated, GlobalTable, GroupedStream, Stream, Table
     from kohort.spark.program.windows import window
@@ -46,6 +47,8 @@ __all__ = [
     "sum_", "variance", "window",
 ]  # fmt: skip
 
+require("spark", "kohort.spark", (*ARROW, "pyspark"))
+
 # Spark starts its Python workers with "python3" unless told otherwise: on one machine often another Python than this
 # one, without the packages that are installed here. It is asked for when Spark's JVM starts, so it is set here, where a
 # program that uses Kohort comes by before it makes a session. Clusters have it set (spark-submit does so from
@@ -57,11 +60,11 @@ _HOME: Final = {
     "StreamsApp": "app",
     "AppSettings": "program.settings",
     "ApplicationError": "errors",
+    "ProgramError": "errors",
     "DeadLetter": "program.error_policies",
     "Drop": "program.error_policies",
     "Fail": "program.error_policies",
     "Program": "program.compiled",
-    "ProgramError": "program.errors",
     "StateDirectoryError": "state.errors",
     "window": "program.windows",
     **dict.fromkeys(_STREAMS, "program.streams"),

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from kohort.client.config import Servers
+from kohort.extras import SPARK, require
+from kohort.spark.errors import ProgramError
+from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Program
 from kohort.spark.program.error_policies import DeadLetter, ErrorPolicy
-from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.settings import AppSettings, check_name
 from kohort.spark.program.source_times import TimestampFormat, event_time_of, time_formats
-from kohort.spark.program.sources import Schema, SourceDef, TableDef, column_names, known_format
+from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.streams import GlobalTable, Graph, Stream, Table
 
 if TYPE_CHECKING:
@@ -218,6 +220,7 @@ class StreamsApp:
             StateDirectoryError: another process uses the state directory, or it can't be written.
             KafkaError, ClientError: the group won't have the instance, or there was no broker at the start.
         """
+        require("spark", "running a streams application", SPARK)
         from kohort.spark.runtime.application import run_application
         from kohort.spark.runtime.shutdown import Shutdown
 

@@ -1,8 +1,12 @@
-"""What stops an application."""
+"""What is wrong with a program, and what stops an application."""
 
 from __future__ import annotations
 
-__all__ = ["ApplicationError"]
+__all__ = ["ApplicationError", "ProgramError"]
+
+
+class ProgramError(ValueError):
+    """The program can't run as it is written. Says what is wrong, where, and what to write instead."""
 
 
 class ApplicationError(Exception):

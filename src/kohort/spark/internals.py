@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kohort.spark.program.errors import ProgramError
+from kohort.spark.errors import ProgramError
 
 if TYPE_CHECKING:
     import pyarrow as pa

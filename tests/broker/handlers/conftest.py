@@ -10,17 +10,20 @@ from typing import Any
 import pytest
 
 from kohort.broker.authorizer import Operation, ResourceType
-from kohort.broker.broker import Broker
+from kohort.broker.broker import Broker, now_ms
 from kohort.broker.config import Settings
-from kohort.broker.context import Context, Session
+from kohort.broker.config.listeners import Endpoint
+from kohort.broker.context import Context
 from kohort.broker.reply import Reply
+from kohort.broker.session import Session
 from kohort.log.types import Origin
 from kohort.protocol.message import Request
 from kohort.protocol.messages import api, module_name
-from kohort.protocol.records.plain import encode_records
+from kohort.protocol.records.rows import encode_records
 
 NOW = 1_700_000_000_000
 NODE = 1
+ADVERTISED = Endpoint("localhost", 9092)
 QUICK = {
     "node.id": NODE,
     "group.initial.rebalance.delay.ms": 0,
@@ -53,10 +56,12 @@ def asker(broker: Broker) -> Ask:
         version = spec.versions[-1] if version is None else version
         received = type(request).decode(request.encode(version), version)
         handler = importlib.import_module(f"kohort.broker.handlers.{module_name(spec.api)}")
-        response = handler.handle(received, Context(broker, version, now, client_id, Session(**session)))
+        response = handler.handle(
+            received, Context(broker, version, now, client_id, Session(advertised=ADVERTISED, **session))
+        )
         if isinstance(response, Reply):
             if not response.done:
-                broker.wheel.advance(broker.now())
+                broker.wheel.advance(now_ms())
                 broker.groups.drain()
             assert response.done, f"{spec.api} waits"
             response = response.value
@@ -65,7 +70,7 @@ def asker(broker: Broker) -> Ask:
     return send
 
 
-def produce(broker: Broker, topic: str, index: int, count: int) -> None:
+def append_records(broker: Broker, topic: str, index: int, count: int) -> None:
     """Appends batches of one record."""
     append(broker, topic, index, *[encode_records([(b"k", b"v")], NOW) for _ in range(count)])
 
@@ -85,8 +90,7 @@ def settings() -> dict[str, object]:
 
 @pytest.fixture
 def broker(tmp_path: Path, settings: dict[str, object]) -> Iterator[Broker]:
-    made = Broker(Settings.of({**QUICK, **settings}), data_dir=tmp_path)
-    made.host, made.port = "localhost", 9092
+    made = Broker.build(Settings.of({**QUICK, **settings}), data_dir=tmp_path, authorizer=Rules())
     yield made
     made.log_manager.close(made.log_manager.logs(made.topics))
 
@@ -101,8 +105,8 @@ def deny(broker: Broker) -> Deny:
     """Forbids an operation on a type of resource, or on one resource."""
 
     def forbid(operation: Operation | None, kind: ResourceType | None = None, name: str | None = None) -> None:
-        rules = broker.authorizer.rules if isinstance(broker.authorizer, Rules) else ()
-        broker.authorizer = Rules(*rules, (operation, kind, name))
+        assert isinstance(broker.authorizer, Rules)
+        broker.authorizer.rules += ((operation, kind, name),)
 
     return forbid
 
@@ -111,6 +115,6 @@ def deny(broker: Broker) -> Deny:
 def open_transaction(broker: Broker) -> None:
     """A transaction of producer 7 in partition 0 of "there", from offset 2 on."""
     broker.topics.create("there", 2)
-    produce(broker, "there", 0, 2)
+    append_records(broker, "there", 0, 2)
     batch = encode_records([(b"k", b"v")], NOW, producer_id=7, producer_epoch=3, transactional=True)
     append(broker, "there", 0, batch)

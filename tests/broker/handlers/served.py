@@ -8,7 +8,7 @@ from typing import Any
 from kohort.broker.server import Server
 from kohort.protocol.crc32c import crc32c
 from kohort.protocol.message import Request
-from kohort.protocol.records.plain import encode_records
+from kohort.protocol.records.rows import encode_records
 from tests.broker.raw import RawClient
 
 Run = Callable[..., None]

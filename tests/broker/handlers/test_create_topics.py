@@ -140,8 +140,8 @@ def test_who_may_not_describe_configs_gets_none(ask: Ask, deny: Deny) -> None:
     assert (made.configs, made.num_partitions) == ([], -1)
 
 
-def test_the_default_replication_factor_counts(ask: Ask, broker: Broker) -> None:
-    broker.config = broker.config.with_overrides({"default.replication.factor": 3})
+@pytest.mark.parametrize("settings", [{"default.replication.factor": 3}])
+def test_the_default_replication_factor_counts(ask: Ask) -> None:
     response = ask(
         CreateTopicsRequest(topics=[CreateTopicsRequest.Topic(name="t", num_partitions=1, replication_factor=-1)])
     )

@@ -56,15 +56,14 @@ Run = Callable[..., None]
 
 
 def test_groups_are_listed_for_who_may_see_them(with_crowd: Run) -> None:
+    rules = Rules((Operation.DESCRIBE, ResourceType.CLUSTER, None), (Operation.DESCRIBE, ResourceType.GROUP, "app"))
+
     async def test(crowd: Crowd) -> None:
         await crowd.joined(counting())
         member = await crowd.joined(counting("other"), group="other")
-        crowd.server.broker.authorizer = Rules(
-            (Operation.DESCRIBE, ResourceType.CLUSTER, None), (Operation.DESCRIBE, ResourceType.GROUP, "app")
-        )
 
         response = await member.client.call(ListGroupsRequest())
 
         assert [group.group_id for group in response.groups] == ["other"]
 
-    with_crowd(test)
+    with_crowd(test, authorizer=rules)

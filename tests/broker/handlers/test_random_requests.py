@@ -18,7 +18,7 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Request
 from kohort.protocol.messages import api
 from kohort.protocol.schema import Field, Scalar, Struct
-from tests.broker.handlers.conftest import NODE, NOW, asker, produce
+from tests.broker.handlers.conftest import NODE, NOW, append_records, asker
 from tests.protocol.everything import RandomMessages
 
 APIS = (
@@ -124,16 +124,16 @@ def test_any_request_is_answered_and_a_restart_comes_to_the_same(name: str, tmp_
     draw = random.Random(name)
     request_type: type[Request] = api(name).request
     settings = Settings.of({"node.id": NODE})
-    broker = Broker(settings, data_dir=tmp_path)
+    broker = Broker.build(settings, data_dir=tmp_path)
     ask = asker(broker)
     for number in range(120):
         if broker.topics.get("there") is None:
             broker.topics.create("there", 3)
-            produce(broker, "there", 0, 1)
+            append_records(broker, "there", 0, 1)
         messages = HostileMessages(f"{name} {number}", [topic.id for topic in broker.topics])
         version = draw.choice(request_type.__message__.versions)
         response = ask(messages.message(request_type, version), version, now=NOW + number, client_id="me")
         assert ErrorCode.UNKNOWN_SERVER_ERROR not in set(error_codes(response))
     before = state(broker)
     broker.log_manager.close(broker.log_manager.logs(broker.topics))
-    assert asyncio.run(state_after_start(Broker(settings, data_dir=tmp_path))) == before
+    assert asyncio.run(state_after_start(Broker.build(settings, data_dir=tmp_path))) == before

@@ -30,23 +30,24 @@ Run = Callable[..., None]
 def test_a_group_that_may_not_be_described(
     with_crowd: Run, rule: tuple[Operation, ResourceType, str], code: ErrorCode
 ) -> None:
+    rules = Rules()
+
     async def test(crowd: Crowd) -> None:
         crowd.topics.create("words", 2)
         await reconcile(member := await crowd.joined(counting()))
-        crowd.server.broker.authorizer = Rules(rule)
+        rules.rules = (rule,)
 
         (group,) = (await member.client.call(StreamsGroupDescribeRequest(group_ids=("app",)))).groups
 
         assert group.error_code == code
         assert (group.topology, group.members, group.group_state) == (None, [], "")
 
-    with_crowd(test)
+    with_crowd(test, authorizer=rules)
 
 
 def test_what_may_be_done_with_a_group_is_told(with_crowd: Run) -> None:
     async def test(crowd: Crowd) -> None:
         member = await crowd.joined(counting())
-        crowd.server.broker.authorizer = Rules((Operation.DELETE, ResourceType.GROUP, "app"))
         request = StreamsGroupDescribeRequest(group_ids=("app",), include_authorized_operations=True)
 
         (group,) = (await member.client.call(request)).groups
@@ -54,7 +55,7 @@ def test_what_may_be_done_with_a_group_is_told(with_crowd: Run) -> None:
         allowed = {Operation.READ, Operation.DESCRIBE, Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS}
         assert group.authorized_operations == sum(1 << operation for operation in allowed)
 
-    with_crowd(test)
+    with_crowd(test, authorizer=Rules((Operation.DELETE, ResourceType.GROUP, "app")))
 
 
 Run = Callable[..., None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from kohort.broker.topics import ConfigResource
@@ -13,10 +12,9 @@ from kohort.protocol.messages.describe_groups import DescribeGroupsRequest
 from kohort.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from kohort.protocol.messages.list_groups import ListGroupsRequest
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
+from tests.broker.conftest import Run
 from tests.broker.raw import RawClient
 from tests.broker.streams.members import Crowd, counting, reconcile, stateless
-
-Run = Callable[..., None]
 
 
 async def describe(client: RawClient, group_id: str = "app") -> Any:

@@ -25,7 +25,7 @@ class Storage:
 
 @pytest.fixture
 def topics() -> Iterator[Topics]:
-    topics = Topics(1, Storage(), lambda records: None, uuid.uuid4, lambda kind, name: None)
+    topics = Topics(1, Storage(), lambda records: None, uuid.uuid4)
     for name in ("orders-eu", "orders-us", "people", "__consumer_offsets"):
         topics.create(name, 2)
     yield topics

@@ -139,7 +139,7 @@ class Storage:
 
 
 def resources() -> Topics:
-    return Topics(1, Storage(), lambda records: None, uuid.uuid4, lambda kind, name: None)
+    return Topics(1, Storage(), lambda records: None, uuid.uuid4)
 
 
 def test_a_change_reaches_the_group_alone() -> None:

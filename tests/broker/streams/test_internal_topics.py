@@ -3,77 +3,77 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from pathlib import Path
-from typing import Any
 
-from kohort.broker.broker import Broker
-from kohort.broker.config import Settings
-from kohort.broker.context import Context, Session
+from kohort.broker.server import Server
 from kohort.broker.streams.internal_topics import PARTITIONS_PER_TURN, InternalTopics
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE
 from kohort.streams.topology import InternalTopic
+from tests.broker.conftest import Run
 
 
-def run(directory: Path, test: Callable[[Broker, InternalTopics, Context], Coroutine[Any, Any, None]]) -> None:
-    broker = Broker(Settings(), data_dir=directory)
-    made = InternalTopics(broker)
-    try:
-        asyncio.run(test(broker, made, Context(broker, 0, 0, "", Session())))
-    finally:
-        broker.log_manager.close(broker.log_manager.logs(broker.topics))
+def anyone(topic: str) -> bool:
+    del topic
+    return True
 
 
-def test_others_get_their_turn(tmp_path: Path) -> None:
-    async def test(broker: Broker, made: InternalTopics, context: Context) -> None:
+def internal_topics(server: Server) -> InternalTopics:
+    return InternalTopics(server.broker.topics, server.broker.dynamic_config)
+
+
+def test_others_get_their_turn(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        topics, made = server.broker.topics, internal_topics(server)
         missing = [InternalTopic(f"topic-{number}", PARTITIONS_PER_TURN // 2) for number in range(5)]
 
-        assert made.create(missing, context) == ""
-        counts = [len(broker.topics)]
+        assert made.create(missing, anyone) == ""
+        counts = [len(topics)]
         for _ in range(3):
             await asyncio.sleep(0)
-            counts.append(len(broker.topics))
+            counts.append(len(topics))
 
         assert counts == [2, 4, 5, 5]
 
-    run(tmp_path, test)
+    with_server(test)
 
 
-def test_what_is_asked_for_again_is_created_once(tmp_path: Path) -> None:
-    async def test(broker: Broker, made: InternalTopics, context: Context) -> None:
+def test_what_is_asked_for_again_is_created_once(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        topics, made = server.broker.topics, internal_topics(server)
         missing = [InternalTopic(f"topic-{number}", PARTITIONS_PER_TURN) for number in range(2)]
 
-        assert made.create(missing, context) == ""
-        assert made.create(missing, context) == ""
+        assert made.create(missing, anyone) == ""
+        assert made.create(missing, anyone) == ""
         await asyncio.sleep(0)
-        assert made.create(missing, context) == ""
+        assert made.create(missing, anyone) == ""
 
-        assert len(broker.topics) == 2
+        assert len(topics) == 2
 
-    run(tmp_path, test)
+    with_server(test)
 
 
-def test_so_many_partitions_wait(tmp_path: Path) -> None:
-    async def test(broker: Broker, made: InternalTopics, context: Context) -> None:
+def test_so_many_partitions_wait(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        topics, made = server.broker.topics, internal_topics(server)
         missing = [
             InternalTopic("first", PARTITIONS_PER_TURN),
             InternalTopic("second", MAX_PARTITIONS_AT_ONCE - PARTITIONS_PER_TURN),
         ]
 
-        problem = made.create([*missing, InternalTopic("third", 1)], context)
+        problem = made.create([*missing, InternalTopic("third", 1)], anyone)
 
         assert problem == "Could not create third (10000 other partitions have to be created before)."
         made.stop()
         await asyncio.sleep(0)
-        assert len(broker.topics) == 1
+        assert len(topics) == 1
 
-    run(tmp_path, test)
+    with_server(test)
 
 
-def test_a_long_list_of_problems_is_cut(tmp_path: Path) -> None:
-    async def test(broker: Broker, made: InternalTopics, context: Context) -> None:
+def test_a_long_list_of_problems_is_cut(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        made = internal_topics(server)
         missing = [InternalTopic(f"topic-{number}", 1, 2) for number in range(30)]
 
-        assert made.create(missing, context).endswith(" and 20 more.")
+        assert made.create(missing, anyone).endswith(" and 20 more.")
 
-    run(tmp_path, test)
+    with_server(test)

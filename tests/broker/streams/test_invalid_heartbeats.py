@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,9 @@ import pytest
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from kohort.protocol.messages.streams_group_heartbeat import Endpoint, KeyValue, TaskIds, TaskOffset, TopicInfo
-from tests.broker.conftest import serving
+from tests.broker.conftest import Run, serving
 from tests.broker.streams.members import Crowd, Member, Request, Subtopology, Topology, counting, stateless
 from tests.broker.streams.solvers import InProcess
-
-Run = Callable[..., None]
 
 SOON = 30.0
 """Seconds within which any answer has to come, on a busy machine."""

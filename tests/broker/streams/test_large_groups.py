@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 
 import pytest
 
 from kohort.broker.streams.placer import SMALL
 from kohort.broker.streams.solver import Solver
 from kohort.protocol.errors import ErrorCode
+from tests.broker.conftest import Run
 from tests.broker.streams.members import PATIENCE, Crowd, Member, stateless, statuses
 from tests.broker.streams.solvers import SILENT, Gate
-
-Run = Callable[..., None]
 
 
 async def large(crowd: Crowd) -> Member:

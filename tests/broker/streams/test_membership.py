@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.join_group import JoinGroupRequest
 from kohort.protocol.messages.leave_group import LeaveGroupRequest
+from tests.broker.conftest import Run
 from tests.broker.raw import RawClient
 from tests.broker.streams.members import (
     PATIENCE,
@@ -18,9 +18,6 @@ from tests.broker.streams.members import (
     stateless,
     statuses,
 )
-
-Run = Callable[..., None]
-
 
 ALL = {("0", partition) for partition in range(4)}
 

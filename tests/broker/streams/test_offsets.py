@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from kohort.protocol.errors import ErrorCode
@@ -11,9 +9,8 @@ from kohort.protocol.messages.init_producer_id import InitProducerIdRequest
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest
 from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from tests.broker.conftest import Run
 from tests.broker.streams.members import Crowd, Member, reconcile, stateless
-
-Run = Callable[..., None]
 
 
 async def member_of(crowd: Crowd) -> Member:

@@ -38,7 +38,8 @@ class Placing:
 
     def __init__(self, solver: Solver) -> None:
         self.came: asyncio.Queue[Came] = asyncio.Queue()
-        self.placer = Placer(lambda *came: self.came.put_nowait(came), solver)
+        self.placer = Placer(solver)
+        self.placer.on_placed.append(lambda *came: self.came.put_nowait(came))
 
     async def later(self) -> Came:
         return await asyncio.wait_for(self.came.get(), 30)
@@ -49,7 +50,7 @@ class Placing:
         await asyncio.wait_for(ready.wait(), 30)
 
 
-def run(test: Callable[[Placing], Coroutine[Any, Any, None]], solver: Solver) -> None:
+def with_placing(test: Callable[[Placing], Coroutine[Any, Any, None]], solver: Solver) -> None:
     """Run a test; in the end, no thread is left."""
 
     async def main() -> None:
@@ -77,7 +78,7 @@ def test_a_small_group_is_waited_for() -> None:
 
         assert placing.placer(job(20)) == ASSIGNORS["optimal"](group(20))
 
-    run(test, InProcess())
+    with_placing(test, InProcess())
 
 
 @pytest.mark.usefixtures("patient")
@@ -88,7 +89,7 @@ def test_nobody_waits_before_the_process_is_ready() -> None:
         assert placing.placer(asked) is None
         assert await placing.later() == (asked, asked.run())
 
-    run(test, InProcess())
+    with_placing(test, InProcess())
 
 
 @pytest.mark.usefixtures("patient")
@@ -104,7 +105,7 @@ def test_nobody_waits_behind_another_group() -> None:
         assert await placing.later() == (small, small.run())
         assert placing.placer.pending == 0
 
-    run(test, InProcess())
+    with_placing(test, InProcess())
 
 
 def test_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +117,7 @@ def test_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
         assert placing.placer(job(20)) is None
         assert (await placing.later())[1] is not None
 
-    run(test, InProcess(after=0.01))
+    with_placing(test, InProcess(after=0.01))
 
 
 @pytest.mark.usefixtures("patient")
@@ -132,7 +133,7 @@ def test_nobody_waits_in_a_turn_in_which_many_did(monkeypatch: pytest.MonkeyPatc
         await asyncio.sleep(0)
         assert placing.placer(job(20)) is not None
 
-    run(test, InProcess(after=0.01))
+    with_placing(test, InProcess(after=0.01))
 
 
 def test_the_loop_turns_while_a_large_group_is_placed() -> None:
@@ -148,7 +149,7 @@ def test_the_loop_turns_while_a_large_group_is_placed() -> None:
         assert await placing.later() == (asked, asked.run())
         assert turns > 1
 
-    run(test, Solver())
+    with_placing(test, Solver())
 
 
 @pytest.mark.usefixtures("patient")
@@ -163,7 +164,7 @@ def test_jobs_are_counted() -> None:
         assert placing.placer.solved == {"sticky": 2}
         assert placing.placer.seconds["sticky"] > 0
 
-    run(test, InProcess())
+    with_placing(test, InProcess())
 
 
 def test_all_hear_that_the_process_is_ready() -> None:
@@ -173,7 +174,7 @@ def test_all_hear_that_the_process_is_ready() -> None:
         assert placing.placer.ready
         await placing.get_ready()
 
-    run(test, InProcess())
+    with_placing(test, InProcess())
 
 
 def test_a_process_that_cannot_be_started_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
@@ -185,7 +186,7 @@ def test_a_process_that_cannot_be_started_keeps_nobody_waiting(caplog: pytest.Lo
         assert await placing.later() == (asked, None)
 
     with caplog.at_level(logging.ERROR):
-        run(test, Solver(ABSENT))
+        with_placing(test, Solver(ABSENT))
     assert any("could not be started" in message for message in caplog.messages)
 
 
@@ -202,7 +203,7 @@ def test_an_assignor_that_fails_comes_to_nothing(caplog: pytest.LogCaptureFixtur
         assert (await placing.later())[1] is not None
 
     with caplog.at_level(logging.ERROR):
-        run(test, Solver())
+        with_placing(test, Solver())
     assert "tasks could not be placed group='group' assignor=nonsense error=KeyError: 'nonsense'" in caplog.messages
 
 
@@ -247,7 +248,7 @@ def test_a_process_that_dies_comes_to_nothing() -> None:
 
         assert await placing.later() == (asked, None)
 
-    run(test, Solver(MORTAL))
+    with_placing(test, Solver(MORTAL))
 
 
 def test_a_process_that_died_is_started_again() -> None:
@@ -314,7 +315,7 @@ def test_a_process_that_nobody_needs_ends(monkeypatch: pytest.MonkeyPatch) -> No
                 await asyncio.sleep(0.01)
         assert not placing.placer.ready
 
-    run(test, solver)
+    with_placing(test, solver)
 
 
 def test_the_process_ends_with_its_broker() -> None:
@@ -340,7 +341,7 @@ def test_stopping_waits_for_nobody() -> None:
         while not solver.running:
             await asyncio.sleep(0.01)
 
-    run(test, solver)
+    with_placing(test, solver)
     assert time.monotonic() - began < 20
     with pytest.raises(SolverError, match="the broker is stopping"):
         solver.solve("optimal", group(2))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ import pytest
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from kohort.protocol.messages.streams_group_heartbeat import TopicInfo
 from kohort.streams.statuses import StatusCode
+from tests.broker.conftest import Run
 from tests.broker.streams.members import (
     Crowd,
     Member,
@@ -21,8 +21,6 @@ from tests.broker.streams.members import (
     stateless,
     statuses,
 )
-
-Run = Callable[..., None]
 
 
 async def state(member: Member) -> str:

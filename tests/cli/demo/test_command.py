@@ -14,7 +14,7 @@ from kohort.cli.demo.errors import DemoError
 from kohort.cli.demo.java import check_java, java_version
 from kohort.cli.demo.plan import Plan, program
 from kohort.cli.demo.processes import Child
-from tests.interop.waiting import eventually
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[3]
 

@@ -99,18 +99,18 @@ def topic(kohort_broker: Broker) -> str:
 
 
 def test_reads_the_last_committed_value_of_each_key(kohort_broker: Broker, topic: str) -> None:
-    async def run() -> dict[tuple[str, ...], dict[str, Any]]:
+    async def main() -> dict[tuple[str, ...], dict[str, Any]]:
         servers = kohort_broker.bootstrap_servers
         await write(servers, topic, [{"sky": "calm", "n": 1}, {"sky": "snow", "n": 1}], commit=True)
         await write(servers, topic, [{"sky": "calm", "n": 2}], commit=True)
         await write(servers, topic, [{"sky": "calm", "n": 99}, {"sky": "fog", "n": 99}], commit=False)
         return await read_groups(servers, topic, ("sky",))
 
-    assert asyncio.run(run()) == {("calm",): {"sky": "calm", "n": 2}, ("snow",): {"sky": "snow", "n": 1}}
+    assert asyncio.run(main()) == {("calm",): {"sky": "calm", "n": 2}, ("snow",): {"sky": "snow", "n": 1}}
 
 
 def test_markers_of_transactions_are_nothing_to_read(kohort_broker: Broker, topic: str) -> None:
-    async def run() -> tuple[bool, bool]:
+    async def main() -> tuple[bool, bool]:
         servers = kohort_broker.bootstrap_servers
         await write(servers, topic, [{"sky": "calm", "n": 1}], commit=True)
         async with Admin(servers) as admin:
@@ -124,4 +124,4 @@ def test_markers_of_transactions_are_nothing_to_read(kohort_broker: Broker, topi
             await all_read(servers, GroupView(other.group, at_record, {})),
         )
 
-    assert asyncio.run(run()) == (True, False)
+    assert asyncio.run(main()) == (True, False)

@@ -31,8 +31,8 @@ from kohort.protocol.messages.list_offsets import ListOffsetsRequest, ListOffset
 from kohort.protocol.messages.metadata import MetadataResponse
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kohort.protocol.messages.share_group_describe import ShareGroupDescribeRequest, ShareGroupDescribeResponse
-from tests.client.support.running import run
 from tests.client.support.scripted_broker import Asked, HangUpError, ScriptedBroker
+from tests.waiting import run
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

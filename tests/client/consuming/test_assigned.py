@@ -18,7 +18,7 @@ from kohort.protocol.records.batch import Compression
 from kohort.protocol.records.rows import encode_rows
 from kohort.testing.broker import Broker
 from tests.client.consuming.support import append, create_topic, delete_topic, produce, take, values
-from tests.client.support.running import run, until
+from tests.waiting import run, until
 
 T0 = TopicPartition("t", 0)
 

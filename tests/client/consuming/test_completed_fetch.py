@@ -14,8 +14,7 @@ from kohort.client.types import Record, TopicPartition
 from kohort.protocol.messages.fetch import FetchResponse
 from kohort.protocol.records import columns
 from kohort.protocol.records.batch import assign_offsets, read_header, write_header
-from kohort.protocol.records.plain import encode_records
-from kohort.protocol.records.rows import encode_rows
+from kohort.protocol.records.rows import encode_records, encode_rows
 
 T0 = TopicPartition("t", 0)
 Aborted = FetchResponse.TopicResponse.Partition.AbortedTransaction

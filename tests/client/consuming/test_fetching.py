@@ -20,8 +20,8 @@ from kohort.protocol.messages.metadata import MetadataResponse
 from kohort.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from kohort.protocol.records.rows import encode_rows
 from tests.client.consuming.support import take, values
-from tests.client.support.running import run, until
 from tests.client.support.scripted_broker import Asked, ScriptedBroker
+from tests.waiting import run, until
 
 T0 = TopicPartition("t", 0)
 TOPIC = UUID(int=7)

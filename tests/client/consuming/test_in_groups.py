@@ -18,7 +18,7 @@ from kohort.client.types import OffsetAndMetadata, Record, TopicPartition
 from kohort.testing.broker import Broker
 from tests.client.consuming.support import create_topic, produce, take, values
 from tests.client.support.older_python import time_out_as_older_python
-from tests.client.support.running import run, until
+from tests.waiting import run, until
 
 T0 = TopicPartition("t", 0)
 

@@ -15,8 +15,8 @@ from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, Fi
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kohort.testing.broker import Broker
 from tests.client.membership.members import Recorder, create_topics, joined, member, partitions
-from tests.client.support.running import run, until
 from tests.client.support.scripted_broker import ScriptedBroker
+from tests.waiting import run, until
 
 STRATEGIES = [("range",), ("roundrobin",), ("sticky",), ("cooperative-sticky",), ("range", "cooperative-sticky")]
 

@@ -23,8 +23,8 @@ from kohort.protocol.messages.metadata import MetadataResponse
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from tests.client.membership.members import Recorder, member
-from tests.client.support.running import run, until
 from tests.client.support.scripted_broker import Asked, ScriptedBroker
+from tests.waiting import run, until
 
 T = UUID(int=9)
 AT = TopicPartition("t", 0)

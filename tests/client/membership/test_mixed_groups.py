@@ -11,7 +11,7 @@ from confluent_kafka import Consumer
 
 from kohort.testing.broker import Broker
 from tests.client.membership.members import create_topics, member, partitions
-from tests.client.support.running import run, until
+from tests.waiting import run, until
 
 
 class Librdkafka:

@@ -34,8 +34,8 @@ from kohort.protocol.messages.metadata import MetadataResponse
 from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
 from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from kohort.protocol.records.batch import check_batch
+from tests.waiting import run, until
 
-from ..support.running import run, until
 from ..support.scripted_broker import Asked, HangUpError, ScriptedBroker
 from .model_broker import ModelProducer
 

@@ -28,8 +28,7 @@ from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetc
 from kohort.protocol.records.batch import BatchHeader, check_batches
 from kohort.protocol.records.rows import Rows, decode_rows
 from kohort.testing.broker import Broker
-
-from ..support.running import run, until
+from tests.waiting import run, until
 
 
 async def create(producer: Producer, name: str, partitions: int = 1, **configs: str) -> None:

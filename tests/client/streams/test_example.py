@@ -13,7 +13,7 @@ from kohort.client.cluster import Cluster
 from kohort.client.producer import Producer
 from kohort.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kohort.testing.broker import Broker
-from tests.client.support.running import run, until
+from tests.waiting import run, until
 
 PROGRAM = Path(__file__).parents[3] / "docs" / "examples" / "streams_member.py"
 SETTINGS = {"group.streams.heartbeat.interval.ms": 50}

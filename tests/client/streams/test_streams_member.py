@@ -42,8 +42,8 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     TaskIds,
 )
 from kohort.testing.broker import Broker
-from tests.client.support.running import run, until
 from tests.client.support.scripted_broker import Asked, HangUpError, ScriptedBroker
+from tests.waiting import run, until
 
 TOPOLOGY = Topology({"0": Subtopology(source_topics=["in"], changelogs=[InternalTopic(name="app-store-changelog")])})
 TASKS = [TaskId("0", partition) for partition in range(4)]

@@ -32,18 +32,18 @@ class Group:
 
     def in_process(self, name: str, process: str) -> None:
         self.holders[name] = CurrentMember(process, self.holders[name].tasks, self.holders[name].revoking)
-        self.offsets.forget(name)
+        self.offsets = self.offsets.forget(name)
         self.report(name, {})
 
     def silent(self, name: str) -> None:
-        self.offsets.forget(name)
+        self.offsets = self.offsets.forget(name)
 
     def revoking(self, name: str, tasks: Tasks) -> None:
         self.holders[name] = CurrentMember(self.holders[name].process, self.holders[name].tasks, tasks)
 
     def report(self, name: str, offsets: Mapping[TaskId, int], ends: Mapping[TaskId, int] | None = None) -> None:
         ends = dict.fromkeys(offsets, END) if ends is None else ends
-        self.offsets.report(name, self.holders[name].process, offsets, ends)
+        self.offsets = self.offsets.report(name, self.holders[name].process, offsets, ends)
 
     def refine(self, slots: int = 2, **target: Tasks) -> Refined:
         return refine(target, self.holders, self.offsets, {"state"}, slots, LAG)
@@ -321,7 +321,7 @@ class World:
 
     def kill(self, name: str) -> None:
         del self.tasks[name], self.revoking[name]
-        self.offsets.forget(name)
+        self.offsets = self.offsets.forget(name)
 
     def _held(self, name: str) -> set[tuple[TaskId, Role]]:
         return {*self.tasks[name].items(), *self.revoking[name].items()}
@@ -340,7 +340,7 @@ class World:
                 self.disks[process, task] = min(self.disks.get((process, task), 0) + END // 4, END)
         if name in self.reporting:
             offsets = {task: offset for (place, task), offset in self.disks.items() if place == process}
-            self.offsets.report(name, process, offsets, dict.fromkeys(self.tasks[name], END))
+            self.offsets = self.offsets.report(name, process, offsets, dict.fromkeys(self.tasks[name], END))
 
 
 TASKS = [*(TaskId("state", partition) for partition in range(5)), PLAIN, TaskId("plain", 1)]

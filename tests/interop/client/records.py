@@ -1,29 +1,16 @@
-"""What tests write and read through other clients, and how they run Kohort's own."""
+"""What tests write and read through other clients."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from typing import Any
 
 from confluent_kafka import Producer
 
 from kohort.client import Record
 
 from ..topics import read_partitions
-
-T = TypeVar("T")
-
-
-def run(coroutine: Coroutine[Any, Any, T], within: float = 60.0) -> T:
-    """What a coroutine returns; it must end within so many seconds."""
-
-    async def bounded() -> T:
-        async with asyncio.timeout(within):
-            return await coroutine
-
-    return asyncio.run(bounded())
 
 
 def write(bootstrap: str, topic: str, values: Mapping[int, Sequence[bytes | None]], **settings: Any) -> None:
@@ -69,11 +56,4 @@ def by_partition(records: Iterable[Record]) -> dict[int, list[Any]]:
     return dict(found)
 
 
-async def until(condition: Callable[[], Awaitable[bool]], within: float = 30) -> None:
-    """Wait until it's true."""
-    async with asyncio.timeout(within):
-        while not await condition():
-            await asyncio.sleep(0.02)
-
-
-__all__ = ["by_partition", "numbered", "read_partitions", "run", "take", "until", "write"]
+__all__ = ["by_partition", "numbered", "read_partitions", "take", "write"]

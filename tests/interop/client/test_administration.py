@@ -25,12 +25,12 @@ from kohort.client.admin import (
 )
 from kohort.protocol.errors import ErrorCode, KafkaError
 
+from ...waiting import eventually, run, until
 from ..clients import LIBRARIES
 from ..clients.face import Message
 from ..servers import Server
 from ..topics import read_partitions
-from ..waiting import eventually
-from .records import numbered, run, until, write
+from .records import numbered, write
 
 CreateTopic = Callable[..., str]
 NewName = Callable[[], str]

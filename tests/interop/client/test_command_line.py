@@ -16,9 +16,10 @@ import pytest
 from kohort.client import ClientConfig, StreamsMember
 from kohort.client.streams_member import Assigned, Subtopology, Topology
 
+from ...waiting import run
 from ..newest_kafka import SecureKafka
 from ..servers import Server
-from .records import numbered, run, write
+from .records import numbered, write
 
 NewName = Callable[[], str]
 

@@ -15,11 +15,12 @@ from confluent_kafka.admin import AdminClient
 from kohort.client import ClientConfig, Consumer, OffsetAndMetadata, Record, TopicPartition
 from kohort.client.errors import NoOffsetError
 
+from ...waiting import run
 from ..clients import LIBRARIES
 from ..clients.face import COMPRESSIONS, Message
 from ..servers import Server
 from ..topics import create_topic
-from .records import by_partition, numbered, run, take, write
+from .records import by_partition, numbered, take, write
 
 NewTopic = Callable[..., str]
 NewName = Callable[[], str]

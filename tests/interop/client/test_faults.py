@@ -15,9 +15,10 @@ from kohort.client.errors import NoBrokerError, NotDeliveredError
 
 from ...faults.plans import Cut, Duplicate, Fault, Frame, Script, Seeded, Swallow, Truncate
 from ...faults.proxy import FaultyProxy
+from ...waiting import run
 from ..servers import Server
 from ..topics import read_partitions
-from .records import numbered, run, take, write
+from .records import numbered, take, write
 
 pytestmark = pytest.mark.long
 
@@ -81,7 +82,7 @@ def test_anything_at_random(
         # nothing, perhaps with its old id: for what it is given from now on it is another member.
         given.last.clear()
 
-    async def produce(proxy: FaultyProxy) -> None:
+    async def send_all(proxy: FaultyProxy) -> None:
         async with Producer(impatient(proxy.bootstrap), batch_size=500, linger_ms=1) as producer:
             deliveries = []
             for n in range(count):
@@ -112,7 +113,7 @@ def test_anything_at_random(
             asyncio.TaskGroup() as group,
         ):
             group.create_task(consume(for_consumer))
-            group.create_task(produce(for_producer))
+            group.create_task(send_all(for_producer))
         assert for_consumer.done.total() > 15 and for_producer.done.total() > 15
 
     run(scenario())
@@ -184,7 +185,7 @@ def test_every_answer_may_be_garbled(
             await life(proxy)
             assert proxy.done and not lost
 
-    run(scenario(), within=40)
+    run(scenario(), timeout_s=40)
     found = read_partitions(broker.bootstrap, target, 2)
     assert {partition: sorted(set(values), key=lambda v: int(v or b"")) for partition, values in found.items()} == (
         numbered(2, 20)
@@ -275,4 +276,4 @@ def test_the_first_servers_of_the_list_may_be_down(broker: Server) -> None:
             async with Consumer(nobody):
                 pass
 
-    run(scenario(), within=20)
+    run(scenario(), timeout_s=20)

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from ...waiting import eventually
 from ..group_life import ALL, live, shared
 from ..members import Member, Members, assert_at_least_once, monotonic
 from ..servers import Server
-from ..waiting import eventually
 from .owners import assert_one_owner
 
 NewTopic = Callable[..., str]

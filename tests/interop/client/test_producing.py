@@ -16,11 +16,11 @@ from confluent_kafka.admin import AdminClient
 from kohort.client import Producer
 from kohort.protocol.errors import ErrorCode, KafkaError
 
+from ...waiting import run
 from ..clients import Client
 from ..clients.face import COMPRESSIONS
 from ..servers import Server
 from ..topics import read_partitions
-from .records import run
 
 NewTopic = Callable[..., str]
 NewName = Callable[[], str]
@@ -161,7 +161,7 @@ def test_a_table_becomes_records(compression: str, broker: Server, new_topic: Ne
             await delivery
             await (await producer.send_table(keyed, table.filter(pa.compute.is_valid(table["key"]))))
 
-    run(scenario(), within=120)
+    run(scenario(), timeout_s=120)
     assert read_partitions(broker.bootstrap, topic, 1)[0] == table["value"].to_pylist()
     found = read_partitions(broker.bootstrap, keyed, 5)
     assert Counter(value for values in found.values() for value in values) == Counter(

@@ -12,11 +12,12 @@ from kohort.client import ClientConfig, Consumer, Producer, TopicPartition
 from kohort.client.cluster import Cluster
 from kohort.client.server_cluster_info import CoordinatorKind
 
+from ...waiting import run
 from ..members import Members, assert_at_least_once
 from ..newest_kafka import KafkaCluster
 from ..servers import KohortServer, Server
 from ..topics import create_topic, numbers, read_partitions
-from .records import run, take
+from .records import take
 from .test_faults import Given
 
 pytestmark = pytest.mark.long
@@ -141,7 +142,7 @@ def test_a_broker_restarts_under_a_producer_a_consumer_and_a_transaction(own_bro
             assert read_partitions(own_broker.bootstrap, topic, 3) == numbers(stream.ends)
             assert read_partitions(own_broker.bootstrap, target, 3) == numbers(transformed)
 
-    run(scenario(), within=90)
+    run(scenario(), timeout_s=90)
 
 
 def test_one_of_three_brokers_is_killed(cluster: KafkaCluster, members: Members) -> None:
@@ -183,4 +184,4 @@ def test_one_of_three_brokers_is_killed(cluster: KafkaCluster, members: Members)
         assert_at_least_once(members.all, stream.ends)
         assert read_partitions(cluster.bootstrap, "load", len(ALL)) == numbers(stream.ends)
 
-    run(scenario(), within=120)
+    run(scenario(), timeout_s=120)

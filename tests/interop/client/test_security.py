@@ -14,9 +14,10 @@ from kohort.client import ClientConfig, Consumer, Producer
 from kohort.client.cluster import Cluster
 from kohort.client.errors import AuthenticationError, NoBrokerError
 
+from ...waiting import run
 from ..newest_kafka import SecureKafka
 from ..topics import create_topic
-from .records import run, take
+from .records import take
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
@@ -67,7 +68,7 @@ def test_every_client_says_so(secure_kafka: SecureKafka, client: Any) -> None:
             pass
 
     with pytest.raises(AuthenticationError):
-        run(scenario(), within=30)
+        run(scenario(), timeout_s=30)
 
 
 def test_a_broker_that_nobody_vouches_for(secure_kafka: SecureKafka, tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ from kohort.client.errors import CommitFailedError, FencedError
 
 from ...faults.plans import Frame
 from ...faults.proxy import FaultyProxy
+from ...waiting import run
 from ..clients import LIBRARIES
 from ..servers import Server
 from ..topics import read_partitions
-from .records import numbered, run, take, write
+from .records import numbered, take, write
 
 NewTopic = Callable[..., str]
 NewName = Callable[[], str]
@@ -131,7 +132,7 @@ def test_from_topic_to_topic_exactly_once(
             found = await consumer.committed(*(TopicPartition(source, n) for n in range(2)))
             assert {each.offset for each in found.values() if each is not None} == {200}
 
-    run(scenario(), within=90)
+    run(scenario(), timeout_s=90)
     assert read_partitions(broker.bootstrap, target, 2) == numbered(2, 200)
 
 

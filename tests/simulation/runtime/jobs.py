@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kohort.client.types import TopicPartition
-from kohort.spark.jobs.epoch import EpochStatistics
+from kohort.spark.epoch import EpochStatistics
 from kohort.spark.runtime.effects import Epoch
 from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
@@ -32,7 +32,7 @@ class Made:
     statistics: EpochStatistics = field(default_factory=EpochStatistics)
 
 
-def run(application: Application, logs: Logs, disk: Disk, epoch: Epoch) -> Made:
+def run_job(application: Application, logs: Logs, disk: Disk, epoch: Epoch) -> Made:
     """Run an epoch's job.
 
     Raises:

@@ -157,7 +157,7 @@ def scale_out(experiment: Experiment) -> None:
         experiment.add()
 
 
-def run(change: Callable[[Experiment], None], standbys: int, warmups: int) -> Outcome:
+def outcome_of(change: Callable[[Experiment], None], standbys: int, warmups: int) -> Outcome:
     """What a change comes to with so many standbys and warm-ups."""
     settings = StreamsSettings(num_standby_replicas=standbys, num_warmup_replicas=warmups)
     return Experiment(settings, 3).measure(change)
@@ -167,7 +167,7 @@ def report() -> Iterator[str]:
     """A table of it all, line by line."""
     yield "change           standbys  warm-ups  available  longest outage  restored records  moves  converged after"
     for change, standbys, warmups in itertools.product((rolling_restart, scale_out), (0, 1), (0, 2, 8)):
-        outcome = run(change, standbys, warmups)
+        outcome = outcome_of(change, standbys, warmups)
         yield (
             f"{outcome.change:<15}  {standbys:>8}  {warmups:>8}  {outcome.available:>9.3%}"
             f"  {outcome.worst_ms / 1_000:>12.1f} s  {outcome.restored:>16,}  {outcome.moved:>5}"

@@ -272,6 +272,7 @@ class Scenario:
                 replace(settings, acceptable_recovery_lag=rng.choice([0, 1_000, 10_000])),
             ]
         )
+        self.world.perform(self.world.shard.streams.settings_changed(group_id))
 
     def _append_again(self) -> None:
         self.world.append_error = None

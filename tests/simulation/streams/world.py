@@ -311,7 +311,7 @@ class World:
         self.untold_topics.clear()
         if self.up:
             self.note("topics changed", names)
-            self.perform(self.shard.streams.topics_changed(names, self.now))
+            self.perform(self.shard.streams.topics_changed(names))
 
     def _create_internal(self, topics: Iterable[Any]) -> None:
         """Create internal topics as the broker does when an answer says that they are missing."""
@@ -342,22 +342,23 @@ class World:
             return
         placement = None if self.rng.random() < self.solver.failing else self.placement_checks.solve(job)
         self.note("placed", job.group_id, job.group_epoch, placement is not None)
-        self.perform(shard.streams.placed(job, placement, self.now))
+        self.perform(shard.streams.placed(job, placement))
 
     # Coordinator ------------------------------------------------------------------------------------------------
 
     def perform(self, step: Step, cause: StreamsGroupHeartbeatRequest | None = None) -> None:
-        """Do what the coordinator decided, because of a heartbeat or by itself: append, replay, answer."""
-        if step.records:
-            if self.append_error is not None:
-                self.note("not appended", self.append_error)
-                self.failed_appends += 1
-                self.placement_checks.failed()
-                if step.failed is not None:
-                    self.perform(step.failed(append_error(self.append_error)))
-                    return
-            else:
-                self._append(step)
+        """Do what the coordinator decided, because of a heartbeat or by itself: append, replay, apply, answer."""
+        if step.records and self.append_error is not None:
+            self.note("not appended", self.append_error)
+            self.failed_appends += 1
+            self.placement_checks.failed()
+            if step.failed is not None:
+                self.perform(step.failed(append_error(self.append_error)))
+                return
+        else:
+            self._append(step)
+            if step.apply is not None:
+                step.apply()
         for reply, response in step.answers:
             reply(response)
         self._stepped(cause)

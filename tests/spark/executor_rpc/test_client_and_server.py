@@ -12,12 +12,12 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
+from kohort.spark.epoch import DEAD_SCHEMA, EpochInput, EpochStatistics, OffsetRange
 from kohort.spark.executor_rpc import client
 from kohort.spark.executor_rpc.client import RpcAddress, close_idle
 from kohort.spark.executor_rpc.errors import RpcError
 from kohort.spark.executor_rpc.frames import MAGIC
 from kohort.spark.executor_rpc.server import RpcServer
-from kohort.spark.jobs.epoch import DEAD_SCHEMA, EpochInput, EpochStatistics, OffsetRange
 
 INPUT = EpochInput(7, (OffsetRange("t", 0, 10, 20), OffsetRange("t", 1, 0, 30)), {0: 1_000})
 

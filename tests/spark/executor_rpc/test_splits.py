@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kohort.spark.epoch import OffsetRange
 from kohort.spark.executor_rpc.splits import ranges_of_split
-from kohort.spark.jobs.epoch import OffsetRange
 
 
 @given(st.lists(st.integers(0, 50), max_size=8), st.integers(1, 9), st.booleans())

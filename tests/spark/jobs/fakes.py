@@ -9,8 +9,8 @@ from typing import Any, cast
 import pyarrow as pa
 
 from kohort.protocol.records.arrow import RECORD_SCHEMA
+from kohort.spark.epoch import EpochStatistics, OffsetRange
 from kohort.spark.executor_rpc.client import RpcAddress, SplitInput
-from kohort.spark.jobs.epoch import EpochStatistics, OffsetRange
 from kohort.spark.jobs.stages.context import StageContext
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kohort.client.config import ClientConfig
 from kohort.spark import reading
-from kohort.spark.jobs.epoch import ROWS_SCHEMA, OffsetRange
+from kohort.spark.epoch import ROWS_SCHEMA, OffsetRange
 from kohort.spark.jobs.send_order import in_order
 from kohort.spark.jobs.stages.state_lookup import StateLookup, read_partials_stage
 from kohort.spark.program.internal_columns import KEY, RECORDS, STREAM_TIME

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from kohort.spark.epoch import ROWS_SCHEMA, EpochStatistics
 from kohort.spark.jobs.drop_reasons import NO_WINDOW
-from kohort.spark.jobs.epoch import ROWS_SCHEMA, EpochStatistics
 from kohort.spark.jobs.stages.late_partials import LATE, drop_outside_windows, in_windows, window_starts
 
 WINDOW = '{"window":"1970-01-01T00:00:05.000Z","origin":"JFK"}'

@@ -12,7 +12,7 @@ from pyspark.sql import types as T  # noqa: N812
 from kohort.client.config import ClientConfig
 from kohort.protocol.records.partitioner import Partitioner, partition_of
 from kohort.spark import reading
-from kohort.spark.jobs.epoch import OffsetRange
+from kohort.spark.epoch import OffsetRange
 from kohort.spark.jobs.stages.partition_check import PartitionCheck
 from kohort.spark.jobs.stages.read_rows import RowsReading, read_rows_stage
 from kohort.spark.program.internal_columns import PARTITION

@@ -11,9 +11,9 @@ from pyspark.sql import types as T  # noqa: N812
 
 from kohort.client.config import ClientConfig
 from kohort.spark import reading
+from kohort.spark.epoch import ROWS_SCHEMA, OffsetRange
 from kohort.spark.formats.derived_times import DerivedTime
 from kohort.spark.formats.times import TimeFormats
-from kohort.spark.jobs.epoch import ROWS_SCHEMA, OffsetRange
 from kohort.spark.jobs.stages.read_rows import RowsReading, read_rows_stage
 from kohort.spark.jobs.subtopology_jobs import last_of_each_key
 from kohort.spark.program.internal_columns import PARTITION, TIMESTAMP

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from kohort.spark.jobs.epoch import ROWS_SCHEMA
+from kohort.spark.epoch import ROWS_SCHEMA
 from kohort.spark.jobs.send_order import in_order
 from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
 

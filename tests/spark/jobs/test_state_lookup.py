@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kohort.client.config import ClientConfig
 from kohort.spark import reading
+from kohort.spark.epoch import EpochStatistics, OffsetRange
 from kohort.spark.jobs.drop_reasons import NO_WINDOW
-from kohort.spark.jobs.epoch import EpochStatistics, OffsetRange
 from kohort.spark.jobs.errors import StoredValueError
 from kohort.spark.jobs.stages.late_partials import LATE
 from kohort.spark.jobs.stages.state_lookup import StateLookup, read_partials_stage, state_lookup_stage

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kohort.spark import reading
-from kohort.spark.jobs.epoch import OffsetRange
+from kohort.spark.epoch import OffsetRange
 from kohort.spark.jobs.stages import fetched_records
 from kohort.spark.jobs.stages.read_rows import read_rows_stage
 from kohort.spark.jobs.stages.stream_time import LAST_MS, StreamTimes

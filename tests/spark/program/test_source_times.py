@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812
 
 from kohort.spark import StreamsApp
+from kohort.spark.errors import ProgramError
 from kohort.spark.formats.derived_times import DerivedTime
 from kohort.spark.formats.times import TimeFormats
 from kohort.spark.program.compiled import SourceSpec
-from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.source_times import event_time_of
 from kohort.spark.program.sources import resolved
 

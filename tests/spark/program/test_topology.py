@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from kohort.spark.errors import ProgramError
 from kohort.spark.internals import empty_frame
 from kohort.spark.program.compiled import CompiledSubtopology, Program, TableStore
-from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.program.topology import topology
 from kohort.spark.program.topology_description import describe

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kohort.spark.program.errors import ProgramError
+from kohort.spark.errors import ProgramError
 from kohort.spark.program.windows import WindowSpec, duration_ms, window
 
 

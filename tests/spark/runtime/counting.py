@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from kohort.client.config import client_config
 from kohort.client.streams_member import InternalTopic, Subtopology, Topology
-from kohort.spark.jobs.epoch import ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics
+from kohort.spark.epoch import ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics
 from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.reading.reader import RangeReader

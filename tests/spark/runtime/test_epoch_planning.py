@@ -1,5 +1,5 @@
 from kohort.client.types import TopicPartition as At
-from kohort.spark.jobs.epoch import OffsetRange
+from kohort.spark.epoch import OffsetRange
 from kohort.spark.monitoring.events import STREAM
 from kohort.spark.runtime.epoch_planning import EpochPlan, PollRound, SubtopologyInputs, lag
 from kohort.streams.tasks import TaskId

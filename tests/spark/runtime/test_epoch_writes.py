@@ -2,7 +2,7 @@ import json
 
 import pyarrow as pa
 
-from kohort.spark.jobs.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochOutput, EpochStatistics
+from kohort.spark.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochOutput, EpochStatistics
 from kohort.spark.jobs.output_values import output_values
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs
 from kohort.spark.runtime.epoch_writes import epoch_writes, first_unreadable

@@ -17,9 +17,9 @@ from kohort.client.config import client_config
 from kohort.client.producer import Producer
 from kohort.client.streams_member import Subtopology, Topology
 from kohort.client.types import TopicPartition
+from kohort.spark.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics
 from kohort.spark.errors import ApplicationError
 from kohort.spark.jobs.drop_reasons import UNREADABLE
-from kohort.spark.jobs.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochInput, EpochOutput, EpochStatistics
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring
 from kohort.spark.reading.reader import RangeReader
 from kohort.spark.runtime.application_plan import ApplicationPlan, GlobalTable

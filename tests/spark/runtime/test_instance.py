@@ -23,6 +23,7 @@ from kohort.streams.tasks import TaskId
 from kohort.testing.broker import Broker
 from tests.spark.runtime.counting import Counting, plan, settings
 from tests.spark.runtime.faults import Instances
+from tests.waiting import until
 
 
 class Heard(Listener):
@@ -80,14 +81,7 @@ async def running(
             jobs.close()
 
 
-async def until(holds: Callable[[], bool], timeout_s: float = 40) -> None:
-    """Wait for something."""
-    async with asyncio.timeout(timeout_s):
-        while not holds():
-            await asyncio.sleep(0.01)
-
-
-def run(broker: Broker, home: Path, scenario: Callable[[Instances], Awaitable[None]]) -> None:
+def with_instances(broker: Broker, home: Path, scenario: Callable[[Instances], Awaitable[None]]) -> None:
     """In an application of its own."""
 
     async def main() -> None:
@@ -119,7 +113,7 @@ def test_it_comes_back_to_its_state_and_leaves_nothing_behind(kohort_broker: Bro
         assert not {name for name in after if name.startswith((THREAD_NAME, "kohort-globals", "kohort-range-reader"))}
         assert {each.get_name() for each in asyncio.all_tasks()} == {asyncio.current_task().get_name()}  # type: ignore[union-attr]
 
-    run(kohort_broker, tmp_path, scenario)
+    with_instances(kohort_broker, tmp_path, scenario)
 
 
 def test_a_second_one_comes_and_the_first_one_goes(kohort_broker: Broker, tmp_path: Path) -> None:
@@ -150,7 +144,7 @@ def test_a_second_one_comes_and_the_first_one_goes(kohort_broker: Broker, tmp_pa
             await world.counted()
         world.check()
 
-    run(kohort_broker, tmp_path, scenario)
+    with_instances(kohort_broker, tmp_path, scenario)
 
 
 def test_it_stops_when_it_cannot_go_on(kohort_broker: Broker, tmp_path: Path) -> None:
@@ -169,7 +163,7 @@ def test_it_stops_when_it_cannot_go_on(kohort_broker: Broker, tmp_path: Path) ->
             await world.counted()
         world.check()
 
-    run(kohort_broker, tmp_path, scenario)
+    with_instances(kohort_broker, tmp_path, scenario)
 
 
 def test_an_executor_that_fails_now_and_then(kohort_broker: Broker, tmp_path: Path) -> None:
@@ -183,7 +177,7 @@ def test_an_executor_that_fails_now_and_then(kohort_broker: Broker, tmp_path: Pa
             await world.counted()
         world.check()
 
-    run(kohort_broker, tmp_path, scenario)
+    with_instances(kohort_broker, tmp_path, scenario)
 
 
 def test_cancelled_at_any_moment(kohort_broker: Broker, tmp_path: Path) -> None:
@@ -201,7 +195,7 @@ def test_cancelled_at_any_moment(kohort_broker: Broker, tmp_path: Path) -> None:
             await world.counted()
         world.check()
 
-    run(kohort_broker, tmp_path, scenario)
+    with_instances(kohort_broker, tmp_path, scenario)
 
 
 def test_the_state_of_tasks_that_others_have_is_deleted_after_a_while(
@@ -225,4 +219,4 @@ def test_the_state_of_tasks_that_others_have_is_deleted_after_a_while(
             await world.counted()
         world.check()
 
-    run(kohort_broker, tmp_path, scenario)
+    with_instances(kohort_broker, tmp_path, scenario)

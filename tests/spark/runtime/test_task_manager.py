@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from kohort.client.types import TopicPartition
-from kohort.spark.jobs.epoch import EpochStatistics
+from kohort.spark.epoch import EpochStatistics
 from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs, ForTask
 from kohort.spark.runtime.epoch_planning import SubtopologyInputs

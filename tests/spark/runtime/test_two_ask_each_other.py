@@ -20,7 +20,7 @@ from kohort.spark.runtime.queryable_instance import QueryableInstance
 from kohort.testing.broker import Broker
 from tests.spark.runtime.counting import Counting, plan, settings
 from tests.spark.runtime.faults import KEYS, Instances
-from tests.spark.runtime.test_instance import run
+from tests.spark.runtime.test_instance import with_instances
 
 COUNTS = StoreInfo(
     "counts", (("key", "string"),), windowed=False, json_keys=False, subtopology="1", route=Route.TEXT,
@@ -127,7 +127,7 @@ def test_each_passes_questions_on_and_a_standby_answers_where_the_owner_does_not
                 await asyncio.sleep(0.05)
             assert (stale["instance"], stale["role"], stale["lag"]) == (one.address, "standby", 0)
 
-    run(kohort_broker, tmp_path, scenario)
+    with_instances(kohort_broker, tmp_path, scenario)
 
 
 def _copies(answering: Answering) -> list[str]:

@@ -16,7 +16,7 @@ from kohort.client.errors import ClosedError
 from kohort.spark.state import ChangelogReader, RestoreProgress, Store, StoreClosedError
 from kohort.testing.broker import Broker
 from kohort.testing.process import BrokerProcess
-from tests.client.support.running import run, until
+from tests.waiting import run, until
 
 _numbers = count()
 
@@ -351,7 +351,7 @@ def test_a_compacted_changelog_is_restored_to_its_end(tmp_path: Path) -> None:
                     if number == 20:
                         assert await reader.restore(early, log.at) > 300
                 assert sum(path.stat().st_size for path in partition.log.directory.glob("*.log")) > 20_000
-                await server.broker._periodic_tasks.clean_logs()
+                await server.broker.periodic_tasks.clean_logs()
                 assert sum(path.stat().st_size for path in partition.log.directory.glob("*.log")) < 15_000
                 late = Store(tmp_path / "late", "s", 0)
                 expected = {f"{each}": f"{min(39, 35 + each)}" for each in range(20)}

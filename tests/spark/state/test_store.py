@@ -20,7 +20,7 @@ from rocksdict import Options, Rdict
 from kohort.spark.state import StateError, Store, StoreClosedError, StoreCorruptError
 from kohort.spark.state.rocksdb import StoreMemory
 
-from ...interop.waiting import eventually
+from ...waiting import eventually
 
 ALL = os.environ.get("KOHORT_ALL_FAULTS") == "1"
 

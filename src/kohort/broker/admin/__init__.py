@@ -1,1 +1,1 @@
-"""Shared by handlers of admin APIs: changes of configurations, loggers, replica assignments."""
+"""Shared by handlers of admin APIs: changes of configurations, and loggers."""

@@ -1,5 +1,11 @@
 """The broker's configuration with Kafka's keys: declarations, sources, validation, DescribeConfigs."""
 
+from kohort.broker.config.change_validation import (
+    check_broker_changes,
+    check_client_metrics,
+    check_group_configs,
+    check_topic_configs,
+)
 from kohort.broker.config.component_settings import (
     group_settings,
     log_config,
@@ -9,12 +15,6 @@ from kohort.broker.config.component_settings import (
 )
 from kohort.broker.config.errors import ConfigError
 from kohort.broker.config.settings import Settings
-from kohort.broker.config.validation import (
-    check_broker_changes,
-    check_client_metrics,
-    check_group_configs,
-    check_topic_configs,
-)
 
 __all__ = [
     "ConfigError",

@@ -116,7 +116,7 @@ class Settings:
         if problems:
             raise ConfigError("\n".join(problems))
         settings = cls(static, for_all, for_this, tuple(notes))
-        if problems := group_bound_problems(settings):
+        if problems := group_bound_problems(settings.int):
             raise ConfigError("\n".join(problems))
         return settings
 

@@ -1,46 +1,28 @@
-"""Validation of values, at start-up and at run time: of the broker, topics, groups and client metrics.
-
-Checks at run time raise the error for the client.
-"""
+"""Validation of the broker's values at start-up."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
 
 from kohort.broker.config.broker_keys import BROKER_KEYS
-from kohort.broker.config.client_metrics_keys import CLIENT_METRICS_KEYS
 from kohort.broker.config.errors import nearest
-from kohort.broker.config.group_keys import GROUP_KEYS, GROUP_LIMITS
+from kohort.broker.config.group_keys import GROUP_LIMITS
 from kohort.broker.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES, IGNORED_REASONS, REFUSED, REMOVED
-from kohort.broker.config.keys import Change, Key, Value
-from kohort.broker.config.topic_keys import BROKER_KEY_OF, TOPIC_KEYS
-from kohort.coordinator.regex import full_matches
-from kohort.protocol.errors import ErrorCode, KafkaError
-
-if TYPE_CHECKING:
-    from kohort.broker.config.settings import Settings
-
-_MATCHABLE: Final = frozenset(
-    {
-        "client_id", "client_instance_id", "client_software_name", "client_software_version", "client_source_address",
-        "client_source_port",
-    }
-)  # fmt: skip
-"""Match parameters of a client metrics subscription."""
+from kohort.broker.config.keys import Key
+from kohort.broker.config.topic_keys import BROKER_KEY_OF
 
 
 def check_at_start(name: str, text: str) -> tuple[str | None, str | None]:
     """Returns the problem with a broker's value at start-up, and a note for the operator; None for neither."""
     key = BROKER_KEYS.get(name)
     if key is not None:
-        return _problem(key, text), None
+        return problem_with(key, text), None
     if name in REFUSED:
         unset = text.strip().lower() in ("", "false")
         return (None if unset else f"it isn't supported: {REFUSED[name]}"), None
     ignored = IGNORED_KEYS.get(name)
     if ignored is not None:
-        problem = _problem(ignored, text) if text.strip() else None
+        problem = problem_with(ignored, text) if text.strip() else None
         return problem, f"without effect, for {IGNORED_REASONS[name]}"
     if name in REMOVED:
         return None, "without effect; Kafka doesn't know it any more either"
@@ -49,72 +31,7 @@ def check_at_start(name: str, text: str) -> tuple[str | None, str | None]:
     return f"there is no such key{nearest(name, (*BROKER_KEYS, *IGNORED_KEYS), BROKER_KEY_OF)}", None
 
 
-def check_broker_changes(changes: Mapping[str, str | None], *, all_brokers: bool) -> None:
-    """Checks changes of a broker's values at run time, for all brokers or one; None removes a value.
-
-    Raises:
-        KafkaError: INVALID_REQUEST, as in Kafka.
-    """
-    for name, text in changes.items():
-        problem = _broker_problem(name, text, all_brokers)
-        if problem:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, problem)
-
-
-def _broker_problem(name: str, text: str | None, all_brokers: bool) -> str | None:
-    key = BROKER_KEYS.get(name)
-    if key is None:
-        why = IGNORED_REASONS.get(name) or REFUSED.get(name)
-        if why:
-            return f"{name} can't be changed here, for {why}"
-        return f"{name} is no key of a broker{nearest(name, BROKER_KEYS, BROKER_KEY_OF)}"
-    if key.change is Change.NEVER:
-        return f"{name} can't be changed while the broker runs"
-    if key.change is Change.BROKER and all_brokers:
-        return f"{name} can't be set for all brokers at once, only for one"
-    problem = _problem(key, text) if text is not None else None
-    return f"{name}: {problem}" if problem else None
-
-
-def check_topic_configs(configs: Mapping[str, str]) -> None:
-    """Checks a topic's configuration.
-
-    Raises:
-        KafkaError: INVALID_CONFIG.
-    """
-    values = _values(TOPIC_KEYS, "topic", configs)
-    low, high = values.get("min.compaction.lag.ms"), values.get("max.compaction.lag.ms")
-    if isinstance(low, int) and isinstance(high, int) and low > high:
-        raise _invalid(f"min.compaction.lag.ms is {low}, more than max.compaction.lag.ms, which is {high}")
-
-
-def check_group_configs(configs: Mapping[str, str], settings: Settings) -> None:
-    """Checks a group's configuration, with the bounds of the broker's configuration.
-
-    Raises:
-        KafkaError: INVALID_CONFIG.
-    """
-    limit = settings.int
-    values = _values(GROUP_KEYS, "group", configs)
-    for name, value in values.items():
-        if name not in GROUP_LIMITS or not isinstance(value, int):
-            continue
-        low, high = GROUP_LIMITS[name]
-        if low is not None and value < limit(low):
-            raise _invalid(f"{name} is {value}, but {low} allows no less than {limit(low)}")
-        if high is not None and value > limit(high):
-            raise _invalid(f"{name} is {value}, but {high} allows no more than {limit(high)}")
-    assignor, assignors = values.get("streams.assignor.name"), settings.names("group.streams.assignors")
-    if assignor is not None and assignor not in assignors:
-        raise _invalid(f"streams.assignor.name is {assignor!r}, but group.streams.assignors has {', '.join(assignors)}")
-    for kind in ("consumer", "streams", "share"):
-        keys = (f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms")
-        session, heartbeat = (values.get(key, limit(f"group.{key}")) for key in keys)
-        if isinstance(session, int) and isinstance(heartbeat, int) and session <= heartbeat:
-            raise _invalid(f"{keys[0]} must be more than {keys[1]}")
-
-
-def group_bound_problems(settings: Settings) -> list[str]:
+def group_bound_problems(value_of: Callable[[str], int]) -> list[str]:
     """Returns the problems of the broker's own group values with the bounds it sets."""
     problems = []
     for name, bounds in GROUP_LIMITS.items():
@@ -122,65 +39,23 @@ def group_bound_problems(settings: Settings) -> list[str]:
         if key not in BROKER_KEYS:
             continue
         low, high = bounds
-        value = settings.int(key)
-        if low is not None and value < settings.int(low):
-            problems.append(f"{key} is {value}, but {low} allows no less than {settings.int(low)}: set that, too")
-        if high is not None and value > settings.int(high):
-            problems.append(f"{key} is {value}, but {high} allows no more than {settings.int(high)}: set that, too")
+        value = value_of(key)
+        if low is not None and value < value_of(low):
+            problems.append(f"{key} is {value}, but {low} allows no less than {value_of(low)}: set that, too")
+        if high is not None and value > value_of(high):
+            problems.append(f"{key} is {value}, but {high} allows no more than {value_of(high)}: set that, too")
     for kind in ("consumer", "streams", "share"):
         session, heartbeat = f"group.{kind}.session.timeout.ms", f"group.{kind}.heartbeat.interval.ms"
-        if settings.int(session) <= settings.int(heartbeat):
+        if value_of(session) <= value_of(heartbeat):
             problems.append(f"{session} must be more than {heartbeat}")
     return problems
 
 
-def check_client_metrics(configs: Mapping[str, str]) -> None:
-    """Checks a client metrics subscription.
-
-    Raises:
-        KafkaError: INVALID_CONFIG for `match`, INVALID_REQUEST for the rest, as in Kafka.
-    """
-    for name, text in configs.items():
-        if name not in CLIENT_METRICS_KEYS:
-            hint = nearest(name, CLIENT_METRICS_KEYS)
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is no key of a client-metrics subscription{hint}")
-        problem = _problem(CLIENT_METRICS_KEYS[name], text)
-        if problem:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name}: {problem}")
-    for pattern in filter(None, map(str.strip, configs.get("match", "").split(","))):
-        name, equals, expression = pattern.partition("=")
-        if not equals or name.strip() not in _MATCHABLE or not _compiles(expression.strip()):
-            raise _invalid(f"match: {pattern!r} isn't PARAMETER=REGEX, with one of {', '.join(sorted(_MATCHABLE))}")
-
-
-def _values(keys: Mapping[str, Key], kind: str, configs: Mapping[str, str]) -> dict[str, Value]:
-    values = {}
-    for name, text in configs.items():
-        if name not in keys:
-            raise _invalid(f"{name} is no key of a {kind}{nearest(name, keys)}")
-        problem = _problem(keys[name], text)
-        if problem:
-            raise _invalid(f"{name}: {problem}")
-        values[name] = keys[name].parse(text)
-    return values
-
-
-def _problem(key: Key, text: str) -> str | None:
+def problem_with(key: Key, text: str) -> str | None:
+    """Why a text can't be the value of a key; None if it can."""
     try:
         key.parse(text)
     except ValueError as error:
         shown = "the value" if key.sensitive else repr(text)
         return f"{shown} can't be: {error}"
     return None
-
-
-def _compiles(expression: str) -> bool:
-    try:
-        full_matches(expression, ())
-    except ValueError:
-        return False
-    return True
-
-
-def _invalid(detail: str) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_CONFIG, detail)

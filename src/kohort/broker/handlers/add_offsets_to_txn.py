@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.coordinator_runtime import partition_for
+from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+
+SERVED: Final = Served(AddOffsetsToTxnRequest, versions=(0, 4))
 
 
 def handle(

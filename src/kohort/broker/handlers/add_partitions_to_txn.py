@@ -8,6 +8,7 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply, when_replied
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.add_partitions_to_txn import (
@@ -17,6 +18,8 @@ from kohort.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
 )
 from kohort.protocol.stored import INTERNAL_TOPICS
+
+SERVED: Final = Served(AddPartitionsToTxnRequest, versions=(0, 5))
 
 _Requested = AddPartitionsToTxnRequest.Transaction
 _Results = AddPartitionsToTxnResponse.ResultsByTransaction

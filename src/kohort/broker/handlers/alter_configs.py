@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from kohort.broker.admin.config_changes import Changes, alter_each, alter_resource, check_keys, config_resource
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+
+SERVED: Final = Served(AlterConfigsRequest, versions=(0, 2))
 
 Resource = AlterConfigsRequest.Resource
 Outcome = AlterConfigsResponse.ResourceResponse

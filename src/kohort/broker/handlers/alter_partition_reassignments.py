@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from kohort.broker.admin.replica_assignment import check_replicas
+from typing import Final
+
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
+from kohort.broker.replica_assignment import check_replicas
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
 )
+
+SERVED: Final = Served(AlterPartitionReassignmentsRequest, versions=(0, 1))
 
 Move = AlterPartitionReassignmentsRequest.Topic.Partition
 Topic = AlterPartitionReassignmentsResponse.TopicResponse

@@ -7,9 +7,14 @@ from functools import cache
 from typing import Final
 
 from kohort.broker.context import Context
-from kohort.broker.dispatch import HANDLED, handled_versions
+from kohort.broker.handlers import Served, served_apis
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+SERVED: Final = Served(ApiVersionsRequest, versions=(0, 4))
+
+NAMED: Final = 3
+"""First version in which clients say what software they are (KIP-511)."""
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -24,17 +29,16 @@ FROM_ZERO: Final = 4
 
 @cache
 def api_keys() -> list[ApiVersionsResponse.ApiKey]:
-    out = []
-    for key in sorted(HANDLED):
-        versions = handled_versions(key)
-        assert versions is not None
-        out.append(ApiVersionsResponse.ApiKey(api_key=key, min_version=versions[0], max_version=versions[-1]))
-    return out
+    return [
+        ApiVersionsResponse.ApiKey(api_key=key, min_version=first, max_version=last)
+        for key, served in served_apis()
+        for first, last in [served.versions]
+    ]
 
 
 def handle(request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
     """Returns APIs and features, to a client with a valid software name and version."""
-    if context.version >= 3 and not (
+    if context.version >= NAMED and not (
         _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from typing import Final
 
-from kohort.broker.admin.replica_assignment import check_replicas
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
+from kohort.broker.replica_assignment import check_replicas
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+
+SERVED: Final = Served(CreatePartitionsRequest, versions=(0, 3))
 
 log = logging.getLogger("kohort.broker.admin")
 

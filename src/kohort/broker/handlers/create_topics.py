@@ -7,17 +7,20 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from kohort.broker.admin.replica_assignment import check_replicas, check_replication
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.config import check_topic_configs
 from kohort.broker.config.describe import describe_topic
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
+from kohort.broker.replica_assignment import check_replicas, check_replication
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kohort.protocol.schema import NO_UUID
 from kohort.protocol.stored import INTERNAL_TOPICS
 from kohort.protocol.stored.cluster_metadata import METADATA_TOPIC
+
+SERVED: Final = Served(CreateTopicsRequest, versions=(2, 7))
 
 log = logging.getLogger("kohort.broker.admin")
 

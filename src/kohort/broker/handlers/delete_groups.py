@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply, when_replied
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+
+SERVED: Final = Served(DeleteGroupsRequest, versions=(0, 2))
 
 _Result = DeleteGroupsResponse.Result
 

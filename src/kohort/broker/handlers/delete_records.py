@@ -6,8 +6,11 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+
+SERVED: Final = Served(DeleteRecordsRequest, versions=(0, 2))
 
 TO_HIGH_WATERMARK: Final = -1
 NO_LOW_WATERMARK: Final = -1

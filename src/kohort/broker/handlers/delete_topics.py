@@ -5,16 +5,23 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from typing import Final
 from uuid import UUID
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.broker.topics import Topic
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from kohort.protocol.schema import NO_UUID
 
+SERVED: Final = Served(DeleteTopicsRequest, versions=(1, 6))
+
 log = logging.getLogger("kohort.broker.admin")
+
+TOPIC_DELETION_DISABLED: Final = 3
+"""First version with the error of this name."""
 
 Outcome = DeleteTopicsResponse.TopicResponse
 
@@ -93,7 +100,7 @@ def _delete(topic: Topic, deleted: set[UUID], context: Context) -> Outcome:
 
 
 def _disabled(name: str | None, topic_id: UUID, version: int) -> Outcome:
-    code = ErrorCode.INVALID_REQUEST if version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
+    code = ErrorCode.INVALID_REQUEST if version < TOPIC_DELETION_DISABLED else ErrorCode.TOPIC_DELETION_DISABLED
     return _failed(name, topic_id, code, "Topic deletion is disabled: delete.topic.enable is false.")
 
 

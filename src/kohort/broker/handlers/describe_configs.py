@@ -17,9 +17,12 @@ from kohort.broker.config.describe import (
     describe_topic,
 )
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.broker.topics import ConfigResource, check_topic_name
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+
+SERVED: Final = Served(DescribeConfigsRequest, versions=(1, 4))
 
 KNOWN_TYPES: Final = frozenset({BROKER_LOGGER, *ConfigResource})
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable
+from typing import Final
 
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.broker.topics import Partition
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+SERVED: Final = Served(DescribeLogDirsRequest, versions=(1, 5))
 
 Result = DescribeLogDirsResponse.Result
 Topic = Result.Topic

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.broker.topics import check_topic_name
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+
+SERVED: Final = Served(DescribeProducersRequest, versions=(0, 0))
 
 Topic = DescribeProducersResponse.Topic
 

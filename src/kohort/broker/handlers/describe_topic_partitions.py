@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import OPERATIONS_NOT_REQUESTED, Context
+from kohort.broker.handlers import Served
 from kohort.broker.topics import Partition, check_topic_name
 from kohort.broker.topics import Topic as TopicState
 from kohort.protocol.errors import ErrorCode, KafkaError
@@ -11,6 +14,8 @@ from kohort.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
+
+SERVED: Final = Served(DescribeTopicPartitionsRequest, versions=(0, 0))
 
 Topic = DescribeTopicPartitionsResponse.Topic
 NextCursor = DescribeTopicPartitionsResponse.NextCursor

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+
+SERVED: Final = Served(DescribeTransactionsRequest, versions=(0, 0))
 
 _State = DescribeTransactionsResponse.TransactionState
 

@@ -7,11 +7,17 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 
+SERVED: Final = Served(ElectLeadersRequest, versions=(0, 2))
+
 PREFERRED: Final = 0
 UNCLEAN: Final = 1
+
+TOP_LEVEL_ERROR: Final = 1
+"""First version with an error of the whole request, which its partitions repeat."""
 
 Topic = ElectLeadersResponse.ReplicaElectionResult
 Result = Topic.PartitionResult
@@ -52,7 +58,6 @@ def _results(name: str, indexes: Sequence[int], context: Context) -> list[Result
 def _refused(
     request: ElectLeadersRequest, context: Context, code: ErrorCode, detail: str | None = None
 ) -> ElectLeadersResponse:
-    # v0 has errors only for partitions; later versions repeat the error there.
     results = [
         Topic(
             topic=each.topic,
@@ -62,6 +67,6 @@ def _refused(
         )
         for each in request.topic_partitions or []
     ]
-    if context.version == 0:
+    if context.version < TOP_LEVEL_ERROR:
         return ElectLeadersResponse(replica_election_results=results)
     return ElectLeadersResponse(error_code=code, replica_election_results=results)

@@ -8,6 +8,7 @@ from typing import Final
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
 from kohort.broker.fetch_sessions import FetchPartition, FetchSession
+from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply
 from kohort.broker.topics import Partition
 from kohort.coordinator.purgatory import DelayedOperation
@@ -16,6 +17,8 @@ from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.fetch import FetchRequest, FetchResponse
 from kohort.protocol.records.batch import HEADER_SIZE, Compression
 from kohort.protocol.schema import NO_UUID
+
+SERVED: Final = Served(FetchRequest, versions=(4, 18), returns_records=True)
 
 _Topic = FetchResponse.TopicResponse
 _Read = FetchResponse.TopicResponse.Partition
@@ -77,10 +80,12 @@ class _Fetch:
             result = _Read(
                 partition_index=wanted.index, high_watermark=-1, last_stable_offset=-1, log_start_offset=-1, records=b""
             )
-            result.error_code = self._read(wanted, result, left)
-            if result.error_code:
+            try:
+                self._read(wanted, result, left)
+            except KafkaError as error:
+                result.error_code = error.code
                 self.failed = True
-                self.context.broker.metrics.fetch_failed(ErrorCode(result.error_code))
+                self.context.broker.metrics.fetch_failed(error.code)
             else:
                 assert result.records is not None
                 self.size += len(result.records)
@@ -98,55 +103,42 @@ class _Fetch:
         """The offset where reading ends, by the isolation level."""
         return log.last_stable_offset if self._committed else log.high_watermark
 
-    def _read(self, wanted: FetchPartition, result: _Read, left: int) -> ErrorCode:
-        topics = self.context.broker.topics
-        by_id = wanted.topic_id != NO_UUID
-        topic = topics.by_id(wanted.topic_id) if by_id else topics.get(wanted.name)
-        if topic is None:
-            if not by_id and not self.context.allowed(Operation.READ, ResourceType.TOPIC, wanted.name):
-                return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-            return ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if not self.context.allowed(Operation.READ, ResourceType.TOPIC, topic.name):
-            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        partition = topic.partition(wanted.index)
-        if partition is None:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if fenced := partition.epoch_error(wanted.leader_epoch):
-            return fenced
-        if partition.offline is not None:
-            return (
-                ErrorCode.KAFKA_STORAGE_ERROR if self.context.version >= STORAGE else ErrorCode.NOT_LEADER_OR_FOLLOWER
-            )
+    def _read(self, wanted: FetchPartition, result: _Read, left: int) -> None:
+        """Reads a partition: sets what the result has beyond an error.
+
+        Raises:
+            KafkaError: the partition isn't there, or can't be read by this client, or at this offset.
+        """
+        partition = _find_partition(wanted, self.context)
+        _check_readable(partition, wanted, self.context.version)
         log = partition.log
-        if self.context.version < ZSTD and log.config.codec == Compression.ZSTD:
-            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        if wanted.last_epoch >= 0 and (diverging := _diverging_epoch(log, wanted)) is not None:
+            result.diverging_epoch = diverging
+            self.failed = True  # the client must truncate now
+            return
+        if not log.log_start_offset <= wanted.offset <= log.log_end_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         up_to = self.end_offset(log)
-        try:
-            if wanted.last_epoch >= 0:
-                epoch, end = log.end_offset_for_epoch(wanted.last_epoch)
-                if epoch >= 0 and (epoch < wanted.last_epoch or end < wanted.offset):
-                    result.diverging_epoch = _Read.DivergingEpoch(epoch=epoch, end_offset=end)
-                    self.failed = True  # the client must truncate now
-                    return ErrorCode.NONE
-            if not log.log_start_offset <= wanted.offset <= log.log_end_offset:
-                return ErrorCode.OFFSET_OUT_OF_RANGE
-            if wanted.offset < up_to:
-                room = min(left, wanted.max_bytes)
-                # The first batch of a response is complete, however large, or the client could get stuck.
-                if room > 0 or not self.size:
-                    result.records = log.read(wanted.offset, max(room, 0), up_to=up_to, min_one=not self.size)
-                if self._committed and result.records:
-                    result.aborted_transactions = [
-                        _Read.AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-                        for aborted in log.aborted_transactions(wanted.offset, up_to, size=len(result.records))
-                    ]
-        except KafkaError as error:
-            return error.code
+        if wanted.offset < up_to:
+            self._read_records(log, wanted, result, up_to, left)
         result.high_watermark = log.high_watermark
         result.last_stable_offset = log.last_stable_offset
         result.log_start_offset = log.log_start_offset
         self.found.append((partition, wanted, up_to, len(result.records or b"")))
-        return ErrorCode.NONE
+
+    def _read_records(self, log: Log, wanted: FetchPartition, result: _Read, up_to: int, left: int) -> None:
+        """Reads as much as fits, and for read_committed lists the transactions in it that were aborted."""
+        room = min(left, wanted.max_bytes)
+        first = not self.size
+        if room <= 0 and not first:
+            return
+        # The first batch of a response is complete, however large, or the client could get stuck.
+        result.records = log.read(wanted.offset, max(room, 0), up_to=up_to, min_one=first)
+        if self._committed and result.records:
+            result.aborted_transactions = [
+                _Read.AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+                for aborted in log.aborted_transactions(wanted.offset, up_to, size=len(result.records))
+            ]
 
     def response(self) -> FetchResponse:
         """The response with everything that was read, or with the changes in an incremental session."""
@@ -177,6 +169,39 @@ class _Fetch:
             or result.high_watermark != wanted.last_high_watermark
             or result.log_start_offset != wanted.last_log_start_offset
         )
+
+
+def _find_partition(wanted: FetchPartition, context: Context) -> Partition:
+    """The partition, if the client may read its topic; if it may not, it doesn't learn whether a name exists."""
+    topics = context.broker.topics
+    by_id = wanted.topic_id != NO_UUID
+    topic = topics.by_id(wanted.topic_id) if by_id else topics.get(wanted.name)
+    if topic is None and by_id:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+    if not context.allowed(Operation.READ, ResourceType.TOPIC, wanted.name if topic is None else topic.name):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    partition = None if topic is None else topic.partition(wanted.index)
+    if partition is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return partition
+
+
+def _check_readable(partition: Partition, wanted: FetchPartition, version: int) -> None:
+    """Raises the error of another leader epoch, of an offline log, or of records that the client doesn't know."""
+    if fenced := partition.epoch_error(wanted.leader_epoch):
+        raise KafkaError(fenced)
+    if partition.offline is not None:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR if version >= STORAGE else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if version < ZSTD and partition.log.config.codec == Compression.ZSTD:
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+
+
+def _diverging_epoch(log: Log, wanted: FetchPartition) -> _Read.DivergingEpoch | None:
+    """Where the client's log and this one part (KIP-595); None if the client's is a prefix of this one."""
+    epoch, end = log.end_offset_for_epoch(wanted.last_epoch)
+    if epoch >= 0 and (epoch < wanted.last_epoch or end < wanted.offset):
+        return _Read.DivergingEpoch(epoch=epoch, end_offset=end)
+    return None
 
 
 class _DelayedFetch(DelayedOperation):

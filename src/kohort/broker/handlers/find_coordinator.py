@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+SERVED: Final = Served(FindCoordinatorRequest, versions=(0, 6))
+
+BATCHED: Final = 4
+"""First version with several keys."""
 
 GROUP = 0
 TRANSACTION = 1
@@ -16,8 +23,8 @@ _Coordinator = FindCoordinatorResponse.Coordinator
 
 
 def handle(request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
-    """Finds the coordinator of one key, or since v4 of several."""
-    if context.version < 4:
+    """Finds the coordinator of one key, or of several."""
+    if context.version < BATCHED:
         found = _find(request.key_type, request.key, context)
         return FindCoordinatorResponse(
             error_code=found.error_code,
@@ -50,7 +57,8 @@ def _find(key_type: int, key: str, context: Context) -> _Coordinator:
         return _Coordinator(
             key=key, node_id=-1, host="", port=-1, error_code=error.code, error_message=error.detail or error.code.name
         )
-    return _Coordinator(key=key, node_id=broker.node_id, host=broker.host, port=broker.port)
+    host, port = context.session.advertised
+    return _Coordinator(key=key, node_id=broker.node_id, host=host, port=port)
 
 
 def _started(start: Callable[[], None]) -> KafkaError | None:

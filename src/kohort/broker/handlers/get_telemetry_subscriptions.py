@@ -6,12 +6,15 @@ from typing import Final
 
 from kohort.broker.client_telemetry import match_parameters
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.protocol.errors import KafkaError
 from kohort.protocol.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,
 )
 from kohort.protocol.schema import NO_UUID
+
+SERVED: Final = Served(GetTelemetrySubscriptionsRequest, versions=(0, 0))
 
 ACCEPTED_CODECS: Final = (4, 3, 1, 2)
 """zstd, lz4, gzip, snappy, in Kafka's order of preference."""
@@ -24,7 +27,9 @@ def handle(request: GetTelemetrySubscriptionsRequest, context: Context) -> GetTe
     if client == NO_UUID:
         client = telemetry.new_id()
     try:
-        subscription = telemetry.subscribe(client, match_parameters(client, context), context.now)
+        subscription = telemetry.subscribe(
+            client, match_parameters(client, context.client_id, context.session), context.now
+        )
     except KafkaError as error:
         return GetTelemetrySubscriptionsResponse(error_code=error.code)
     return GetTelemetrySubscriptionsResponse(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+SERVED: Final = Served(HeartbeatRequest, versions=(0, 4))
 
 
 def handle(request: HeartbeatRequest, context: Context) -> HeartbeatResponse:

@@ -23,12 +23,15 @@ from kohort.broker.config.group_keys import GROUP_KEYS
 from kohort.broker.config.keys import Key, Type, Value, show
 from kohort.broker.config.topic_keys import TOPIC_KEYS
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.broker.topics import ConfigResource
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+
+SERVED: Final = Served(IncrementalAlterConfigsRequest, versions=(0, 1))
 
 Resource = IncrementalAlterConfigsRequest.Resource
 Outcome = IncrementalAlterConfigsResponse.ResourceResponse

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply
 from kohort.coordinator.transactions import fencing_error, init_idempotent_producer
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+SERVED: Final = Served(InitProducerIdRequest, versions=(0, 6))
+
+FENCED: Final = 4
+"""First version with PRODUCER_FENCED."""
 
 
 def handle(request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse | Reply[InitProducerIdResponse]:
@@ -28,7 +36,7 @@ def handle(request: InitProducerIdRequest, context: Context) -> InitProducerIdRe
     return broker.transactions.submit(
         transactional_id,
         lambda shard, now, reply: shard.init_producer_id(request, context.client, now, reply),
-        lambda code: _refused(fencing_error(code, context.version, 4)),
+        lambda code: _refused(fencing_error(code, context.version, FENCED)),
     )
 
 

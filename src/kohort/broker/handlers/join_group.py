@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
+SERVED: Final = Served(JoinGroupRequest, versions=(0, 9))
+
+NULLABLE_PROTOCOL: Final = 7
+"""First version in which the protocol's name may be null."""
+
 
 def handle(request: JoinGroupRequest, context: Context) -> JoinGroupResponse | Reply[JoinGroupResponse]:
     def refuse(code: ErrorCode) -> JoinGroupResponse:
-        # Before v7, the protocol name can't be null.
-        name = None if context.version >= 7 else ""
+        name = None if context.version >= NULLABLE_PROTOCOL else ""
         return JoinGroupResponse(
             error_code=code, generation_id=-1, protocol_name=name, member_id=request.member_id, members=[]
         )

@@ -8,9 +8,15 @@ from typing import Final
 from kohort.broker.admin.loggers import BROKER_LOGGER
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.broker.topics import ConfigResource
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+
+SERVED: Final = Served(ListConfigResourcesRequest, versions=(0, 1))
+
+WITH_TYPES: Final = 1
+"""First version that asks for types of resources; before, there were only metrics subscriptions."""
 
 TYPES: Final = (
     ConfigResource.GROUP, ConfigResource.CLIENT_METRICS, BROKER_LOGGER, ConfigResource.BROKER, ConfigResource.TOPIC,
@@ -21,7 +27,7 @@ def handle(request: ListConfigResourcesRequest, context: Context) -> ListConfigR
     """Lists topics, the broker, and the groups and metrics subscriptions that have keys set."""
     if not context.cluster_allowed(Operation.DESCRIBE_CONFIGS):
         return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    if context.version == 0:
+    if context.version < WITH_TYPES:
         wanted = {int(ConfigResource.CLIENT_METRICS)}
     else:
         wanted = set(request.resource_types) or {int(kind) for kind in TYPES}

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+
+SERVED: Final = Served(ListGroupsRequest, versions=(0, 5))
 
 
 def handle(request: ListGroupsRequest, context: Context) -> ListGroupsResponse:

@@ -6,9 +6,12 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.broker.topics import Partition
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+
+SERVED: Final = Served(ListOffsetsRequest, versions=(1, 11))
 
 _Requested = ListOffsetsRequest.Topic.Partition
 _Found = ListOffsetsResponse.Topic.Partition

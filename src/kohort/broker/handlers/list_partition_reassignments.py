@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+
+SERVED: Final = Served(ListPartitionReassignmentsRequest, versions=(0, 0))
 
 
 def handle(request: ListPartitionReassignmentsRequest, context: Context) -> ListPartitionReassignmentsResponse:

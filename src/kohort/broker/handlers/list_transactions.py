@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.coordinator.transactions import list_transactions
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+
+SERVED: Final = Served(ListTransactionsRequest, versions=(0, 2))
 
 
 def handle(request: ListTransactionsRequest, context: Context) -> ListTransactionsResponse:

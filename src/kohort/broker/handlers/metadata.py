@@ -6,13 +6,18 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE, Topic, check_topic_name
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kohort.protocol.schema import NO_UUID
 
+SERVED: Final = Served(MetadataRequest, versions=(0, 13))
+
 _TopicMetadata = MetadataResponse.Topic
 
+NULL_IS_ALL: Final = 1
+"""First version in which null asks for all topics, and an empty list for none."""
 BY_ID: Final = 12
 """First version with topic ids in requests; before, names can't be null in responses."""
 
@@ -21,7 +26,7 @@ def handle(request: MetadataRequest, context: Context) -> MetadataResponse:
     """Describes the requested topics, or all that the client may describe."""
     broker = context.broker
     requested = request.topics
-    if requested is None or (context.version == 0 and not requested):
+    if requested is None or (context.version < NULL_IS_ALL and not requested):
         visible = [
             topic for topic in broker.topics if context.allowed(Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
@@ -35,12 +40,13 @@ def handle(request: MetadataRequest, context: Context) -> MetadataResponse:
         # Once each: repeated topics could make the response many times as large as the request.
         distinct = {topic.name if topic.topic_id == NO_UUID else topic.topic_id: topic for topic in requested}.values()
         absent = sum(topic.name is not None and broker.topics.get(topic.name) is None for topic in distinct)
-        create = request.allow_auto_topic_creation and broker.config.flag("auto.create.topics.enable")
+        create = request.allow_auto_topic_creation and absent > 0 and broker.config.flag("auto.create.topics.enable")
         if create and absent * broker.config.int("num.partitions") > MAX_PARTITIONS_AT_ONCE:
             create = False
         topics = [_requested_topic(topic, request, create, context) for topic in distinct]
+    host, port = context.session.advertised
     response = MetadataResponse(
-        brokers=[MetadataResponse.Broker(node_id=broker.node_id, host=broker.host, port=broker.port, rack=broker.rack)],
+        brokers=[MetadataResponse.Broker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)],
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,
         topics=topics,
@@ -76,12 +82,10 @@ def _requested_topic(
             except KafkaError as error:
                 return _failed(error.code, requested)
             return _failed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, requested)
-        if not (
-            context.cluster_allowed(Operation.CREATE) or context.allowed(Operation.CREATE, ResourceType.TOPIC, name)
-        ):
+        if not context.may_create_topic(name):
             return _failed(ErrorCode.TOPIC_AUTHORIZATION_FAILED, requested)
         try:
-            topic = broker.create_topic(name)
+            topic = broker.auto_topic_creation.create(name)
         except KafkaError as error:
             return _failed(error.code, requested)
     return _described(topic, request, context)

@@ -6,12 +6,15 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.broker.offset_requests import merge_topics
 from kohort.broker.reply import Reply, map_reply
 from kohort.coordinator.offsets import commit_refused
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from kohort.protocol.schema import NO_UUID
+
+SERVED: Final = Served(OffsetCommitRequest, versions=(2, 10))
 
 _Topic = OffsetCommitResponse.Topic
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.broker.offset_requests import merge_topics, sort_partitions
 from kohort.broker.reply import Reply, map_reply
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+
+SERVED: Final = Served(OffsetDeleteRequest, versions=(0, 0))
 
 _Topic = OffsetDeleteResponse.Topic
 

@@ -6,13 +6,18 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from kohort.protocol.schema import NO_UUID
 
+SERVED: Final = Served(OffsetFetchRequest, versions=(1, 10))
+
 _Requested = OffsetFetchRequest.Group
 _Group = OffsetFetchResponse.Group
 
+TOP_LEVEL_ERROR: Final = 2
+"""First version with an error of the whole group; before, there are errors only for partitions."""
 BATCHED: Final = 8
 """First version with several groups."""
 BY_ID: Final = 10
@@ -46,8 +51,7 @@ def handle(request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse
         )
         for topic in found.topics
     ]
-    if found.error_code and context.version < 2 and request.topics:
-        # Before v2 there are errors only for partitions.
+    if found.error_code and context.version < TOP_LEVEL_ERROR and request.topics:
         answers = [
             OffsetFetchResponse.Topic(
                 name=topic.name,

@@ -6,8 +6,11 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+
+SERVED: Final = Served(OffsetForLeaderEpochRequest, versions=(2, 4))
 
 NO_EPOCH: Final = -1
 NO_OFFSET: Final = -1

@@ -6,8 +6,8 @@ from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
-from kohort.broker.dispatch import BadRequestError
-from kohort.broker.reply import Reply
+from kohort.broker.handlers import Served
+from kohort.broker.reply import BadRequestError, Reply
 from kohort.broker.topics import Partition, Topic
 from kohort.coordinator.transactions import ProducerIdAndEpoch, verification_error
 from kohort.log.types import AppendInfo
@@ -15,6 +15,8 @@ from kohort.protocol.errors import CorruptRecordError, ErrorCode, KafkaError
 from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
 from kohort.protocol.records.batch import Compression, read_header
 from kohort.protocol.schema import Records
+
+SERVED: Final = Served(ProduceRequest, versions=(3, 13), takes_records=True)
 
 _TopicResponse = ProduceResponse.TopicResponse
 _Partition = ProduceResponse.TopicResponse.PartitionResponse

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kohort.broker.client_telemetry import RESERVED_IDS, match_parameters
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
+
+SERVED: Final = Served(PushTelemetryRequest, versions=(0, 0))
 
 
 def handle(request: PushTelemetryRequest, context: Context) -> PushTelemetryResponse:
@@ -16,7 +21,7 @@ def handle(request: PushTelemetryRequest, context: Context) -> PushTelemetryResp
     try:
         context.broker.client_telemetry.push(
             client,
-            match_parameters(client, context),
+            match_parameters(client, context.client_id, context.session),
             context.now,
             subscription_id=request.subscription_id,
             terminating=request.terminating,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Iterator
+from typing import Final
 
 from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply, map_reply, when_replied
 from kohort.coordinator.streams.environment import Cluster
 from kohort.coordinator.streams.request_validation import check_topology
@@ -19,6 +21,8 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatResponse,
 )
 from kohort.streams.statuses import StatusCode
+
+SERVED: Final = Served(StreamsGroupHeartbeatRequest, versions=(0, 1))
 
 log = logging.getLogger("kohort.broker.streams")
 
@@ -67,7 +71,7 @@ def _response(result: HeartbeatResult, context: Context) -> Response:
     response = result.response
     if not result.missing_topics:
         return response
-    problem = context.broker.groups.internal_topics.create(result.missing_topics, context)
+    problem = context.broker.groups.internal_topics.create(result.missing_topics, context.may_create_topic)
     if not problem:
         return response
     response = copy.copy(response)  # the group may keep the response for other members

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from kohort.broker.authorizer import Operation
 from kohort.broker.context import Context
+from kohort.broker.handlers import Served
 from kohort.broker.reply import Reply
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+
+SERVED: Final = Served(WriteTxnMarkersRequest, versions=(1, 2))
 
 Marker = WriteTxnMarkersRequest.Marker
 Outcome = WriteTxnMarkersResponse.Marker
@@ -68,7 +72,7 @@ def _append(
 ) -> None:
     if marker.producer_id < 0 or marker.producer_epoch < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST)  # no producer has these; the log must not hold such a marker
-    context.broker.end_transaction(
+    context.broker.transaction_markers.write(
         context.broker.topics.online_partition(topic, index),
         marker.producer_id,
         marker.producer_epoch,

@@ -2,5 +2,6 @@
 
 from kohort.broker.metrics.counters import Metrics
 from kohort.broker.metrics.endpoint import MetricsEndpoint
+from kohort.broker.metrics.sources import MetricSources
 
-__all__ = ["Metrics", "MetricsEndpoint"]
+__all__ = ["MetricSources", "Metrics", "MetricsEndpoint"]

@@ -7,12 +7,9 @@ when Prometheus scrapes (`exposition`).
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kohort.protocol.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from kohort.broker.broker import Broker
 
 API_KEYS: Final = 128
 """Room for API keys; Kafka's go up to 92."""
@@ -47,8 +44,7 @@ class Metrics:
         produce_failures, fetch_failures: partitions answered with an error, by error.
     """
 
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
+    def __init__(self) -> None:
         self.apis = [ApiCounts() for _ in range(API_KEYS)]
         self.connections = 0
         self.accepted = 0

@@ -7,8 +7,8 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from kohort.broker.metrics.counters import Metrics
     from kohort.broker.metrics.exposition import Exposition
+    from kohort.broker.metrics.sources import MetricSources
 
 log = logging.getLogger("kohort.broker.metrics")
 
@@ -23,24 +23,29 @@ _METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class MetricsEndpoint:
-    """Serves GET /metrics and GET /healthz, in the broker's event loop."""
+    """Serves GET /metrics and GET /healthz, in the broker's event loop.
 
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
+    Args:
+        host, port: the address to listen on; port 0 takes a free one.
+    """
+
+    def __init__(self, sources: MetricSources, host: str, port: int) -> None:
+        self._sources = sources
+        self._host = host
         self._server: asyncio.Server | None = None
         self._exposition: asyncio.Future[Exposition] | None = None
-        self.port = 0
+        self.port = port
 
-    async def start(self, host: str, port: int) -> None:
+    async def start(self) -> None:
         """Listens; for port 0, `port` is the free one that was taken.
 
         Raises:
             OSError: the address is in use, or can't be used.
         """
-        self._server = await asyncio.start_server(self._serve, host, port, limit=MAX_HEADER)
+        self._server = await asyncio.start_server(self._serve, self._host, self.port, limit=MAX_HEADER)
         self.port = self._server.sockets[0].getsockname()[1]
         # Prometheus' library is slow to load, so it is loaded in a thread.
-        self._exposition = asyncio.ensure_future(asyncio.to_thread(_load, self._metrics))
+        self._exposition = asyncio.ensure_future(asyncio.to_thread(_load, self._sources))
 
     async def stop(self) -> None:
         if self._server is not None:
@@ -83,7 +88,7 @@ class MetricsEndpoint:
                 return "404 Not Found", _TEXT, b"/metrics and /healthz are all there is\n"
 
 
-def _load(metrics: Metrics) -> Exposition:
+def _load(sources: MetricSources) -> Exposition:
     from kohort.broker.metrics.exposition import Exposition
 
-    return Exposition(metrics)
+    return Exposition(sources)

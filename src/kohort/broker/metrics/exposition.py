@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, chain
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -13,14 +13,12 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from kohort import __version__
+from kohort.broker.metrics.counters import Metrics
+from kohort.broker.metrics.sources import MetricSources
 from kohort.coordinator.classic import CLASSIC
 from kohort.coordinator.streams.groups import STREAMS
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages import API_NAMES
-
-if TYPE_CHECKING:
-    from kohort.broker.broker import Broker
-    from kohort.broker.metrics.counters import Metrics
 
 _BOUNDS: Final = range(6, 26, 2)
 """Bounds of the latency histogram, as powers of two in µs: 64 µs, 256 µs, 1 ms … 16.8 s."""
@@ -29,9 +27,9 @@ _BOUNDS: Final = range(6, 26, 2)
 class Exposition:
     """Renders all metrics."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, sources: MetricSources) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(BrokerCollector(metrics))
+        self._registry.register(BrokerCollector(sources))
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
 
@@ -42,15 +40,15 @@ class Exposition:
 class BrokerCollector(Collector):
     """Collects a broker's metrics."""
 
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
+    def __init__(self, sources: MetricSources) -> None:
+        self._sources = sources
 
     def describe(self) -> Iterable[Metric]:
         """None, so that registering doesn't collect."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        metrics, broker = self._metrics, self._metrics.broker
+        sources, metrics = self._sources, self._sources.counters
         build = GaugeMetricFamily("kohort_build", "The version that runs.", labels=["version"])
         build.add_metric([__version__], 1)
         return chain(
@@ -61,12 +59,12 @@ class BrokerCollector(Collector):
                 CounterMetricFamily("kohort_connections_accepted", "Connections accepted.", metrics.accepted),
                 _failures("produce", "Partitions that records couldn't be written to.", metrics.produce_failures),
                 _failures("fetch", "Partitions that couldn't be read from.", metrics.fetch_failures),
-                GaugeMetricFamily("kohort_fetch_sessions", "Fetch sessions kept.", len(broker.fetch_sessions)),
-                GaugeMetricFamily("kohort_timers", "Timers that run.", len(broker.wheel)),
+                GaugeMetricFamily("kohort_fetch_sessions", "Fetch sessions kept.", sources.fetch_sessions()),
+                GaugeMetricFamily("kohort_timers", "Timers that run.", sources.timers()),
             ],
-            _groups(broker),
-            _streams(broker),
-            _logs(broker),
+            _groups(sources),
+            _streams(sources),
+            _logs(sources),
         )
 
 
@@ -95,11 +93,11 @@ def _failures(kind: str, documentation: str, counts: Counter[ErrorCode]) -> Metr
     return family
 
 
-def _groups(broker: Broker) -> Iterator[Metric]:
+def _groups(sources: MetricSources) -> Iterator[Metric]:
     states: Counter[tuple[str, str]] = Counter()
-    waiting = Counter({broker.fetches.name: broker.fetches.delayed})
+    waiting = Counter({"fetch": sources.delayed_fetches()})
     rebalances = 0
-    for shard in broker.groups.active():
+    for shard in sources.group_shards():
         classic = shard.classic
         for state, count in classic.count_by_state().items():
             states[CLASSIC, state.value] += count
@@ -120,13 +118,13 @@ def _groups(broker: Broker) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "kohort_coordinators_loading",
         "Coordinators that still read their log: 0 to 2.",
-        broker.groups.loading() + broker.transactions.loading(),
+        sum(loading() for loading in sources.coordinators_loading),
     )
 
 
-def _streams(broker: Broker) -> Iterator[Metric]:
+def _streams(sources: MetricSources) -> Iterator[Metric]:
     members = tasks = 0
-    for shard in broker.groups.active():
+    for shard in sources.group_shards():
         for group_id in shard.streams.group_ids():
             group = shard.streams.get(group_id)
             assert group is not None
@@ -135,26 +133,26 @@ def _streams(broker: Broker) -> Iterator[Metric]:
                 tasks += sum(part.tasks for part in group.configured.subtopologies.values())
     yield GaugeMetricFamily("kohort_streams_members", "Members of streams groups.", members)
     yield GaugeMetricFamily("kohort_streams_tasks", "Tasks that streams groups have to run, without copies.", tasks)
-    placer = broker.groups.placer
+    placements = sources.placements
     for name, documentation, counts in (
-        ("kohort_placements", "Times that a group's tasks were placed.", placer.solved),
-        ("kohort_placement_failures", "Times that no placement came of it.", placer.failed),
-        ("kohort_placement_seconds", "Time that placing took, waiting included.", placer.seconds),
+        ("kohort_placements", "Times that a group's tasks were placed.", placements.solved),
+        ("kohort_placement_failures", "Times that no placement came of it.", placements.failed),
+        ("kohort_placement_seconds", "Time that placing took, waiting included.", placements.seconds),
     ):
         family = CounterMetricFamily(name, documentation, labels=["assignor"])
         for assignor, count in counts.items():
             family.add_metric([assignor], count)
         yield family
-    yield GaugeMetricFamily("kohort_placements_under_way", "Groups whose tasks are being placed.", placer.pending)
+    yield GaugeMetricFamily("kohort_placements_under_way", "Groups whose tasks are being placed.", placements.pending)
 
 
-def _logs(broker: Broker) -> Iterator[Metric]:
+def _logs(sources: MetricSources) -> Iterator[Metric]:
     labels = ["topic", "partition"]
     size = GaugeMetricFamily("kohort_log_bytes", "Size of a partition's log.", labels=labels)
     start = GaugeMetricFamily("kohort_log_start_offset", "First offset of a partition.", labels=labels)
     end = GaugeMetricFamily("kohort_log_end_offset", "Offset that the next record gets.", labels=labels)
     offline = 0
-    for topic in broker.topics:
+    for topic in sources.topics():
         for partition in topic.partitions:
             if partition.offline is not None:
                 offline += 1

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
-from kohort.broker.admin.replica_assignment import check_replication
-from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.config import check_topic_configs
-from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE
+from kohort.broker.dynamic_config import DynamicConfig
+from kohort.broker.replica_assignment import check_replication
+from kohort.broker.topics import MAX_PARTITIONS_AT_ONCE, Topics
 from kohort.protocol.errors import ErrorCode, KafkaError, shown
 from kohort.streams.topology import InternalTopic
-
-if TYPE_CHECKING:
-    from kohort.broker.broker import Broker
-    from kohort.broker.context import Context
 
 log = logging.getLogger("kohort.broker.streams")
 
@@ -30,24 +26,22 @@ _MAX_LISTED: Final = 10
 class InternalTopics:
     """Creates missing internal topics: at once, or over several turns of the loop if there are many partitions."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, topics: Topics, config: DynamicConfig) -> None:
+        self._topics = topics
+        self._config = config
         self._waiting: dict[str, InternalTopic] = {}
         self._partitions = 0  # of the waiting topics
         self._handle: asyncio.Handle | None = None
         self._last_problems: list[str] = []
 
-    def create(self, missing: Sequence[InternalTopic], context: Context) -> str:
-        """Creates missing topics, if the client is allowed to; returns the problems as a message, or ""."""
-        if not context.cluster_allowed(Operation.CREATE):
-            forbidden = [
-                topic.name for topic in missing if not context.allowed(Operation.CREATE, ResourceType.TOPIC, topic.name)
-            ]
-            if forbidden:
-                return f"The client may not create {_listed(forbidden)}."
+    def create(self, missing: Sequence[InternalTopic], may_create: Callable[[str], bool]) -> str:
+        """Creates missing topics, if the client may create them all; returns the problems as a message, or ""."""
+        forbidden = [topic.name for topic in missing if not may_create(topic.name)]
+        if forbidden:
+            return f"The client may not create {_listed(forbidden)}."
         problems: dict[str, str] = {}
         for topic in missing:
-            if topic.name in self._waiting or self._broker.topics.get(topic.name) is not None:
+            if topic.name in self._waiting or self._topics.get(topic.name) is not None:
                 continue  # the group is notified once it is created
             try:
                 self._check(topic)
@@ -72,9 +66,9 @@ class InternalTopics:
             self._handle.cancel()
 
     def _check(self, topic: InternalTopic) -> None:
-        self._broker.topics.check_new(topic.name, topic.partitions)
+        self._topics.check_new(topic.name, topic.partitions)
         check_topic_configs(dict(topic.configs))
-        check_replication(topic.replication_factor or self._broker.config.int("default.replication.factor"))
+        check_replication(topic.replication_factor or self._config.current.int("default.replication.factor"))
         if self._partitions + topic.partitions > MAX_PARTITIONS_AT_ONCE:
             raise KafkaError(
                 ErrorCode.POLICY_VIOLATION, f"{self._partitions} other partitions have to be created before"
@@ -92,7 +86,7 @@ class InternalTopics:
             room -= topic.partitions
             configs = dict(topic.configs)
             try:
-                self._broker.topics.create(name, topic.partitions, configs)
+                self._topics.create(name, topic.partitions, configs)
             except KafkaError as error:
                 if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                     log.warning("an internal topic could not be created topic=%s error=%s", name, error)

@@ -37,18 +37,16 @@ class Placer:
 
     A separate process solves all jobs. Small groups take so little time that their placement is waited for.
 
-    Args:
-        placed: called later with a job, and its placement or None if it failed.
-
     Attributes:
+        on_placed: called later with a job, and its placement or None if it failed.
         solved, failed: number of jobs by assignor.
         seconds: total time of jobs, waiting included, by assignor.
         pending: jobs whose placement comes later.
         ready: whether the process runs, so that small groups are placed at once.
     """
 
-    def __init__(self, placed: Callable[[PlacementJob, Placement | None], None], solver: Solver | None = None) -> None:
-        self._placed = placed
+    def __init__(self, solver: Solver | None = None) -> None:
+        self.on_placed: list[Callable[[PlacementJob, Placement | None], None]] = []
         self._solver = solver or Solver()
         self._thread = ThreadPoolExecutor(1, "kohort-placement")
         self._on_ready: list[Callable[[], None]] = []
@@ -66,7 +64,7 @@ class Placer:
             )
 
     def __call__(self, job: PlacementJob) -> Placement | None:
-        """Returns a group's placement, or None if `placed` is called with it later (never once the broker stops)."""
+        """Returns a group's placement, or None if `on_placed` is called with it later (never once the broker stops)."""
         if self._stopped:
             return None
         self._restart_idle_timer()
@@ -133,7 +131,8 @@ class Placer:
             )
         else:
             self._count(job, began)
-        self._placed(job, None if error is not None else solving.result())
+        for listener in self.on_placed:
+            listener(job, None if error is not None else solving.result())
 
     def _count(self, job: PlacementJob, began: float) -> None:
         self.solved[job.assignor] += 1

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from kohort.cli.data.times import UNITS_MS
+from kohort.cli.client.times import UNITS_MS
 from kohort.cli.terminal import fail
 from kohort.client.types import TopicPartition
 

@@ -6,7 +6,7 @@ import time as clock
 from typing import TYPE_CHECKING
 
 from kohort.cli.client.arguments import offsets_file, parse_duration
-from kohort.cli.data.times import parse_time
+from kohort.cli.client.times import parse_time
 from kohort.cli.terminal import fail
 
 if TYPE_CHECKING:

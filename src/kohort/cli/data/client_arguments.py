@@ -1,17 +1,40 @@
-"""Settings of producers and consumers in a file, as keyword arguments of our clients."""
+"""Options of the cluster, and a file's settings of producers and consumers, as arguments of our clients."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
+from kohort.cli.client.options import client_settings
+from kohort.cli.terminal import fail
 from kohort.client.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kohort.client.config import ClientConfig
 
 _FLAGS: Final = {"true": True, "false": False}
 
 
-def arguments_of(client: Callable[..., Any], properties: Mapping[str, str], source: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientOptions:
+    """The cluster, a file of settings, and the seconds until no broker was found."""
+
+    bootstrap_server: str | None
+    config: str | None
+    timeout: float
+
+    def arguments(self, client: Callable[..., Any]) -> tuple[ClientConfig, dict[str, Any]]:
+        """The cluster, and keyword arguments for `client`; the command ends if the file has wrong ones."""
+        cluster, properties = client_settings(self.bootstrap_server, self.config, self.timeout)
+        try:
+            return cluster, _arguments(client, properties, str(self.config))
+        except ConfigError as error:
+            fail(str(error))
+
+
+def _arguments(client: Callable[..., Any], properties: Mapping[str, str], source: str) -> dict[str, Any]:
     """Keyword arguments for `client` from values by Kafka's keys ("linger.ms"); keys that it doesn't have are ignored.
 
     Raises:

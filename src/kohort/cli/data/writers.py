@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -12,6 +12,10 @@ from kohort.protocol.records.arrow import RECORD_SCHEMA
 
 _ROW_GROUP: Final = 64 << 20
 """Bytes of records in a row group."""
+
+
+Render: TypeAlias = Callable[[pa.RecordBatch], memoryview]
+"""Renders records as bytes."""
 
 
 class Writer(Protocol):
@@ -40,7 +44,7 @@ class LineWriter:
 
     readable = True
 
-    def __init__(self, fd: int, render: Callable[[pa.RecordBatch], memoryview], interrupter: Interrupter) -> None:
+    def __init__(self, fd: int, render: Render, interrupter: Interrupter) -> None:
         self.written = 0
         self._fd = fd
         self._render = render

@@ -6,7 +6,6 @@ import os
 import signal
 import socket
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Final
@@ -14,9 +13,9 @@ from typing import Annotated, Final
 import typer
 
 from kohort.cli.terminal import fail
+from kohort.extras import SPARK, require
 
 _FAILED: Final = 1
-_PACKAGES: Final = ("pyspark", "rocksdict", "aiohttp", "fastavro", "matplotlib")
 
 
 def command(
@@ -54,9 +53,7 @@ def command(
 
     130: Ctrl+C; nothing is left running.
     """
-    missing = [name for name in _PACKAGES if find_spec(name) is None]
-    if missing:
-        fail(f"the demo needs {', '.join(missing)}, of Kohort's extra: in a clone, pip install '.[spark]'", _FAILED)
+    require("spark", "kohort demo", (*SPARK, "matplotlib"))
     from kohort.cli.client.run import run
     from kohort.cli.demo.errors import DemoError
     from kohort.cli.demo.java import check_java

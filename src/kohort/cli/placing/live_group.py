@@ -44,7 +44,7 @@ async def read_live_group(admin: Admin, group_id: str) -> tuple[Group, list[str]
         standbys=_whole(configs, "streams.num.standby.replicas", 0),
         rack_tags=tuple(tag.strip() for tag in rack_tags.split(",") if tag.strip()),
         lags=offsets.lags(lambda member, task: task in has[member]),
-        ends=offsets.ends(),
+        ends=offsets.ends,
         acceptable_lag=_whole(configs, "streams.acceptable.recovery.lag", 10_000),
     )
     try:
@@ -104,7 +104,7 @@ def _offsets(described: GroupDescription, tasks: set[TaskId]) -> TaskOffsets:
                 {task: offset for task, offset in reported.items() if task in tasks}
                 for reported in (streams.task_offsets, streams.task_end_offsets)
             )
-            offsets.report(member.member_id, streams.process_id or member.member_id, copies, ends)
+            offsets = offsets.report(member.member_id, streams.process_id or member.member_id, copies, ends)
     return offsets
 
 

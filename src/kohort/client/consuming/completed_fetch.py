@@ -16,7 +16,7 @@ from kohort.client.types import TopicPartition
 from kohort.protocol.errors import CorruptRecordError
 from kohort.protocol.messages.fetch import FetchResponse
 from kohort.protocol.records.batch import BatchHeader, Compression, check_batch, scan_batches
-from kohort.protocol.records.plain import read_records
+from kohort.protocol.records.rows import read_records
 
 PIECE_BYTES: Final = 1024 * 1024
 """Bytes of batches that are decoded at once: they block the event loop so long, and stay in memory decoded."""

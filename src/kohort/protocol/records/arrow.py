@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-import numpy as np
-import pyarrow as pa
+from kohort.extras import ARROW, require
+
+try:
+    import numpy as np
+    import pyarrow as pa
+except ImportError:
+    require("arrow", "reading records as Arrow columns", ARROW)
+    raise
 
 __all__ = ["HEADER_TYPE", "RECORD_SCHEMA", "BytesColumn", "bytes_column", "cast_column", "column_of_bytes"]
 

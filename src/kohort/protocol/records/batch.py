@@ -263,11 +263,11 @@ def write_header(data: bytearray | memoryview, header: BatchHeader) -> None:
     Raises:
         ValueError: the batch doesn't end within `data`.
     """
-    if header.batch_length < HEADER_SIZE - LENGTH_END or header.end > len(data):
-        raise ValueError(f"a batch of {header.size} bytes at {header.position} in {len(data)} bytes")
-    position = header.position
+    position, end = header.position, header.end
+    if header.batch_length < HEADER_SIZE - LENGTH_END or end > len(data):
+        raise ValueError(f"a batch of {header.size} bytes at {position} in {len(data)} bytes")
     _HEADER.pack_into(data, position, *header[:-1])
-    _CRC.pack_into(data, position + CRC_AT, checksum(data, header))
+    _CRC.pack_into(data, position + CRC_AT, crc32c(memoryview(data)[position + _CRC_FROM : end]))
 
 
 def next_sequence(sequence: int, count: int) -> int:

@@ -14,9 +14,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
+from kohort.extras import ARROW, require
+
+try:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+except ImportError:
+    require("arrow", "reading records as Arrow columns", ARROW)
+    raise
 
 from kohort.protocol.errors import CorruptRecordError
 from kohort.protocol.primitives import Buffer, as_bytes

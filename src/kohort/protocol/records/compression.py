@@ -10,7 +10,6 @@ import struct
 from typing import Final
 
 import cramjam
-import pyarrow as pa
 
 from kohort.protocol.primitives import Buffer
 from kohort.protocol.records.batch import Compression
@@ -30,9 +29,16 @@ _LZ4_END: Final = bytes(4)
 _INT32: Final = struct.Struct(">i")
 _LITTLE_UINT32: Final = struct.Struct("<I")
 
-_STREAMS: Final = {Compression.GZIP: "gzip", Compression.LZ4: "lz4", Compression.ZSTD: "zstd"}
+_DECOMPRESSORS: Final = {
+    Compression.GZIP: cramjam.gzip.decompress_into,
+    Compression.LZ4: cramjam.lz4.decompress_into,
+    Compression.ZSTD: cramjam.zstd.decompress_into,
+}
+_TOO_SMALL: Final = "failed to write whole buffer"
+"""What Rust's standard library says, and so cramjam, where the output is larger than the buffer for it."""
+
 _LEVELS: Final = {Compression.GZIP: range(1, 10), Compression.ZSTD: range(1, 23)}
-_FIRST_READ: Final = 64 * 1024
+_FIRST_BUFFER: Final = 64 * 1024
 
 
 class CompressionError(ValueError):
@@ -54,21 +60,27 @@ def decompress(codec: Compression, data: Buffer, limit: int) -> Buffer:
         return data
     if codec is Compression.SNAPPY:
         return _decompress_snappy(bytes(data), limit)
-    pieces: list[bytes] = []
-    size = 0
-    # Read in growing pieces, so that memory depends on the data, not the limit.
-    wanted = max(_FIRST_READ, 4 * len(data))
+    if not len(data):
+        return b""
+    # Tried in growing buffers, so that memory depends on the data, not the limit.
+    size = max(_FIRST_BUFFER, 8 * len(data))
+    while (expanded := _decompress_into(codec, data, min(size, limit))) is None:
+        if size >= limit:
+            raise ExpansionError(f"{codec.name.lower()} expands to more than {limit} bytes")
+        size *= 4
+    return expanded
+
+
+def _decompress_into(codec: Compression, data: Buffer, size: int) -> bytearray | None:
+    """Decompresses into a buffer of so many bytes; None if that is too small."""
+    buffer = bytearray(size)
     try:
-        with pa.CompressedInputStream(pa.BufferReader(data), _STREAMS[codec]) as stream:
-            while piece := stream.read(min(wanted, limit + 1 - size)):
-                pieces.append(piece)
-                size += len(piece)
-                if size > limit:
-                    raise ExpansionError(f"{codec.name.lower()} expands to more than {limit} bytes")
-                wanted *= 2
-    except (OSError, pa.ArrowInvalid) as error:
-        raise CompressionError(f"{codec.name.lower()} doesn't decompress: {error}") from None
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        del buffer[_DECOMPRESSORS[codec](data, buffer) :]
+    except cramjam.DecompressionError as error:
+        if str(error) != _TOO_SMALL:
+            raise CompressionError(f"{codec.name.lower()} doesn't decompress: {error}") from None
+        return None
+    return buffer
 
 
 def _decompress_snappy(data: bytes, limit: int) -> bytes:

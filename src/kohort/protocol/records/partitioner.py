@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 from zlib import crc32
 
-import numpy as np
-import pyarrow as pa
+from kohort.extras import ARROW, require
+
+try:
+    import numpy as np
+    import pyarrow as pa
+except ImportError:
+    require("arrow", "kohort.protocol.records.partitioner", ARROW)
+    raise
 
 from kohort.protocol.records import kernels
 from kohort.protocol.records.arrow import bytes_column

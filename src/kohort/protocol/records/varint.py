@@ -23,7 +23,7 @@ def read_varint(data: bytes, pos: int) -> tuple[int, int]:
     """Returns the number at `pos`, and the position after it.
 
     Raises:
-        IndexError: it doesn't end within the data or ten bytes.
+        IndexError: it doesn't end within the data, or has more than 64 bits.
     """
     value = shift = 0
     while True:
@@ -31,6 +31,8 @@ def read_varint(data: bytes, pos: int) -> tuple[int, int]:
         pos += 1
         value |= (byte & 127) << shift
         if byte < 128:
+            if value >> 64:
+                raise IndexError
             return value >> 1 ^ -(value & 1), pos
         shift += 7
         if shift > 63:

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 import msgspec
 import pyarrow as pa
 
+from kohort.spark.epoch import EpochStatistics, OffsetRange
 from kohort.spark.executor_rpc.errors import RpcError
 from kohort.spark.executor_rpc.frames import MAGIC, from_ipc, receive_exactly, receive_frame, send_frame, to_ipc
 from kohort.spark.executor_rpc.messages import (
@@ -27,7 +28,6 @@ from kohort.spark.executor_rpc.messages import (
     Request,
     Response,
 )
-from kohort.spark.jobs.epoch import EpochStatistics, OffsetRange
 
 _CONNECT_S: Final = 10.0
 _RESPONSE_S: Final = 120.0

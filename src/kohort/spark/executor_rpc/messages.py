@@ -38,7 +38,7 @@ class InputResponse(msgspec.Struct, tag="input", frozen=True):
         run: identifies this run of the epoch in reports.
         ranges: topic, partition, start and end.
         stream_times: of all partitions, in ms.
-        partitions: as in `kohort.spark.jobs.epoch.EpochInput`.
+        partitions: as in `kohort.spark.epoch.EpochInput`.
     """
 
     run: int
@@ -58,7 +58,7 @@ class LookupResponse(msgspec.Struct, tag="lookup", frozen=True):
 
 
 class ReportRequest(msgspec.Struct, tag="report", frozen=True):
-    """What a stage did in one split of a branch; counts as in `kohort.spark.jobs.epoch.EpochStatistics`.
+    """What a stage did in one split of a branch; counts as in `kohort.spark.epoch.EpochStatistics`.
 
     The body has the records that couldn't be read (`DEAD_SCHEMA`), if any.
     """

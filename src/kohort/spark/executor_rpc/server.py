@@ -15,6 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.spark.epoch import DEAD_SCHEMA, EpochInput
 from kohort.spark.executor_rpc.errors import RpcError
 from kohort.spark.executor_rpc.frames import (
     MAGIC,
@@ -39,7 +40,6 @@ from kohort.spark.executor_rpc.messages import (
     Response,
 )
 from kohort.spark.executor_rpc.splits import ranges_of_split
-from kohort.spark.jobs.epoch import DEAD_SCHEMA, EpochInput
 
 Lookup = Callable[[str, int | None, pa.BinaryArray], pa.BinaryArray]
 """Returns the values of keys: (store, partition or None for a global store, keys) -> values, null where

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kohort.spark.jobs.epoch import OffsetRange
+from kohort.spark.epoch import OffsetRange
 
 
 def ranges_of_split(

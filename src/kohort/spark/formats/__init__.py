@@ -13,7 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from kohort.spark.formats.codec import Decoded, Decoder, Encoder, FormatError, decoder, encoder
+    from kohort.spark.formats.codec import decoder, encoder
+    from kohort.spark.formats.interfaces import Decoded, Decoder, Encoder, FormatError
 
 __all__ = ["FORMATS", "Decoded", "Decoder", "Encoder", "FormatError", "decoder", "encoder"]
 
@@ -23,4 +24,5 @@ FORMATS: Final = ("json", "avro", "string", "raw")
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.codec"), name)
+    home = "codec" if name in ("decoder", "encoder") else "interfaces"
+    return getattr(import_module(f"{__name__}.{home}"), name)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import types as spark
 
-from kohort.spark.formats.codec import FormatError
+from kohort.spark.formats.interfaces import FormatError
 
 _SIMPLE: Final[dict[type[spark.DataType], Any]] = {
     spark.BooleanType: pa.bool_(),

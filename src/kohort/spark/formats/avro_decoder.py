@@ -17,7 +17,7 @@ from kohort.spark.formats import avro_kernel as kernels
 from kohort.spark.formats.arrow_types import arrow_schema
 from kohort.spark.formats.avro_schema import check_finite, parse, spark_schema, unwrap
 from kohort.spark.formats.byte_columns import Bools, booleans, byte_column, fixed, gathered
-from kohort.spark.formats.codec import Decoded, FormatError
+from kohort.spark.formats.interfaces import Decoded, FormatError
 from kohort.spark.formats.text_kernels import is_text
 
 _KINDS: Final = {

@@ -11,7 +11,7 @@ from pyspark.sql import types as spark
 
 from kohort.spark.formats.arrow_types import arrow_schema
 from kohort.spark.formats.avro_schema import parse, spark_schema
-from kohort.spark.formats.codec import FormatError
+from kohort.spark.formats.interfaces import FormatError
 
 
 class AvroEncoder:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import fastavro
 from pyspark.sql import types as spark
 
-from kohort.spark.formats.codec import FormatError
+from kohort.spark.formats.interfaces import FormatError
 
 _MIN_DEPTH: Final = 64
 

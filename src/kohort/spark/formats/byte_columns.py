@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kohort.spark.formats.codec import Decoded
+from kohort.spark.formats.interfaces import Decoded
 from kohort.spark.formats.text_kernels import gather
 
 Bools = np.ndarray[Any, np.dtype[np.bool_]]

@@ -12,7 +12,7 @@ from pyspark.sql import types as spark
 from kohort.spark.formats import json_kernel as kernels
 from kohort.spark.formats.arrow_types import arrow_schema, arrow_type
 from kohort.spark.formats.byte_columns import Bools, ByteColumn, booleans, byte_column, combined, fixed, gathered
-from kohort.spark.formats.codec import Decoded, FormatError
+from kohort.spark.formats.interfaces import Decoded, FormatError
 from kohort.spark.formats.json_values import BITS, BadValueError, maker, parsed
 from kohort.spark.formats.text_kernels import is_text, unescape
 from kohort.spark.formats.times import FIRST_US, ISO, LAST_US, Counted, TimeFormats, Written, check_times, time_format

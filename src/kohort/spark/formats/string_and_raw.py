@@ -8,7 +8,7 @@ from pyspark.sql import types as spark
 
 from kohort.spark.formats.arrow_types import arrow_schema
 from kohort.spark.formats.byte_columns import byte_column
-from kohort.spark.formats.codec import Decoded, FormatError
+from kohort.spark.formats.interfaces import Decoded, FormatError
 from kohort.spark.formats.text_kernels import is_text
 
 

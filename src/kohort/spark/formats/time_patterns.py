@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from kohort.protocol.records.jit import kernel
-from kohort.spark.formats.codec import FormatError
+from kohort.spark.formats.interfaces import FormatError
 from kohort.spark.formats.text_kernels import days_since_1970
 
 # What is read: each operation is one of these, with two numbers.

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.spark.formats.byte_columns import Bools, ByteColumn, Ints, byte_column
-from kohort.spark.formats.codec import FormatError
+from kohort.spark.formats.interfaces import FormatError
 from kohort.spark.formats.text_kernels import read_timestamps
 from kohort.spark.formats.time_patterns import compiled_pattern, read_by_pattern
 

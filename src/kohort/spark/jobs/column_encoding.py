@@ -21,7 +21,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812  # as everybody calls it
 from pyspark.sql import types as T  # noqa: N812
 
-from kohort.spark.program.errors import ProgramError
+from kohort.spark.errors import ProgramError
 
 JSON_OPTIONS: Final = {
     "ignoreNullFields": "false",

@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from kohort.spark.errors import ProgramError
 from kohort.spark.internals import NodeName, PlanNode, optimized
-from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.internal_columns import PARTITION
 
 

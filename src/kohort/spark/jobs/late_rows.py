@@ -11,9 +11,9 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from kohort.spark.errors import ProgramError
 from kohort.spark.jobs.column_encoding import column
 from kohort.spark.jobs.stages.stream_time import LAST_MS
-from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.internal_columns import STREAM_TIME, WINDOW_START
 from kohort.spark.program.windows import WindowSpec
 

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from kohort.client.config import ClientConfig
+from kohort.spark.errors import ProgramError
 from kohort.spark.internals import arrow_schema, empty_frame
 from kohort.spark.jobs.column_encoding import column, decoded_column, encoded_schema
 from kohort.spark.jobs.column_pruning import used_columns
@@ -53,7 +54,6 @@ from kohort.spark.program.compiled import (
     Transform,
 )
 from kohort.spark.program.error_policies import DeadLetter, Drop, ErrorPolicy
-from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.internal_columns import KEY, OFFSET, PARTITION, STREAM_TIME, TIMESTAMP
 
 _JOINED = "_joined_"

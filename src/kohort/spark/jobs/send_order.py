@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from kohort.spark.jobs.epoch import ROWS_SCHEMA
+from kohort.spark.epoch import ROWS_SCHEMA
 from kohort.spark.jobs.stages.stream_time import StreamTimes
 from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from kohort.client.config import ClientConfig
+from kohort.spark.epoch import DEAD_SCHEMA, EpochInput, EpochOutput, EpochStatistics
 from kohort.spark.executor_rpc.client import RpcAddress
 from kohort.spark.executor_rpc.messages import ReportRequest
 from kohort.spark.executor_rpc.server import RpcServer
 from kohort.spark.jobs.drop_reasons import NO_KEY
-from kohort.spark.jobs.epoch import DEAD_SCHEMA, EpochInput, EpochOutput, EpochStatistics
 from kohort.spark.jobs.errors import BadRecordError
 from kohort.spark.jobs.plan_reuse import is_reusable
 from kohort.spark.jobs.plans import Plans

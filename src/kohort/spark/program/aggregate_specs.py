@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kohort.spark.errors import ProgramError
+from kohort.spark.program.column_checks import check_types, one_of
 from kohort.spark.program.compiled import AggregateSpec, ArrowAggregation, Route
-from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.internal_columns import OFFSET, PARTITION
 from kohort.spark.program.source_times import to_millis
-from kohort.spark.program.sources import check_types, one_of, parsed_schema
+from kohort.spark.program.sources import parsed_schema
 from kohort.spark.program.streams import AggregateDef
 from kohort.spark.program.transform_checks import explained
 from kohort.spark.program.windows import WindowSpec

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 from kohort.client.errors import PartialFailureError
 from kohort.client.types import OffsetAndMetadata, TopicInfo, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.spark.errors import ProgramError
 from kohort.spark.program.committed_metadata import committed_by
 from kohort.spark.program.compiled import CompiledSubtopology, Program, RowsInput
-from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.fingerprint import expression_digests
 
 if TYPE_CHECKING:

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from kohort.spark.errors import ProgramError
 from kohort.spark.internals import empty_frame
 from kohort.spark.program.aggregate_specs import Keyed, aggregate_spec, group_types
+from kohort.spark.program.column_checks import check_names, check_types, one_of
 from kohort.spark.program.column_propagation import propagated
 from kohort.spark.program.compiled import (
     Aggregate,
@@ -32,12 +34,11 @@ from kohort.spark.program.compiled import (
     ToTopic,
     Transform,
 )
-from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.fingerprint import fingerprint
 from kohort.spark.program.internal_columns import PARTITION, STREAM_TIME
 from kohort.spark.program.join_checks import joined
 from kohort.spark.program.settings import AppSettings, check_name
-from kohort.spark.program.sources import SourceDef, TableDef, check_names, check_types, one_of, resolved
+from kohort.spark.program.sources import SourceDef, TableDef, resolved
 from kohort.spark.program.streams import (
     AggregateDef,
     Graph,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kohort.spark.errors import ProgramError
 from kohort.spark.program.aggregate_specs import Keyed
+from kohort.spark.program.column_checks import one_of
 from kohort.spark.program.compiled import TableStore
-from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.internal_columns import PARTITION
-from kohort.spark.program.sources import one_of
 from kohort.spark.program.streams import JoinDef
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import Final
 from kohort.client.addresses import parse_addresses
 from kohort.client.config import ClientConfig, Servers, client_config
 from kohort.client.errors import ConfigError
+from kohort.spark.errors import ProgramError
 from kohort.spark.program.error_policies import ErrorPolicy, Fail
-from kohort.spark.program.errors import ProgramError
 
 __all__ = ["AppSettings", "check_name"]
 

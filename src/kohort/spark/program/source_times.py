@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from kohort.spark.errors import ProgramError
 from kohort.spark.formats.derived_times import FUNCTIONS, RECORD_TIME, DerivedTime
 from kohort.spark.internals import column_text
-from kohort.spark.program.errors import ProgramError
+from kohort.spark.program.column_checks import check_names, one_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -126,8 +127,6 @@ def with_times(
             raise ProgramError(f"{where}: the schema has no column beside {RECORD_TIME}, the record's own time")
         derived.append(DerivedTime(RECORD_TIME))
     if made is not None:
-        from kohort.spark.program.sources import check_names, one_of
-
         what = f"{where}: event_time={made.function}({made.column!r})"
         kind = one_of(what, made.column, in_values)
         if not isinstance(kind, IntegralType):

@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from kohort.spark.errors import ProgramError
 from kohort.spark.formats import FORMATS
 from kohort.spark.internals import column_text
 from kohort.spark.program.aggregates import Aggregation
+from kohort.spark.program.column_checks import column_names
 from kohort.spark.program.compiled import Emit
-from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.missing_methods import Advised, of_a_dataframe
 from kohort.spark.program.settings import check_name
-from kohort.spark.program.sources import Schema, SourceDef, TableDef, column_names, known_format
+from kohort.spark.program.sources import Schema, SourceDef, TableDef, known_format
 from kohort.spark.program.windows import WindowSpec
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from kohort.spark.errors import ProgramError
 from kohort.spark.program.compiled import (
     AggregateSpec,
     CompiledSubtopology,
@@ -13,7 +14,6 @@ from kohort.spark.program.compiled import (
     TopicInput,
     ToRows,
 )
-from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.settings import AppSettings
 from kohort.streams.topology import InternalTopic, Subtopology, Topology, TopologyError, check
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import PySparkException
 
+from kohort.spark.errors import ProgramError
 from kohort.spark.internals import NodeName, PlanNode, analyzed, error_sentence, unlogged_errors
-from kohort.spark.program.errors import ProgramError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from kohort.spark.program.errors import ProgramError
+from kohort.spark.errors import ProgramError
 
 __all__ = ["Duration", "WindowSpec", "duration_ms", "window"]
 

@@ -12,12 +12,11 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from kohort.client.admin import Admin
-from kohort.spark.errors import ApplicationError
+from kohort.spark.epoch import EpochInput, EpochOutput
+from kohort.spark.errors import ApplicationError, ProgramError
 from kohort.spark.internals import stop_progress_bar
-from kohort.spark.jobs.epoch import EpochInput, EpochOutput
 from kohort.spark.monitoring.events import Listener
 from kohort.spark.program.compiled import CompiledSubtopology, Program
-from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.settings import AppSettings
 from kohort.spark.runtime.errors import unreadable
 from kohort.spark.runtime.global_tables import GLOBALS

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from kohort.client.types import OffsetAndMetadata, TopicPartition
-from kohort.spark.jobs.epoch import EpochInput, EpochStatistics
+from kohort.spark.epoch import EpochInput, EpochStatistics
 from kohort.spark.runtime.epoch_planning import EpochPlan
 from kohort.spark.runtime.epoch_states import EpochEffect
 from kohort.spark.runtime.task_states import TaskEffect

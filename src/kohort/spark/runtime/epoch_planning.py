@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kohort.client.types import TopicPartition
-from kohort.spark.jobs.epoch import OffsetRange
+from kohort.spark.epoch import OffsetRange
 from kohort.spark.monitoring.events import STREAM
 from kohort.spark.runtime.epoch_limit import share
 from kohort.streams.tasks import TaskId

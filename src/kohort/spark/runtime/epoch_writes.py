@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.spark.jobs.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochOutput
+from kohort.spark.epoch import DEAD_SCHEMA, ROWS_SCHEMA, EpochOutput
 from kohort.spark.jobs.output_values import output_values
 from kohort.spark.runtime.subtopology_plan import StoreOutput, SubtopologyPlan, TopicOutput, Unreadable
 from kohort.spark.runtime.window_closing import Windows, later

@@ -14,8 +14,8 @@ from kohort.client.cluster import Cluster
 from kohort.client.errors import ClientError
 from kohort.client.types import TopicInfo, TopicPartition
 from kohort.protocol.errors import KafkaError
+from kohort.spark.epoch import EpochInput, EpochStatistics, OffsetRange
 from kohort.spark.errors import ApplicationError
-from kohort.spark.jobs.epoch import EpochInput, EpochStatistics, OffsetRange
 from kohort.spark.monitoring.events import EpochDone, Listener, Restoring
 from kohort.spark.runtime.application_plan import GlobalTable
 from kohort.spark.runtime.end_offsets import EndOffsets

@@ -168,7 +168,10 @@ class Instance:
                 client_tags=self.settings.client_tags,
                 user_endpoint=self.endpoint,
             )
-            reporting = TaskOffsetReporting(self, member)
+            reporting = TaskOffsetReporting(
+                self.plan, member, self.manager, self.directory, self.changelogs, self.ends,
+                cleanup_delay_ms=self.settings.state_cleanup_delay_ms,
+            )  # fmt: skip
             await reporting.report_disk()
             if self.globals is not None:
                 stack.push_async_callback(self.globals.close)

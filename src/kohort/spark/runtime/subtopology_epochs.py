@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kohort.client.types import OffsetAndMetadata, TopicPartition
-from kohort.spark.jobs.epoch import EpochInput, EpochStatistics
+from kohort.spark.epoch import EpochInput, EpochStatistics
 from kohort.spark.monitoring.events import STREAM
 from kohort.spark.program.committed_metadata import Fingerprint, metadata
 from kohort.spark.runtime.effects import Effect, Epoch, ForEpochs

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from kohort.client.time_limit import time_limit
-from kohort.spark.jobs.epoch import EpochInput, EpochOutput
+from kohort.spark.epoch import EpochInput, EpochOutput
 from kohort.spark.runtime.effects import Epoch
 from kohort.spark.runtime.epoch_committer import EpochCommitter, Probe, unprobed
 from kohort.spark.runtime.epoch_writes import EpochWrites, epoch_writes, first_unreadable

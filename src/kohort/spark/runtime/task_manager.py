@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Final
 
 from kohort.client.types import TopicPartition
-from kohort.spark.jobs.epoch import EpochStatistics
+from kohort.spark.epoch import EpochStatistics
 from kohort.spark.program.committed_metadata import Fingerprint
 from kohort.spark.runtime.effects import Effect, ForTask
 from kohort.spark.runtime.epoch_limit import LimitSettings

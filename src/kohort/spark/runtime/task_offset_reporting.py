@@ -13,7 +13,10 @@ from kohort.streams.tasks import TaskId
 
 if TYPE_CHECKING:
     from kohort.client.streams_member import StreamsMember
-    from kohort.spark.runtime.instance import Instance
+    from kohort.spark.runtime.application_plan import ApplicationPlan
+    from kohort.spark.runtime.end_offsets import EndOffsets
+    from kohort.spark.runtime.task_manager import TaskManager
+    from kohort.spark.state import ChangelogReader, StateDirectory
 
 log = logging.getLogger(__name__)
 
@@ -23,22 +26,37 @@ _RESTORED_FROM_CHANGELOGS: Final = frozenset({TaskState.FOLLOWING, TaskState.RES
 
 
 class TaskOffsetReporting:
-    """Reports task offsets: of copies, of what is being restored, and of what lies on the disk unused."""
+    """Reports task offsets: of copies, of what is being restored, and of what lies on the disk unused.
 
-    def __init__(self, instance: Instance, member: StreamsMember) -> None:
-        self._instance, self._member, self._ends = instance, member, instance.ends
+    Args:
+        cleanup_delay_ms: deletes the state of tasks that this instance hasn't had for so long.
+    """
+
+    def __init__(
+        self,
+        plan: ApplicationPlan,
+        member: StreamsMember,
+        manager: TaskManager,
+        directory: StateDirectory,
+        changelogs: ChangelogReader,
+        ends: EndOffsets,
+        *,
+        cleanup_delay_ms: int,
+    ) -> None:
+        self._plan, self._member, self._manager = plan, member, manager
+        self._directory, self._changelogs, self._ends = directory, changelogs, ends
+        self._cleanup_delay_s = cleanup_delay_ms / 1000
         self._disk: dict[TaskId, tuple[int, int]] = {}
         self._unused: dict[TaskId, float] = {}
 
     async def report_disk(self) -> None:
         """Report what is there before the instance joins: the group gives tasks to whom has their state."""
-        instance = self._instance
-        known = await asyncio.to_thread(instance.directory.tasks_on_disk)
+        known = await asyncio.to_thread(self._directory.tasks_on_disk)
         self._unused = dict.fromkeys(known, asyncio.get_running_loop().time())
         for task, stores in known.items():
-            if task.subtopology not in instance.plan.subtopologies:
+            if task.subtopology not in self._plan.subtopologies:
                 continue
-            changelogs = instance.plan.changelogs(task)
+            changelogs = self._plan.changelogs(task)
             places = {changelogs[name]: at for name, at in stores.items() if at is not None and name in changelogs}
             if not places or len(places) < len(changelogs):
                 continue
@@ -62,25 +80,23 @@ class TaskOffsetReporting:
             self._report()
 
     async def _clean(self, now: float) -> None:
-        """Delete the state of tasks that this instance hasn't had for `state_cleanup_delay_ms`."""
-        instance = self._instance
-        there = {*self._unused, *instance.manager.left} - instance.manager.tasks.keys()
+        """Delete the state of tasks that this instance hasn't had for `cleanup_delay_ms`."""
+        there = {*self._unused, *self._manager.left} - self._manager.tasks.keys()
         self._unused = {task: self._unused.get(task, now) for task in there}
         for task, since in list(self._unused.items()):
-            if now - since < instance.settings.state_cleanup_delay_ms / 1000 or task in instance.manager.tasks:
+            if now - since < self._cleanup_delay_s or task in self._manager.tasks:
                 continue
-            if await asyncio.to_thread(instance.directory.remove, task):
+            if await asyncio.to_thread(self._directory.remove, task):
                 log.info("the state of task %s is deleted: this instance hasn't got it any more", task)
                 del self._unused[task]
                 self._disk.pop(task, None)
-                instance.manager.state_removed(task)
+                self._manager.state_removed(task)
 
     async def _read_ends(self) -> None:
         """See how far others have gone on with tasks whose state was left here."""
-        instance = self._instance
-        places = {task: offset for task, (offset, _) in self._disk.items()} | instance.manager.left
-        unused = [task for task in places if task not in instance.manager.tasks]
-        changelogs = {task: set(instance.plan.changelogs(task).values()) for task in unused}
+        places = {task: offset for task, (offset, _) in self._disk.items()} | self._manager.left
+        unused = [task for task in places if task not in self._manager.tasks]
+        changelogs = {task: set(self._plan.changelogs(task).values()) for task in unused}
         try:
             ends = await self._ends.of(set().union(*changelogs.values()))
         except (KafkaError, ClientError) as error:
@@ -90,16 +106,15 @@ class TaskOffsetReporting:
             self._disk[task] = places[task], sum(ends[changelog] for changelog in changelogs[task] if changelog in ends)
 
     def _report(self) -> None:
-        instance = self._instance
-        now = instance.changelogs.positions()
+        now = self._changelogs.positions()
         offsets: dict[TaskId, int] = {}
         ends: dict[TaskId, int] = {}
         for task, (offset, end) in self._disk.items():
-            if task not in instance.manager.tasks:
+            if task not in self._manager.tasks:
                 offsets[task], ends[task] = offset, end
-        for task, local in instance.manager.tasks.items():
+        for task, local in self._manager.tasks.items():
             if local.state in _RESTORED_FROM_CHANGELOGS:
-                changelogs = instance.plan.changelogs(task).values()
+                changelogs = self._plan.changelogs(task).values()
                 if changelogs and all(changelog in now for changelog in changelogs):
                     offsets[task] = sum(now[changelog][0] for changelog in changelogs)
                     ends[task] = sum(now[changelog][1] for changelog in changelogs)

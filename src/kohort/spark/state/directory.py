@@ -88,8 +88,7 @@ class StateDirectory:
         """Opens a task's store; wipes it, and logs that, if it can't be read.
 
         Raises:
-            StateError: it is open already, or the directory is closed.
-            StateDirectoryError: the disk is full, or the like.
+            StateError: it is open already, the directory is closed, or the disk is full or the like.
         """
         return self._open_store(str(task), name, task.partition)
 
@@ -144,10 +143,9 @@ class StateDirectory:
             home = self.path / _file_name(owner) / _file_name(name)
             try:
                 home.parent.mkdir(exist_ok=True)
-                store = Store(home, name, partition)
             except OSError as error:
                 raise StateDirectoryError(f"store {name} can't be made in {home}: {error.strerror}") from error
-            self._open[owner, name] = store
+            store = self._open[owner, name] = Store(home, name, partition)
             return store
 
     def _position(self, task: TaskId, name: str) -> int | None:

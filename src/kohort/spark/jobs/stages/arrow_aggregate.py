@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.spark.epoch import EpochStatistics
 from kohort.spark.jobs.arrow_encoding import decoded_array, read_objects
 from kohort.spark.jobs.drop_reasons import NO_KEY
-from kohort.spark.jobs.epoch import EpochStatistics
 from kohort.spark.jobs.errors import AggregationError
 from kohort.spark.jobs.stages.context import STATE_LOOKUP, Stage, StageContext, task_number, then_freeze_garbage
 from kohort.spark.jobs.stages.late_partials import in_windows

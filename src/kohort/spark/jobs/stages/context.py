@@ -9,8 +9,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from kohort.spark.epoch import EpochStatistics
 from kohort.spark.executor_rpc.client import RpcAddress, SplitInput
-from kohort.spark.jobs.epoch import EpochStatistics
 
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

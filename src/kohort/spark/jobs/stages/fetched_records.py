@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.client.config import ClientConfig
+from kohort.spark.epoch import DEAD_SCHEMA, EpochStatistics
 from kohort.spark.executor_rpc.client import SplitInput
 from kohort.spark.jobs.batches import one_batch
-from kohort.spark.jobs.epoch import DEAD_SCHEMA, EpochStatistics
 from kohort.spark.jobs.stages.stream_time import LAST_MS
 
 _AT_ONCE_ROWS: Final = 65_536

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.spark.epoch import EpochStatistics
 from kohort.spark.jobs.arrow_encoding import read_objects
 from kohort.spark.jobs.drop_reasons import NO_KEY
-from kohort.spark.jobs.epoch import EpochStatistics
 from kohort.spark.jobs.stages.context import JOINING, Stage, StageContext, task_number, then_freeze_garbage
 from kohort.spark.program.internal_columns import KEY, PARTITION
 

@@ -7,8 +7,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kohort.spark.epoch import EpochStatistics
 from kohort.spark.jobs.drop_reasons import NO_WINDOW
-from kohort.spark.jobs.epoch import EpochStatistics
 from kohort.spark.jobs.errors import StoredValueError
 from kohort.spark.jobs.stages.stream_time import StreamTimes
 from kohort.spark.program.internal_columns import KEY, PARTITION, RECORDS, TIMESTAMP

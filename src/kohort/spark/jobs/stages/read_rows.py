@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.client.config import ClientConfig
+from kohort.spark.epoch import EpochStatistics
 from kohort.spark.formats.derived_times import DerivedTime
 from kohort.spark.formats.times import TimeFormats
 from kohort.spark.jobs.arrow_encoding import read_objects
 from kohort.spark.jobs.batches import one_batch
 from kohort.spark.jobs.drop_reasons import MISPLACED, NO_KEY, NO_VALUE, UNREADABLE
-from kohort.spark.jobs.epoch import EpochStatistics
 from kohort.spark.jobs.stages.context import READING, Stage, StageContext, splits_of, then_freeze_garbage
 from kohort.spark.jobs.stages.fetched_records import FetchedRecords, fetch_records, note_dead, note_times
 from kohort.spark.jobs.stages.partition_check import PartitionCheck, has_key, misplaced

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kohort.client.config import ClientConfig
+from kohort.spark.epoch import EpochStatistics
 from kohort.spark.jobs.arrow_encoding import read_objects
 from kohort.spark.jobs.batches import one_batch
 from kohort.spark.jobs.drop_reasons import NO_KEY
-from kohort.spark.jobs.epoch import EpochStatistics
 from kohort.spark.jobs.stages.context import (
     READING,
     STATE_LOOKUP,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DataType, NumericType
 
+from kohort.spark.errors import ProgramError
 from kohort.spark.internals import column_text
-from kohort.spark.program.errors import ProgramError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import NumericType
 
+from kohort.spark.errors import ProgramError
 from kohort.spark.program.aggregates.base import Aggregation, Named, state, type_of
-from kohort.spark.program.errors import ProgramError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import DateType, IntegralType, TimestampNTZType, TimestampType
 
+from kohort.spark.errors import ProgramError
 from kohort.spark.program.aggregates.base import Aggregation, Named, column, label, state, type_of
-from kohort.spark.program.errors import ProgramError
 from kohort.spark.program.internal_columns import OFFSET
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from kohort.spark.errors import ProgramError
 from kohort.spark.program.aggregates.base import Aggregation, Named, column, label, numeric, state, type_of
-from kohort.spark.program.errors import ProgramError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

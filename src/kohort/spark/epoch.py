@@ -92,6 +92,7 @@ class EpochStatistics:
 
     @property
     def dropped(self) -> int:
+        """How many were dropped, for whatever reason."""
         return sum(self.reasons.values())
 
 

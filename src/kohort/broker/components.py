@@ -1,0 +1,54 @@
+"""The broker's components, as handlers use them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kohort.broker.authorizer import Authorizer
+from kohort.broker.auto_topic_creation import AutoTopicCreation
+from kohort.broker.client_telemetry import ClientTelemetry
+from kohort.broker.config import Settings
+from kohort.broker.dynamic_config import DynamicConfig
+from kohort.broker.fetch_sessions import FetchSessions
+from kohort.broker.group_coordinator import GroupCoordinator
+from kohort.broker.log_flusher import LogFlusher
+from kohort.broker.log_manager import LogManager
+from kohort.broker.metrics.counters import Metrics
+from kohort.broker.topics import Topics
+from kohort.broker.transaction_coordinator import TransactionCoordinator
+from kohort.broker.transaction_markers import TransactionMarkers
+from kohort.coordinator.purgatory import Purgatory
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BrokerComponents:
+    """The components of a broker, all of them built.
+
+    Attributes:
+        rack: None if it has none.
+        authorizer: decides which operations are allowed; None allows all.
+        fetches: the fetches that wait for data, by log.
+    """
+
+    node_id: int
+    rack: str | None
+    cluster_id: str
+    authorizer: Authorizer | None
+    fetch_max_bytes: int
+    dynamic_config: DynamicConfig
+    metrics: Metrics
+    log_manager: LogManager
+    topics: Topics
+    flusher: LogFlusher
+    fetches: Purgatory
+    fetch_sessions: FetchSessions
+    client_telemetry: ClientTelemetry
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    transaction_markers: TransactionMarkers
+    auto_topic_creation: AutoTopicCreation
+
+    @property
+    def config(self) -> Settings:
+        """The configuration as it is now."""
+        return self.dynamic_config.current

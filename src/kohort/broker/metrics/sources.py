@@ -1,0 +1,43 @@
+"""What the metrics are read from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kohort.broker.metrics.counters import Metrics
+from kohort.broker.topics import Topic
+from kohort.coordinator.shard import GroupShard
+
+
+class Placements(Protocol):
+    """Numbers of placements, by assignor; see `Placer`."""
+
+    @property
+    def solved(self) -> Mapping[str, int]: ...
+    @property
+    def failed(self) -> Mapping[str, int]: ...
+    @property
+    def seconds(self) -> Mapping[str, float]: ...
+    @property
+    def pending(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSources:
+    """What Prometheus' metrics are read from, at each scrape.
+
+    Attributes:
+        group_shards: the shards of the group coordinator that are loaded.
+        coordinators_loading: of each coordinator, whether it still reads its log.
+    """
+
+    counters: Metrics
+    topics: Callable[[], Iterable[Topic]]
+    group_shards: Callable[[], Iterable[GroupShard]]
+    coordinators_loading: Sequence[Callable[[], bool]]
+    placements: Placements
+    delayed_fetches: Callable[[], int]
+    fetch_sessions: Callable[[], int]
+    timers: Callable[[], int]

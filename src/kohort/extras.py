@@ -1,0 +1,35 @@
+"""The extras of the package (`pip install 'kohort[arrow]'`), and what says that one is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Final
+
+__all__ = ["ARROW", "SPARK", "MissingExtraError", "require"]
+
+ARROW: Final = ("numba", "numpy", "pyarrow")
+SPARK: Final = (*ARROW, "aiohttp", "fastavro", "pandas", "pyspark", "rocksdict")
+
+_DISTRIBUTIONS: Final = {"yaml": "PyYAML"}
+
+
+class MissingExtraError(ImportError):
+    """Something needs packages that only an extra brings."""
+
+
+def require(extra: str, what: str, packages: Sequence[str]) -> None:
+    """Checks that packages are installed, without importing them.
+
+    Args:
+        extra: what brings them.
+        what: what needs them, such as "sending Arrow tables".
+        packages: names to import.
+
+    Raises:
+        MissingExtraError: some aren't; says which, and what to install.
+    """
+    missing = [_DISTRIBUTIONS.get(name, name) for name in packages if find_spec(name) is None]
+    if missing:
+        named = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
+        raise MissingExtraError(f"{what} needs {named}: pip install 'kohort[{extra}]'")

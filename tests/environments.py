@@ -1,0 +1,84 @@
+"""Kohort's wheel in empty environments, with the versions of constraints.txt."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+EXTRAS: Final = ("", "arrow", "placement", "spark", "all")
+"""What can be installed; "" is the base."""
+FIRST_TEST: Final = """
+import asyncio
+from kohort.client import Producer
+
+def test_orders(kohort_broker):
+    async def send():
+        async with Producer(kohort_broker.bootstrap_servers) as producer:
+            return await (await producer.send("orders", b"two teapots"))
+    assert asyncio.run(send()).offset == 0
+"""
+"""A first test with the fixture."""
+
+
+def build_wheel(directory: Path) -> Path:
+    """The wheel of this clone."""
+    _run([sys.executable, "-m", "pip", "wheel", *_QUIET, "--no-deps", "--wheel-dir", directory, ROOT])
+    (wheel,) = directory.glob("kohort-*.whl")
+    return wheel
+
+
+class Environment:
+    """A virtual environment without pip, so that all that is in it was asked for."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.python = directory / "bin" / "python"
+        _run([sys.executable, "-m", "venv", "--clear", "--without-pip", directory])
+
+    @property
+    def packages(self) -> Path:
+        """Its site-packages."""
+        (found,) = self.directory.glob("lib/python*/site-packages")
+        return found
+
+    def install(self, *what: str) -> None:
+        """What pip installs, with its dependencies."""
+        constraints = f"--constraint={ROOT / 'constraints.txt'}"
+        _run([sys.executable, "-m", "pip", "--python", self.python, "install", *_QUIET, constraints, *what])
+
+    def install_kohort(self, wheel: Path, extra: str = "") -> None:
+        """The wheel, with an extra or alone."""
+        self.install(f"kohort{f'[{extra}]' if extra else ''} @ {wheel.as_uri()}")
+
+    def megabytes(self) -> float:
+        """What is installed takes so many on disk, compiled modules included."""
+        inodes = {(found.st_dev, found.st_ino): found.st_blocks for found in map(os.lstat, self.packages.rglob("*"))}
+        return sum(inodes.values()) * 512 / 1e6
+
+    def remove(self) -> None:
+        """Frees the disk."""
+        shutil.rmtree(self.directory)
+
+    def run(self, *command: str | Path, directory: Path | None = None) -> str:
+        """What a command of the environment prints; it knows nothing of this clone.
+
+        Raises:
+            AssertionError: it failed.
+        """
+        return _run([self.directory / "bin" / command[0], *command[1:]], directory or self.directory)
+
+
+_QUIET: Final = ("--quiet", "--disable-pip-version-check", "--no-input")
+
+
+def _run(command: list[str | Path], directory: Path | None = None) -> str:
+    left_out = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTEST_ADDOPTS")
+    environment = {name: value for name, value in os.environ.items() if name not in left_out}
+    ran = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, f"{' '.join(map(str, command))}: {ran.stdout}{ran.stderr}"
+    return ran.stdout

@@ -1,0 +1,167 @@
+"""The base works without what the extras bring, and what needs an extra says in a sentence which."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from kohort import extras
+from kohort.extras import MissingExtraError, require
+
+OF_EXTRAS = ("aiohttp", "fastavro", "matplotlib", "numba", "numpy", "ortools", "pandas", "pyarrow", "pyspark",
+             "rocksdict", "yaml")  # fmt: skip
+ARROW = "numba, numpy and pyarrow: pip install 'kohort[arrow]'"
+
+NEED_ARROW = (
+    *(f"kohort.protocol.records.{name}" for name in ("arrow", "columns", "jit", "kernels", "partitioner")),
+    "kohort.client.producing.tables",
+)
+NEED_MORE = ("kohort.spark", "kohort.cli.data", "kohort.cli.demo", "kohort.cli.placing.yaml_document")
+"""Modules and packages that commands and methods import once they have asked for the extra."""
+
+IMPORTS = """
+import kohort, pkgutil, importlib
+def walk(path, prefix):
+    for module in pkgutil.iter_modules(path, prefix):
+        if module.name not in skipped:
+            found = importlib.import_module(module.name)
+            if module.ispkg:
+                walk(found.__path__, module.name + ".")
+walk(kohort.__path__, "kohort.")
+loaded = [name for name in OF_EXTRAS if sys.modules.get(name)]
+assert not loaded, loaded
+"""
+
+
+def without(missing: Iterable[str], program: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program in a Python without these packages."""
+    block = f"import sys\nsys.modules.update(dict.fromkeys({tuple(missing)!r}))\n"
+    return subprocess.run([sys.executable, "-c", block + program], capture_output=True, text=True, check=False)
+
+
+def test_no_module_of_the_base_imports_what_extras_bring() -> None:
+    skipped = {*NEED_ARROW, *NEED_MORE, "kohort.cli.__main__"}
+    ran = without(OF_EXTRAS, f"OF_EXTRAS = {OF_EXTRAS}\nskipped = {skipped}\n{IMPORTS}")
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["produce", "t"], f"kohort produce needs {ARROW}"),
+        (["consume", "t"], f"kohort consume needs {ARROW}"),
+        (["place", "group.yaml"], "reading a group in YAML needs PyYAML: pip install 'kohort[placement]'"),
+        (
+            ["demo"],
+            "kohort demo needs numba, numpy, pyarrow, aiohttp, fastavro, pandas, pyspark, rocksdict and matplotlib: "
+            "pip install 'kohort[spark]'",
+        ),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_commands_say_what_they_need(
+    command: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("group.yaml").write_text("members: {}")
+    ran = without(OF_EXTRAS, f"sys.argv = {['kohort', *command]}\nfrom kohort.cli import main\nmain()")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", f"error: {said}\n")
+
+
+def test_a_group_is_not_written_as_yaml_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kohort.cli.placing.group_text import group_as_json, group_as_yaml
+    from kohort.coordinator.placement import Group
+
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(
+        MissingExtraError, match=r"writing a group in YAML needs PyYAML: pip install 'kohort\[placement"
+    ):
+        group_as_yaml(Group((), ()))
+    assert group_as_json(Group((), ()))
+
+
+@pytest.mark.parametrize(
+    ("module", "what"),
+    [
+        ("kohort.spark", "kohort.spark needs numba, numpy, pyarrow and pyspark: pip install 'kohort[spark]'"),
+        ("kohort.protocol.records.arrow", f"reading records as Arrow columns needs {ARROW}"),
+        ("kohort.protocol.records.columns", f"reading records as Arrow columns needs {ARROW}"),
+        ("kohort.protocol.records.partitioner", f"kohort.protocol.records.partitioner needs {ARROW}"),
+    ],
+)
+def test_modules_say_what_they_need(module: str, what: str) -> None:
+    ran = without(OF_EXTRAS, f"import {module}")
+    assert ran.stderr.splitlines()[-1] == f"kohort.extras.MissingExtraError: {what}"
+
+
+def test_spark_finds_its_other_data_sources_without_the_extra() -> None:
+    ran = without(["numba"], "import pyspark_kohort\nassert not hasattr(pyspark_kohort, 'DefaultSource')")
+    assert ran.returncode == 0, ran.stderr
+
+
+CLIENT = """
+import asyncio
+from kohort.client import Consumer, Producer
+from kohort.client.column_codec import columns_if_loaded
+from kohort.extras import MissingExtraError
+from kohort.testing import Broker
+
+def refused(call):
+    try:
+        call()
+    except MissingExtraError as error:
+        print(error)
+
+async def main(servers):
+    async with Producer(servers, compression_type="lz4") as producer:
+        deliveries = [await producer.send("t", b"value %d" % n, key=b"a key that is longer than a few bytes")
+                      for n in range(2000)]
+        await producer.flush()
+        try:
+            await producer.send_table("t", None)
+        except MissingExtraError as error:
+            print(error)
+    async with Consumer(servers, auto_offset_reset="earliest") as consumer:
+        consumer.assign([("t", 0)])
+        found = []
+        while len(found) < 2000:
+            found += await consumer.poll(5000)
+        assert [record.value for record in found] == [b"value %d" % n for n in range(2000)]
+        refused(consumer.batches)
+        try:
+            await consumer.poll_batch()
+        except MissingExtraError as error:
+            print(error)
+
+with Broker() as broker:
+    asyncio.run(main(broker.bootstrap_servers))
+assert columns_if_loaded() is None
+"""
+
+
+def test_the_client_reads_and_writes_records_and_says_what_arrow_needs() -> None:
+    ran = without(OF_EXTRAS, CLIENT)
+    assert ran.returncode == 0, ran.stderr
+    consuming = f"consuming Arrow batches needs {ARROW}"
+    assert ran.stdout.splitlines() == [f"sending Arrow tables needs {ARROW}", consuming, consuming]
+
+
+def test_an_application_says_what_running_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kohort.spark import StreamsApp
+
+    monkeypatch.setitem(sys.modules, "rocksdict", None)
+    with pytest.raises(
+        MissingExtraError, match=r"a streams application needs rocksdict: pip install 'kohort\[spark\]'"
+    ):
+        StreamsApp("a", bootstrap_servers="localhost:1").run()
+
+
+def test_one_package_that_is_missing_is_named_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    require("arrow", "this", extras.ARROW)
+    monkeypatch.setitem(sys.modules, "numba", None)
+    with pytest.raises(MissingExtraError, match=r"^this needs numba: pip install 'kohort\[arrow\]'$"):
+        require("arrow", "this", extras.ARROW)

@@ -1,0 +1,153 @@
+"""What users install: the wheel alone and with each extra, in empty environments, through the first steps of each."""
+
+from __future__ import annotations
+
+import email
+import json
+import re
+import zipfile
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kohort
+from tests.environments import EXTRAS, FIRST_TEST, Environment, build_wheel
+from tests.tools import JAVA
+
+pytestmark = pytest.mark.long
+
+LARGEST = {"": 60, "arrow": 600, "placement": 420, "spark": 1800}
+"""Megabytes on disk."""
+
+LICENCES = """
+import json
+from importlib.metadata import distributions
+print(json.dumps({
+    found.name: [found.metadata.get("License-Expression") or found.metadata.get("License") or "",
+                 *(each for each in found.metadata.get_all("Classifier", []) if each.startswith("License"))]
+    for found in distributions()
+}))
+"""
+
+CLIENT = """
+import asyncio
+from kohort.client import Consumer, Producer
+from kohort.testing import BrokerProcess
+
+async def main(servers):
+    async with Producer(servers) as producer:
+        await (await producer.send("orders", b"two teapots", key=b"alice"))
+    async with Consumer(servers, group_id="billing", auto_offset_reset="earliest") as consumer:
+        consumer.subscribe("orders")
+        async for record in consumer:
+            print(record.key, record.value)
+            break
+
+with BrokerProcess() as broker:  # kohort serve
+    asyncio.run(main(broker.bootstrap_servers))
+"""
+
+TABLES = """
+import asyncio, subprocess, sys
+from pathlib import Path
+import pyarrow as pa
+from kohort.client import Consumer, Producer
+from kohort.client.column_codec import columns_loaded
+from kohort.testing import BrokerProcess
+
+async def main(servers):
+    await columns_loaded()  # compiled
+    async with Producer(servers) as producer:
+        await (await producer.send_table("orders", pa.table({"value": ["tea", "milk"] * 5000})))
+    async with Consumer(servers, auto_offset_reset="earliest") as consumer:
+        consumer.assign([("orders", 0)])
+        rows = 0
+        async for batch in consumer.batches():
+            rows += batch.num_rows
+            if rows == 10_000:
+                break
+
+command = Path(sys.executable).with_name("kohort")
+with BrokerProcess() as broker:
+    asyncio.run(main(broker.bootstrap_servers))
+    at = ["--bootstrap-server", broker.bootstrap_servers, "--quiet"]
+    subprocess.run([command, "produce", "words", *at], input=b"to be\\n", check=True)
+    subprocess.run([command, "consume", "words", *at, "--from-beginning", "--exit"], check=True)
+"""
+
+GROUP = '{subtopologies: {"0": {partitions: 6, state_stores: 2}}, members: {m1: {active: {"0": 0-5}}, m2: {}}}'
+
+APPLICATION = """
+from pyspark.sql import SparkSession
+from kohort.spark import StreamsApp, count
+app = StreamsApp("words", bootstrap_servers="localhost:9092")
+words = app.stream("words", schema="word STRING", key="word")
+words.group_by("word").aggregate("counts", n=count()).to("counts")
+print(app.describe(SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()))
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture
+def installed(wheel: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Environment]:
+    """An environment with the extra that the test is for, not larger than it may be; removed in the end."""
+    environment = Environment(tmp_path / "venv")
+    environment.install_kohort(wheel)
+    if request.param:
+        environment.install(f"kohort[{request.param}]")  # as the sentences say that name it
+    assert environment.megabytes() <= LARGEST[request.param]
+    yield environment
+    environment.remove()
+
+
+@pytest.mark.parametrize("installed", [""], indirect=True, ids=["base"])
+def test_the_base_serves_reads_and_writes_and_has_a_fixture(installed: Environment, tmp_path: Path) -> None:
+    licences = json.loads(installed.run("python", "-c", LICENCES))
+    assert {"kohort", "cramjam", "uvloop"} <= licences.keys()
+    unclear = {name for name, said in licences.items() if not any(said)}
+    copyleft = {name: said for name, said in licences.items() if re.search(r"GPL|GNU|Affero", " ".join(said))}
+    assert (unclear, copyleft) == (set(), {})
+
+    assert installed.run("kohort", "--version") == f"kohort {kohort.__version__}\n"
+    assert installed.run("python", "-c", CLIENT) == "b'alice' b'two teapots'\n"
+
+    installed.install("pytest")
+    (tmp_path / "test_orders.py").write_text(FIRST_TEST)
+    assert "1 passed" in installed.run("pytest", "-q", "test_orders.py", directory=tmp_path)
+
+
+@pytest.mark.parametrize("installed", ["arrow"], indirect=True)
+def test_arrow_reads_and_writes_tables(installed: Environment) -> None:
+    assert installed.run("python", "-c", TABLES) == "to be\n"
+
+
+@pytest.mark.parametrize("installed", ["placement"], indirect=True)
+def test_placement_places(installed: Environment) -> None:
+    (installed.directory / "group.yaml").write_text(GROUP)
+    assert "Placed by optimal" in installed.run("kohort", "place", "group.yaml")
+
+
+@pytest.mark.parametrize("installed", ["spark"], indirect=True)
+def test_spark_describes_an_application(installed: Environment) -> None:
+    JAVA.require()
+    assert "Sub-topology: 0" in installed.run("python", "-c", APPLICATION)
+
+
+def test_all_is_every_other_extra(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        metadata = email.message_from_bytes(archive.read(name))
+    found: dict[str, set[str]] = defaultdict(set)
+    for needed in metadata.get_all("Requires-Dist", []):
+        package, _, extra = needed.partition("; extra == ")
+        found[extra.strip("'\"")].add(package)
+    assert found.keys() == {*EXTRAS, "dev"}
+    assert found["arrow"] < found["spark"]
+    assert found["all"] == found["placement"] | found["spark"]
+    assert found["all"] < found["dev"]
