@@ -185,25 +185,25 @@ def no_or_tools(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("no_or_tools")
 def test_without_or_tools_a_small_group_is_placed(two: str) -> None:
-    done = run(two, "--what-if", "add=1", "--assignor", "optimal")
+    done = invoke("place", two, "--what-if", "add=1", "--assignor", "optimal")
     assert done.exit_code == 0, done.output
     assert "Placed by optimal" in done.output
 
 
 @pytest.mark.usefixtures("no_or_tools")
 def test_without_or_tools_a_group_that_needs_it_is_placed_by_sticky() -> None:
-    done = run("-", stdin=NEEDS_OR_TOOLS)
+    done = invoke("place", "-", stdin=NEEDS_OR_TOOLS)
     assert done.exit_code == 0
     assert "Placed by sticky" in done.output
-    assert done.stderr == "note: placing this group by optimal needs OR-Tools: pip install 'kohort[placement]'\n"
+    assert done.stderr == "note: placing this group by optimal needs ortools: pip install 'kohort[placement]'\n"
 
 
 @pytest.mark.usefixtures("no_or_tools")
 def test_without_or_tools_optimal_says_what_to_install() -> None:
-    done = run("-", "--assignor", "optimal", stdin=NEEDS_OR_TOOLS)
+    done = invoke("place", "-", "--assignor", "optimal", stdin=NEEDS_OR_TOOLS)
     assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr == "error: placing this group by optimal needs OR-Tools: pip install 'kohort[placement]'\n"
-    assert run("-", "--assignor", "sticky", stdin=NEEDS_OR_TOOLS).exit_code == 0
+    assert done.stderr == "error: placing this group by optimal needs ortools: pip install 'kohort[placement]'\n"
+    assert invoke("place", "-", "--assignor", "sticky", stdin=NEEDS_OR_TOOLS).exit_code == 0
 
 
 def test_tasks_and_nobody_to_run_them() -> None:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.long
 PARTITIONS = 6
 
 
-class Member:
+class JavaMember:
     """A member in a process of its own, as far as it has said."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -57,11 +57,11 @@ class Group:
         self.stack = stack
         self.bootstrap = bootstrap
         self.options = {"topic": topic, "group__id": group, "session__timeout__ms": 10_000}
-        self.alive: list[Member] = []
+        self.alive: list[JavaMember] = []
 
-    def join(self) -> Member:
+    def join(self) -> JavaMember:
         process = self.stack.enter_context(scenario_process("member", self.bootstrap, **self.options))
-        self.alive.append(Member(process))
+        self.alive.append(JavaMember(process))
         return self.alive[-1]
 
     def listen_until(self, condition: Callable[[], bool], otherwise: str) -> None:

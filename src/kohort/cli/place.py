@@ -10,6 +10,7 @@ import typer
 from kohort.cli.bytes_input import input_name, read_text
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, TimeoutOption
 from kohort.cli.terminal import err, fail, out, print_json, printable
+from kohort.extras import MissingExtraError
 
 if TYPE_CHECKING:
     from kohort.cli.placing.outcome import Comparison
@@ -111,11 +112,11 @@ def command(
 def _comparison(group: Group, changes: list[Change], assignor: str | None) -> Comparison:
     """The comparison of the assignor, or of all; without `optimal` where it needs OR-Tools and wasn't asked for."""
     from kohort.cli.placing.outcome import compare
-    from kohort.coordinator.placement import ASSIGNORS, OrToolsMissingError
+    from kohort.coordinator.placement import ASSIGNORS
 
     try:
         return compare(group, changes, {name: ASSIGNORS[name] for name in ASSIGNORS if assignor in (None, name)})
-    except OrToolsMissingError as error:
+    except MissingExtraError as error:
         if assignor is not None:
             fail(str(error), INFEASIBLE)
         err.print(f"note: {error}", soft_wrap=True, markup=False)

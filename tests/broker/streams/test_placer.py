@@ -218,7 +218,9 @@ def test_a_group_that_would_need_or_tools_is_placed_by_sticky() -> None:
         assert not placing.placer.failed
 
     without = "import sys; sys.modules.update(numpy=None, ortools=None)"
-    run(test, Solver((sys.executable, "-P", "-c", f"{without}; from kohort.broker.streams.solver import main; main()")))
+    with_placing(
+        test, Solver((sys.executable, "-P", "-c", f"{without}; from kohort.broker.streams.solver import main; main()"))
+    )
 
 
 def test_the_broker_says_once_that_or_tools_is_missing(
@@ -230,10 +232,10 @@ def test_the_broker_says_once_that_or_tools_is_missing(
         placing.placer(job(20))
 
     with caplog.at_level(logging.INFO, "kohort.broker.streams"):
-        run(test, InProcess())
+        with_placing(test, InProcess())
         assert not caplog.messages
         monkeypatch.setitem(sys.modules, "ortools", None)
-        run(test, InProcess())
+        with_placing(test, InProcess())
     (message,) = caplog.messages
     assert message == (
         "OR-Tools isn't installed: streams groups are placed by sticky, small ones by optimal; "

@@ -21,6 +21,7 @@ from kohort.client.admin import (
 from kohort.client.errors import ClientError, ConfigError, UnsupportedError
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.streams.tasks import Role, TaskId
 from kohort.testing.broker import Broker
 from tests.client.administration.members import join_classic, join_streams, open_transaction, write_at
 from tests.waiting import run
@@ -175,7 +176,7 @@ def test_a_streams_group_is_described_with_its_tasks() -> None:
         (member,) = group.members
         assert member.member_id == member_id
         assert member.streams is not None
-        assert member.streams.tasks.active == {"0": (0, 1)}
+        assert member.streams.tasks == {TaskId("0", 0): Role.ACTIVE, TaskId("0", 1): Role.ACTIVE}
         assert member.streams.endpoint == ("here", 80)
         assert group.epoch == group.assignment_epoch == member.epoch
         assert [*group.owners()] == [T0, T1]

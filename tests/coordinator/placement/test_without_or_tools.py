@@ -10,8 +10,9 @@ from random import Random
 
 import pytest
 
-from kohort.coordinator.placement import OrToolsMissingError, optimal, place, sticky
+from kohort.coordinator.placement import optimal, place, sticky
 from kohort.coordinator.placement.min_cost_flow import MinCostFlow
+from kohort.extras import MissingExtraError
 from tests.coordinator.placement.changes import group
 from tests.coordinator.placement.groups import random_group
 from tests.coordinator.placement.invariants import check_invariants
@@ -70,7 +71,7 @@ def test_groups_are_placed_as_well_as_with_or_tools_or_by_sticky(limits: tuple[i
             placement = place("optimal", group)
             try:
                 found = optimal(group)
-            except OrToolsMissingError:
+            except MissingExtraError:
                 refused += 1
                 found = sticky(group)
         check_invariants(group, placement)
@@ -84,9 +85,7 @@ def test_what_needs_or_tools_says_so() -> None:
     uneven = group(12, (1, 1), (4, 3))
     with missing():
         assert place("optimal", uneven) == sticky(uneven)
-        with pytest.raises(
-            OrToolsMissingError, match=r"^placing this group .* needs OR-Tools: pip install 'kohort\[pl"
-        ):
+        with pytest.raises(MissingExtraError, match=r"^placing this group .* needs ortools: pip install 'kohort\[pl"):
             optimal(uneven)
 
 

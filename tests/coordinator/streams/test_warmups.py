@@ -254,7 +254,7 @@ def test_tasks_that_nobody_is_to_have_are_given_up() -> None:
     assert group.refine(m1={T1: ACTIVE}).tasks == {"m1": {T1: ACTIVE}, "m2": {}}
 
 
-class World:
+class RestoringMembers:
     """Members that do as they are told, in their own time, and restore what they have copies of."""
 
     def __init__(self, members: Mapping[str, tuple[str, bool]], slots: int) -> None:
@@ -347,13 +347,13 @@ TASKS = [*(TaskId("state", partition) for partition in range(5)), PLAIN, TaskId(
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> World:
+def histories(draw: st.DrawFn) -> RestoringMembers:
     """A group that went through target changes, heartbeats and deaths, and whose target is now final."""
     members = {
         f"m{number}": (f"p{draw(st.integers(0, 3))}", draw(st.integers(0, 4)) > 0)
         for number in range(draw(st.integers(1, 6)))
     }
-    world = World(members, draw(st.integers(1, 3)))
+    world = RestoringMembers(members, draw(st.integers(1, 3)))
 
     def retarget() -> None:
         world.target = {name: {} for name in world.tasks}
@@ -379,7 +379,7 @@ def histories(draw: st.DrawFn) -> World:
 
 @settings(max_examples=60, deadline=None)
 @given(histories())
-def test_left_alone_a_group_comes_to_its_target(world: World) -> None:
+def test_left_alone_a_group_comes_to_its_target(world: RestoringMembers) -> None:
     for _ in range(60):
         if world.tasks == world.target and not any(world.revoking.values()):
             break
@@ -390,7 +390,7 @@ def test_left_alone_a_group_comes_to_its_target(world: World) -> None:
 
 
 def test_a_task_is_run_all_the_time_while_it_moves() -> None:
-    world = World({"m1": ("p1", True), "m2": ("p2", True)}, slots=1)
+    world = RestoringMembers({"m1": ("p1", True), "m2": ("p2", True)}, slots=1)
     world.target = {"m1": {T: ACTIVE}, "m2": {}}
     world.beat("m1")
     world.target = {"m1": {}, "m2": {T: ACTIVE}}

@@ -14,7 +14,7 @@ from tests.simulation.streams.application import Application, Part
 from tests.simulation.streams.convergence import why_not_converged
 from tests.simulation.streams.member import Habits
 from tests.simulation.streams.process import Process
-from tests.simulation.streams.world import State, World
+from tests.simulation.streams.world import State, StreamsWorld
 
 GROUP = "app"
 THREADS = 2
@@ -51,7 +51,7 @@ class Outcome:
 class Meter:
     """Counts how long each stateful task stands still."""
 
-    def __init__(self, world: World, tasks: list[TaskId]) -> None:
+    def __init__(self, world: StreamsWorld, tasks: list[TaskId]) -> None:
         self._world = world
         self._began = world.now
         self._idle_since = {task: world.now for task in tasks if not world.runners(GROUP, task)}
@@ -86,7 +86,7 @@ class Experiment:
     """
 
     def __init__(self, settings: StreamsSettings, processes: int) -> None:
-        self.world = World(Random(1))
+        self.world = StreamsWorld(Random(1))
         self.world.state = STATE
         self.world.settings[GROUP] = settings
         self.application = Application(GROUP, 0, (Part("0", stores=1), Part("1", sources=2, stores=2), Part("2")))

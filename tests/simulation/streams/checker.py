@@ -29,7 +29,7 @@ from tests.simulation.streams.member import Member, Tasks, tasks_of
 from tests.simulation.streams.state_reuse import StateReuse
 
 if TYPE_CHECKING:
-    from tests.simulation.streams.world import World
+    from tests.simulation.streams.world import StreamsWorld
 
 LEAVE_GROUP_STATIC_MEMBER_EPOCH = -2
 STALE_TOPOLOGY, SHUTDOWN_APPLICATION, ASSIGNMENT_DELAYED, MISSING_CLIENT_TAGS = 0, 4, 5, 6
@@ -56,7 +56,7 @@ class Session:
 class Checker:
     """Watches a world."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: StreamsWorld) -> None:
         self.world = world
         self.ledger = Ledger()
         self.void: set[str] = set()  # members that were removed and don't know

@@ -17,7 +17,7 @@ from tests.simulation.streams.ledger import Group
 from tests.simulation.streams.member import Tasks
 
 if TYPE_CHECKING:
-    from tests.simulation.streams.world import World
+    from tests.simulation.streams.world import StreamsWorld
 
 TRIED = 256  # placements that are tried one by one, at most, to see whether one is better
 
@@ -36,7 +36,7 @@ class Request:
 class PlacementChecks:
     """Watches the placement jobs of a world, and what becomes of them."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: StreamsWorld) -> None:
         self.world = world
         self._asked: list[Request] = []
         self._solved: list[tuple[PlacementJob, Placement]] = []

@@ -13,7 +13,7 @@ from typing import Final
 
 from kohort.broker.streams.solver import Solver
 from kohort.coordinator.placement.model import Group, Placement
-from kohort.coordinator.placement.or_tools import INSTALL, is_installed
+from kohort.coordinator.placement.or_tools import is_installed
 from kohort.coordinator.streams.environment import PlacementJob
 from kohort.protocol.errors import shown
 
@@ -60,7 +60,8 @@ class Placer:
         self.ready = False
         if not is_installed():
             log.info(
-                "OR-Tools isn't installed: streams groups are placed by sticky, small ones by optimal; %s", INSTALL
+                "OR-Tools isn't installed: streams groups are placed by sticky, small ones by optimal; "
+                "pip install 'kohort[placement]'"
             )
 
     def __call__(self, job: PlacementJob) -> Placement | None:

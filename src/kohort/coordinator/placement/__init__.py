@@ -22,8 +22,8 @@ from typing import Final
 from kohort.coordinator.placement.checks import check
 from kohort.coordinator.placement.model import Group, Member, Placement, SubtopologyTasks
 from kohort.coordinator.placement.optimal_assignor import optimal
-from kohort.coordinator.placement.or_tools import OrToolsMissingError
 from kohort.coordinator.placement.sticky_assignor import sticky
+from kohort.extras import MissingExtraError
 from kohort.streams.tasks import TaskId
 
 __all__ = [
@@ -31,7 +31,6 @@ __all__ = [
     "Assignor",
     "Group",
     "Member",
-    "OrToolsMissingError",
     "Placement",
     "SubtopologyTasks",
     "TaskId",
@@ -52,5 +51,5 @@ def place(assignor: str, group: Group) -> Placement:
     """Places a group's tasks by the assignor of that name, or by `sticky` where `optimal` would need OR-Tools."""
     try:
         return ASSIGNORS[assignor](group)
-    except OrToolsMissingError:
+    except MissingExtraError:
         return sticky(group)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kohort.coordinator.placement.or_tools import OrToolsMissingError, is_installed
+from kohort.coordinator.placement.or_tools import is_installed, require_or_tools
 from kohort.coordinator.placement.shortest_paths import solve_with_shortest_paths
 
 _RANGE: Final = 2**58  # bound of costs times nodes, so that the solver's numbers don't overflow
@@ -76,17 +76,15 @@ class MinCostFlow:
 
         Raises:
             ValueError: no flow meets the bounds.
-            OrToolsMissingError: the network is too large without OR-Tools.
+            MissingExtraError: the network is too large without OR-Tools.
         """
         columns = (*self._columns[:3], self._weighted(*self._columns[3:]))
         used = [arc for arc, capacity in enumerate(columns[2]) if capacity]
         tails, heads, capacities, costs = ([column[arc] for arc in used] for column in columns)
-        if is_installed():
-            found = _solve_with_or_tools(tails, heads, capacities, costs, self._supplies)
-        elif len(used) * self._units <= _SMALL:
-            found = solve_with_shortest_paths(tails, heads, capacities, costs, self._supplies)
-        else:
-            raise OrToolsMissingError
+        if len(used) * self._units > _SMALL:
+            require_or_tools()
+        solve = _solve_with_or_tools if is_installed() else solve_with_shortest_paths
+        found = solve(tails, heads, capacities, costs, self._supplies)
         flows = list(self._lows)
         for arc, flow in zip(used, found, strict=True):
             flows[arc] += flow
@@ -101,7 +99,7 @@ class MinCostFlow:
 
 
 def _solve_with_or_tools(
-    tails: list[int], heads: list[int], capacities: list[int], costs: list[int], supplies: list[int]
+    tails: Sequence[int], heads: Sequence[int], capacities: Sequence[int], costs: Sequence[int], supplies: Sequence[int]
 ) -> list[int]:
     import numpy as np
     from ortools.graph.python.min_cost_flow import SimpleMinCostFlow

@@ -12,7 +12,7 @@ from kohort.coordinator.placement.active_search import solve_by_search
 from kohort.coordinator.placement.active_solution import ActiveSolution
 from kohort.coordinator.placement.fair_shares import FairShares
 from kohort.coordinator.placement.model import Group, Placement
-from kohort.coordinator.placement.or_tools import OrToolsMissingError, is_installed
+from kohort.coordinator.placement.or_tools import is_installed, require_or_tools
 from kohort.coordinator.placement.problem import Problem
 from kohort.coordinator.placement.score import Score, score
 from kohort.coordinator.placement.standby_flow import solve_standby_flow
@@ -45,7 +45,7 @@ def optimal(group: Group) -> Placement:
         group: what is placed, checked (`check`).
 
     Raises:
-        OrToolsMissingError: OR-Tools isn't installed, and the group is too large to do without.
+        MissingExtraError: OR-Tools isn't installed, and the group is too large to do without.
     """
     if not group.members:
         return Placement({})
@@ -75,7 +75,7 @@ def _place_active(problem: Problem) -> list[int]:
         if is_installed():
             solution = solve_with_cp_sat(problem, shares, spread, best[0].spread)
         elif (solution := solve_by_search(problem, shares, spread, flows)) is None:
-            raise OrToolsMissingError
+            require_or_tools()
     if solution is None:
         solution = flows.with_least_spread(spread) if spread.exact else flows.with_extra_tasks(greedy.extra_tasks)
     return better(solution)[1]
