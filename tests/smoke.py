@@ -60,6 +60,7 @@ SMOKES: Final = {
     # Its table says more than a machine with other work can keep: that a task doesn't move without a warm-up.
     "scale": Smoke("stream and batch are equal", codes=(0, 2)),
     "bench-wire": Smoke("Compression", ("BENCH=--quick",)),
+    "bench-json": Smoke("bids", ("BENCH=--quick",)),
     "bench-startup": Smoke("kohort --version", ("BENCH=--quick",)),
     "bench-install": Smoke("once more", ("BENCH=--quick",)),
     "bench-broker": Smoke("ready", ("BENCH=--quick",), (KCAT, MAVEN)),

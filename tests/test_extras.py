@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -17,13 +18,13 @@ ARROW = "numba, numpy and pyarrow: pip install 'kohort[arrow]'"
 
 NEED_ARROW = {
     *(f"kohort.cli.data.{name}" for name in (
-        "columns", "consume_loop", "file_producer", "json_columns", "read_csv", "read_json", "read_lines",
-        "read_parquet", "render_json", "render_template", "writers",
+        "column_block", "column_path", "columns", "json_columns", "parquet_writer", "read_csv", "read_lines",
+        "read_parquet", "render_json", "render_template",
     )),
     *(f"kohort.protocol.records.{name}" for name in ("arrow", "columns", "jit", "kernels", "partitioner")),
     "kohort.client.producing.tables",
 }  # fmt: skip
-NEED_MORE = ("kohort.spark", "kohort.cli.demo", "kohort.cli.placing")
+NEED_MORE = ("kohort.spark", "kohort.cli.demo", "kohort.cli.placing.yaml_document")
 """Modules and packages that commands and methods import once they have asked for the extra."""
 
 IMPORTS = """
@@ -40,10 +41,16 @@ assert not loaded, loaded
 """
 
 
+def blocking(missing: Iterable[str]) -> str:
+    """The begin of a program that can't import these packages."""
+    return f"import sys\nsys.modules.update(dict.fromkeys({tuple(missing)!r}))\n"
+
+
 def without(missing: Iterable[str], program: str) -> subprocess.CompletedProcess[str]:
     """Runs a program in a Python without these packages."""
-    block = f"import sys\nsys.modules.update(dict.fromkeys({tuple(missing)!r}))\n"
-    return subprocess.run([sys.executable, "-c", block + program], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", blocking(missing) + program], capture_output=True, text=True, check=False
+    )
 
 
 def test_no_module_of_the_base_imports_what_extras_bring() -> None:
@@ -55,20 +62,37 @@ def test_no_module_of_the_base_imports_what_extras_bring() -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        (["produce", "t"], f"kohort produce needs {ARROW}"),
-        (["consume", "t"], f"kohort consume needs {ARROW}"),
-        (["place", "group.yaml"], "kohort place needs OR-Tools and PyYAML: pip install 'kohort[placement]'"),
+        (["produce", "t", "--format", "csv"], f"kohort produce --format csv needs {ARROW}"),
+        (["produce", "t", "--format", "parquet"], f"kohort produce --format parquet needs {ARROW}"),
+        (["consume", "t", "--format", "parquet", "--output", "x"], f"kohort consume --format parquet needs {ARROW}"),
+        (["place", "group.yaml"], "reading a group in YAML needs PyYAML: pip install 'kohort[placement]'"),
         (
             ["demo"],
             "kohort demo needs numba, numpy, pyarrow, aiohttp, fastavro, pandas, pyspark, rocksdict and matplotlib: "
             "pip install 'kohort[spark]'",
         ),
     ],
-    ids=lambda value: value[0] if isinstance(value, list) else "",
+    ids=lambda value: "-".join(value[:1] + value[3:4]) if isinstance(value, list) else "",
 )
-def test_commands_say_what_they_need(command: list[str], said: str) -> None:
+def test_commands_say_what_they_need(
+    command: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("group.yaml").write_text("members: {}")
     ran = without(OF_EXTRAS, f"sys.argv = {['kohort', *command]}\nfrom kohort.cli import main\nmain()")
     assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", f"error: {said}\n")
+
+
+def test_a_group_is_not_written_as_yaml_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kohort.cli.placing.group_text import group_as_json, group_as_yaml
+    from kohort.coordinator.placement import Group
+
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(
+        MissingExtraError, match=r"writing a group in YAML needs PyYAML: pip install 'kohort\[placement"
+    ):
+        group_as_yaml(Group((), ()))
+    assert group_as_json(Group((), ()))
 
 
 @pytest.mark.parametrize(
@@ -135,6 +159,29 @@ def test_the_client_reads_and_writes_records_and_says_what_arrow_needs() -> None
     assert ran.returncode == 0, ran.stderr
     consuming = f"consuming Arrow batches needs {ARROW}"
     assert ran.stdout.splitlines() == [f"sending Arrow tables needs {ARROW}", consuming, consuming]
+
+
+COMMANDS = """
+import json, subprocess
+from kohort.testing import Broker
+
+def kohort(*command, given=None):
+    program = [sys.executable, "-c", BLOCK + "from kohort.cli import main; main()", *command, "-b", servers, "-q"]
+    return subprocess.run(program, input=given, stdout=subprocess.PIPE, check=True).stdout
+
+with Broker() as broker:
+    servers = broker.bootstrap_servers
+    kohort("produce", "t", "--key-separator", ":", "--null", "none", given=b"a:1\\n\\xff:none\\n")
+    saved = kohort("consume", "t", "--from-beginning", "--exit", "--format", "json")
+    kohort("produce", "copy", "--format", "records", given=saved)
+    read = kohort("consume", "copy", "--from-beginning", "--exit", "--key", "--timestamp", "--group", "g")
+assert [line.split(b"\\t")[1:] for line in read.splitlines()] == [[b"a", b"1"], [b"\\xff", b"null"]], read
+"""
+
+
+def test_commands_produce_and_consume_lines_and_json() -> None:
+    ran = without(OF_EXTRAS, f"BLOCK = {blocking(OF_EXTRAS)!r}\n{COMMANDS}")
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_an_application_says_what_running_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:

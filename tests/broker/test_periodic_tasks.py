@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from kohort.broker.periodic_tasks import PeriodicTask
 from kohort.broker.server import Server
-from kohort.broker.topics import Partition
+from kohort.broker.topics import ConfigResource, Partition
 from kohort.log.compaction import CompactionPlan
 from tests.broker.conftest import Run
 from tests.log.batches import batch
@@ -135,3 +136,24 @@ def test_checkpoints_that_cannot_be_written(
     with_server(test)
     assert "checkpoints" in caplog.text
     assert "No space left" in caplog.text
+
+
+def test_the_interval_is_that_of_the_configuration_now(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        tasks = server.broker.periodic_tasks
+        cleaning = PeriodicTask(tasks.clean_logs, "log.cleaner.backoff.ms")
+        before = tasks.interval_ms(cleaning)
+
+        server.broker.topics.set_configs(ConfigResource.BROKER, "", {"log.cleaner.backoff.ms": "7"})
+
+        assert (before, tasks.interval_ms(cleaning)) == (15_000, 7)
+
+    with_server(test)
+
+
+def test_never_is_a_day(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        tasks = server.broker.periodic_tasks
+        assert tasks.interval_ms(PeriodicTask(tasks.flush_logs, "log.flush.scheduler.interval.ms")) == 86_400_000
+
+    with_server(test)

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from kohort.broker.server import Server
+from kohort.broker.topics import ConfigResource
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.api_versions import ApiVersionsRequest
 from kohort.protocol.messages.fetch import FetchRequest
@@ -194,6 +195,23 @@ def test_too_many_connections_are_refused(with_server: Run) -> None:
         await third.close()
 
     with_server(test, "max.connections.per.ip=2")
+
+
+@pytest.mark.parametrize("key", ["max.connections", "max.connections.per.ip"])
+def test_limits_of_connections_can_be_changed_while_it_runs(with_server: Run, key: str) -> None:
+    async def test(server: Server) -> None:
+        client = await RawClient.connect(server.port)
+        await client.call(VERSIONS)
+
+        server.broker.topics.set_configs(ConfigResource.BROKER, "", {key: "1"})
+
+        refused = await RawClient.connect(server.port)
+        assert await refused.closed()
+        await client.call(VERSIONS)
+        for each in (client, refused):
+            await each.close()
+
+    with_server(test)
 
 
 def test_stops_at_once_although_fetches_wait(with_server: Run) -> None:

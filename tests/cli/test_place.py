@@ -171,6 +171,41 @@ def test_json_of_a_group_where_nobody_has_anything() -> None:
 # exit codes
 
 
+NEEDS_OR_TOOLS = """\
+subtopologies: {one: {partitions: 1, state_stores: 1}, three: {partitions: 4, state_stores: 3}}
+members: {m01: , m02: , m03: , m04: , m05: , m06: , m07: , m08: , m09: , m10: , m11: , m12: }
+"""
+
+
+@pytest.fixture
+def no_or_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("numpy", "ortools"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+@pytest.mark.usefixtures("no_or_tools")
+def test_without_or_tools_a_small_group_is_placed(two: str) -> None:
+    done = invoke("place", two, "--what-if", "add=1", "--assignor", "optimal")
+    assert done.exit_code == 0, done.output
+    assert "Placed by optimal" in done.output
+
+
+@pytest.mark.usefixtures("no_or_tools")
+def test_without_or_tools_a_group_that_needs_it_is_placed_by_sticky() -> None:
+    done = invoke("place", "-", stdin=NEEDS_OR_TOOLS)
+    assert done.exit_code == 0
+    assert "Placed by sticky" in done.output
+    assert done.stderr == "note: placing this group by optimal needs ortools: pip install 'kohort[placement]'\n"
+
+
+@pytest.mark.usefixtures("no_or_tools")
+def test_without_or_tools_optimal_says_what_to_install() -> None:
+    done = invoke("place", "-", "--assignor", "optimal", stdin=NEEDS_OR_TOOLS)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == "error: placing this group by optimal needs ortools: pip install 'kohort[placement]'\n"
+    assert invoke("place", "-", "--assignor", "sticky", stdin=NEEDS_OR_TOOLS).exit_code == 0
+
+
 def test_tasks_and_nobody_to_run_them() -> None:
     nobody = "{subtopologies: {a: {partitions: 3}}, members: {}}"
     done = invoke("place", "-", stdin=nobody)

@@ -129,8 +129,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
     # Expiry
 
     def periodic_tasks(self) -> Sequence[PeriodicTask]:
-        interval = self.environment.config.current.int("offsets.retention.check.interval.ms")
-        return (PeriodicTask(self.expire_offsets, interval),)
+        return (PeriodicTask(self.expire_offsets, "offsets.retention.check.interval.ms"),)
 
     async def expire_offsets(self) -> None:
         """Expires offsets by `offsets.retention.minutes`."""

@@ -8,7 +8,6 @@ import typer
 
 from kohort.cli.client.options import BootstrapOption, ConfigOption, check_timeout
 from kohort.cli.terminal import err, fail
-from kohort.extras import ARROW, require
 
 if TYPE_CHECKING:
     from kohort.cli.data.client_arguments import ClientOptions
@@ -113,10 +112,6 @@ def command(
     Ctrl-C and SIGTERM commit what was written, and exit with 0. Exit codes: 1 for a failed read or write, 2 for a
     wrong call.
     """
-    from kohort.cli.data.no_pandas import without_pandas
-
-    require("arrow", "kohort consume", ARROW)
-    without_pandas()
     from kohort.cli.data.client_arguments import ClientOptions
     from kohort.cli.data.membership_options import MembershipOptions
     from kohort.cli.data.output_options import OutputOptions
@@ -159,11 +154,13 @@ def _consume(
     from kohort.cli.client.run import run
     from kohort.cli.data.consume_loop import ConsumeLoop
     from kohort.cli.data.pipes import Interrupter
+    from kohort.cli.data.record_path import record_path
     from kohort.client.consumer import Consumer
 
     selection = wanted.selection()
     given = membership.arguments(selection)
-    render = output.render()
+    path = record_path()
+    render = output.render(path)
     cluster, arguments = client.arguments(Consumer)
     arguments |= given | {"default_api_timeout_ms": max(1, int(client.timeout * 1000))}
 
@@ -172,7 +169,7 @@ def _consume(
             async with Consumer(cluster, **arguments) as consumer:
                 in_group = membership.group is not None
                 reading = ConsumeLoop(
-                    consumer, writer, selection, interrupter, group=in_group, commit=membership.commits
+                    consumer, path, writer, selection, interrupter, group=in_group, commit=membership.commits
                 )
                 await _read(reading, output.shows_progress)
                 if not output.quiet:

@@ -8,7 +8,6 @@ import typer
 
 from kohort.cli.client.options import BootstrapOption, ConfigOption, check_timeout
 from kohort.cli.terminal import err, fail
-from kohort.extras import ARROW, require
 
 if TYPE_CHECKING:
     from kohort.cli.data.file_producer import FileProducer
@@ -97,19 +96,17 @@ def command(
 
     130, 143: it was interrupted; the summary says how many records were delivered.
     """
-    from kohort.cli.client.run import run
-    from kohort.cli.data.no_pandas import without_pandas
-
-    require("arrow", "kohort produce", ARROW)
-    without_pandas()
     import uvloop
 
+    from kohort.cli.client.run import run
     from kohort.cli.data.client_arguments import ClientOptions
     from kohort.cli.data.file_producer import FileProducer
     from kohort.cli.data.input_options import InputOptions
+    from kohort.cli.data.record_path import record_path
     from kohort.client.producer import Producer
 
-    read = InputOptions(format=format, key_separator=key_separator, key=key, delimiter=delimiter, typed=typed).reader()
+    options = InputOptions(format=format, key_separator=key_separator, key=key, delimiter=delimiter, typed=typed)
+    read = options.reader(record_path())
     headers = _headers(header or [])
     if headers and format == "records":
         fail("--header: the records have headers of their own")

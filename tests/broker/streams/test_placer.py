@@ -207,6 +207,42 @@ def test_an_assignor_that_fails_comes_to_nothing(caplog: pytest.LogCaptureFixtur
     assert "tasks could not be placed group='group' assignor=nonsense error=KeyError: 'nonsense'" in caplog.messages
 
 
+def test_a_group_that_would_need_or_tools_is_placed_by_sticky() -> None:
+    members = tuple(Member(f"m{number:02}") for number in range(12))
+    uneven = Group((SubtopologyTasks("0", 1, 1), SubtopologyTasks("1", 4, 3)), members)
+
+    async def test(placing: Placing) -> None:
+        await placing.get_ready()
+        placement = placing.placer(PlacementJob("group", 1, "optimal", uneven)) or (await placing.later())[1]
+        assert placement == ASSIGNORS["sticky"](uneven)
+        assert not placing.placer.failed
+
+    without = "import sys; sys.modules.update(numpy=None, ortools=None)"
+    with_placing(
+        test, Solver((sys.executable, "-P", "-c", f"{without}; from kohort.broker.streams.solver import main; main()"))
+    )
+
+
+def test_the_broker_says_once_that_or_tools_is_missing(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(placing: Placing) -> None:
+        await placing.get_ready()
+        placing.placer(job(20))
+        placing.placer(job(20))
+
+    with caplog.at_level(logging.INFO, "kohort.broker.streams"):
+        with_placing(test, InProcess())
+        assert not caplog.messages
+        monkeypatch.setitem(sys.modules, "ortools", None)
+        with_placing(test, InProcess())
+    (message,) = caplog.messages
+    assert message == (
+        "OR-Tools isn't installed: streams groups are placed by sticky, small ones by optimal; "
+        "pip install 'kohort[placement]'"
+    )
+
+
 def test_a_process_that_dies_comes_to_nothing() -> None:
     async def test(placing: Placing) -> None:
         asked = job(20)

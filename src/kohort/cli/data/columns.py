@@ -1,4 +1,4 @@
-"""Columns of records: keys and values as bytes, and null markers."""
+"""Columns of keys and values as bytes."""
 
 from __future__ import annotations
 
@@ -27,22 +27,6 @@ def content(column: pa.Array) -> memoryview:
     _, ends, data = column.buffers()
     ends = np.frombuffer(ends, np.int32)
     return memoryview(data)[ends[column.offset] : ends[column.offset + len(column)]]
-
-
-def records(**columns: pa.Array | None) -> pa.RecordBatch:
-    """A batch of these columns, without those that are None."""
-    return pa.RecordBatch.from_pydict({name: column for name, column in columns.items() if column is not None})
-
-
-def with_nulls(batch: pa.RecordBatch, marker: bytes) -> pa.RecordBatch:
-    """Replaces keys and values that equal `marker` by null."""
-    for name in ("key", "value"):
-        if name in batch.schema.names:
-            column = batch.column(name)
-            is_null = pc.equal(column, pa.scalar(marker, column.type))
-            cleared = pc.if_else(pc.fill_null(is_null, True), pa.scalar(None, column.type), column)
-            batch = batch.set_column(batch.schema.names.index(name), name, cleared)
-    return batch
 
 
 _PLAIN = (

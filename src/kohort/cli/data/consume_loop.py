@@ -1,21 +1,19 @@
-"""The loop of `kohort consume`: reads batches, writes them, and commits offsets of what is written."""
+"""The loop of `kohort consume`: reads records, writes them, and commits offsets of what is written."""
 
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
-
-import numpy as np
 
 from kohort.cli.data.pipes import Interrupter
 from kohort.cli.data.progress import Progress
+from kohort.cli.data.record_path import Polled, RecordPath
 from kohort.cli.data.selection import Selection
 from kohort.cli.data.writers import Writer
 from kohort.client.types import TopicPartition
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from kohort.client.consumer import Consumer
 
 _POLL_MS: Final = 200
@@ -37,6 +35,7 @@ class ConsumeLoop:
     def __init__(
         self,
         consumer: Consumer,
+        path: RecordPath,
         writer: Writer,
         selection: Selection,
         interrupter: Interrupter,
@@ -46,6 +45,7 @@ class ConsumeLoop:
     ) -> None:
         self.progress = Progress()
         self._consumer = consumer
+        self._path = path
         self._writer = writer
         self._selection = selection
         self._interrupter = interrupter
@@ -66,9 +66,9 @@ class ConsumeLoop:
         """
         await self._begin()
         while not self._finished():
-            batch = await self._consumer.poll_batch(timeout_ms=_POLL_MS)
-            if batch is not None and batch.num_rows:
-                await self._write(batch)
+            polled = await self._path.poll(self._consumer, _POLL_MS)
+            if polled is not None:
+                await self._write(polled)
             elif self._writer.abandoned():
                 raise BrokenPipeError
             if time.monotonic() >= self._next_commit:
@@ -117,14 +117,13 @@ class ConsumeLoop:
         end = self._ends.get(partition, 0)
         return end == 0 or (position is not None and position >= end)
 
-    async def _write(self, batch: pa.RecordBatch) -> None:
-        """Writes a batch of one partition, up to the end of the selection."""
-        partition = TopicPartition(batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py())
-        offsets = batch.column("offset").to_numpy()
+    async def _write(self, polled: Polled) -> None:
+        """Writes records of one partition, up to the end of the selection."""
+        partition, offsets, records = polled
         rows = len(offsets)
         limit = self._limits.get(partition)
         if limit is not None:
-            rows = int(np.searchsorted(offsets, limit))
+            rows = bisect_left(offsets, limit)
             if int(offsets[-1]) + 1 >= limit:
                 self._consumer.pause(partition)
         if self._selection.most is not None:
@@ -136,7 +135,7 @@ class ConsumeLoop:
             after = int(offsets[rows - 1]) + 1 if limit is None else min(limit, int(offsets[rows]))
 
         def write() -> None:
-            self._writer.write(batch.slice(0, rows))
+            self._writer.write(records[:rows])
             # From here on the records count as written, even if the command is cancelled meanwhile.
             self.progress.advance(rows, self._writer.written - self.progress.bytes)
             if after is None:

@@ -8,23 +8,19 @@ from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-
-from kohort.cli.data.columns import content, with_nulls
 from kohort.cli.data.pipes import Interrupter
 from kohort.cli.data.progress import Progress
+from kohort.cli.data.record_path import Block, Deliveries
 from kohort.cli.data.source import Source, open_source
 from kohort.client.errors import NotDeliveredError
-from kohort.protocol.records.arrow import RECORD_SCHEMA
 
 if TYPE_CHECKING:
     from kohort.client.producer import Producer
-    from kohort.client.producing.delivery import TableDelivery
 
 _STEPS: Final = 20
 """Times a second that records are sent, where their rate is limited."""
 
-Reader = Callable[[Source], Iterator[pa.RecordBatch]]
+Reader = Callable[[Source], Iterator[Block]]
 
 
 class FileProducer:
@@ -59,11 +55,11 @@ class FileProducer:
         self._topic = topic
         self._read = read
         self._partition = partition
-        self._headers = pa.scalar(list(headers), RECORD_SCHEMA.field("headers").type) if headers else None
+        self._headers = headers
         self._null = null
         self._rate = rate
         self._due = 0.0
-        self._deliveries: deque[tuple[TableDelivery, int]] = deque()
+        self._deliveries: Deliveries = deque()
 
     async def send_files(self, paths: Sequence[str], interrupter: Interrupter) -> None:
         """Sends the records of all files, one file after another.
@@ -97,33 +93,29 @@ class FileProducer:
         if failure is not None:
             raise failure
 
-    async def _send(self, block: pa.RecordBatch) -> None:
+    async def _send(self, block: Block) -> None:
         if self._null is not None:
-            block = with_nulls(block, self._null)
-        if self._headers is not None:
-            column = pa.repeat(self._headers, block.num_rows)
-            block = block.drop_columns([n for n in block.schema.names if n == "headers"]).append_column(
-                "headers", column
-            )
-        step = max(1, int(self._rate / _STEPS)) if self._rate else max(1, block.num_rows)
-        for start in range(0, block.num_rows, step):
-            await self._send_rows(block.slice(start, step))
+            block = block.with_nulls(self._null)
+        if self._headers:
+            block = block.with_headers(self._headers)
+        step = max(1, int(self._rate / _STEPS)) if self._rate else max(1, len(block))
+        for start in range(0, len(block), step):
+            await self._send_rows(block[start : start + step])
 
-    async def _send_rows(self, rows: pa.RecordBatch) -> None:
+    async def _send_rows(self, rows: Block) -> None:
         if self._rate:
             now = asyncio.get_running_loop().time()
-            self._due = max(self._due, now) + rows.num_rows / self._rate
-            await asyncio.sleep(self._due - rows.num_rows / self._rate - now)
-        sending = asyncio.ensure_future(self._producer.send_table(self._topic, rows, partition=self._partition))
+            self._due = max(self._due, now) + len(rows) / self._rate
+            await asyncio.sleep(self._due - len(rows) / self._rate - now)
+        sending = asyncio.ensure_future(rows.send(self._producer, self._topic, self._partition, self._deliveries))
         cancelled = None
         try:
             await asyncio.shield(sending)
         except asyncio.CancelledError as error:
             cancelled = error
             await asyncio.wait([sending])  # the block is sent to its end, to be counted
-        self._deliveries.append((sending.result(), rows.num_rows))
-        size = sum(len(content(rows.column(name))) for name in ("key", "value") if name in rows.schema.names)
-        self.progress.advance(rows.num_rows, size)
+        sending.result()
+        self.progress.advance(len(rows), rows.size())
         if cancelled is not None:
             raise cancelled
         while self._deliveries and self._deliveries[0][0].done():
@@ -139,9 +131,7 @@ class FileProducer:
         self.delivered += rows
 
 
-async def _read_ahead(
-    blocks: Iterator[pa.RecordBatch], interrupter: Interrupter
-) -> AsyncGenerator[pa.RecordBatch, None]:
+async def _read_ahead(blocks: Iterator[Block], interrupter: Interrupter) -> AsyncGenerator[Block, None]:
     """The blocks, each read in a thread while the one before it is being sent."""
 
     def following() -> Any:

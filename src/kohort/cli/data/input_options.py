@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from kohort.cli.data.file_producer import Reader
+from kohort.cli.data.record_path import RecordPath
 from kohort.cli.terminal import fail
+from kohort.extras import ARROW, require
 
 FORMATS: Final = ("lines", "json", "csv", "parquet", "records")
 
@@ -21,23 +23,27 @@ class InputOptions:
     delimiter: str
     typed: bool
 
-    def reader(self) -> Reader:
-        """The function that reads the format; the command ends if an option is for another one."""
+    def reader(self, path: RecordPath) -> Reader:
+        """The function that reads the format; the command ends if an option is for another one.
+
+        Raises:
+            MissingExtraError: the format needs one.
+        """
         self._check()
+        if self.format in ("csv", "parquet"):
+            require("arrow", f"kohort produce --format {self.format}", ARROW)
         match self.format:
             case "lines":
-                from kohort.cli.data.read_lines import read_lines
-
                 separator = None if self.key_separator is None else self.key_separator.encode(errors="surrogateescape")
-                return lambda source: read_lines(source, separator)
+                return lambda source: path.read_lines(source, separator)
             case "json":
                 from kohort.cli.data.read_json import read_json
 
-                return lambda source: read_json(source, self.key)
+                return lambda source: map(path.block, read_json(source, self.key))
             case "records":
                 from kohort.cli.data.read_json import read_json_records
 
-                return read_json_records
+                return lambda source: map(path.block, read_json_records(source))
             case "csv":
                 from kohort.cli.data.read_csv import read_csv
 

@@ -6,12 +6,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import Final
 
 from kohort.cli.data.pipes import Interrupter
-from kohort.cli.data.writers import LineWriter, ParquetWriter, Render, Writer
+from kohort.cli.data.record_path import RecordPath, Render
+from kohort.cli.data.template import parse_template
+from kohort.cli.data.writers import LineWriter, Writer
 from kohort.cli.terminal import fail, printable
+from kohort.extras import ARROW, require
 
 FORMATS: Final = ("text", "json", "parquet")
 FAILED: Final = 1
@@ -35,25 +39,26 @@ class OutputOptions:
     def shows_progress(self) -> bool:
         return not self.quiet and not (self.file is None and sys.stdout.isatty())
 
-    def render(self) -> Render | None:
-        """The function that renders records as bytes; None for a Parquet file. The command ends if there is none."""
+    def render(self, path: RecordPath) -> Render | None:
+        """The function that renders records as bytes; None for a Parquet file. The command ends if there is none.
+
+        Raises:
+            MissingExtraError: Parquet needs one.
+        """
         if self.format not in FORMATS:
             fail(f"--format {self.format}: one of {', '.join(FORMATS)} is wanted")
         if self.format == "text":
-            from kohort.cli.data.render_template import parse_template
-
             try:
-                return parse_template(self._template(), self.null.encode(errors="surrogateescape"))
+                return path.text(parse_template(self._template()), self.null.encode(errors="surrogateescape"))
             except ValueError as error:
                 fail(f"--template: {error}")
         if self._fields() or self.template is not None:
             fail(f"--format {self.format} has all fields: --key, --timestamp, --headers and --template are for text")
         if self.format == "json":
-            from kohort.cli.data.render_json import render_json
-
-            return render_json
+            return path.render_json
         if self.file is None:
             fail("--format parquet needs --output FILE")
+        require("arrow", "kohort consume --format parquet", ARROW)
         return None
 
     def _fields(self) -> bool:
@@ -83,7 +88,12 @@ class OutputOptions:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             fail(f"--output: can't write {printable(self.file)}: {reason}", FAILED)
-        with file:
-            writer = ParquetWriter(file) if render is None else LineWriter(file.fileno(), render, interrupter)
-            with closing(writer):
-                yield writer
+        with file, closing(self._writer(file, render, interrupter)) as writer:
+            yield writer
+
+    def _writer(self, file: FileIO, render: Render | None, interrupter: Interrupter) -> Writer:
+        if render is not None:
+            return LineWriter(file.fileno(), render, interrupter)
+        from kohort.cli.data.parquet_writer import ParquetWriter
+
+        return ParquetWriter(file)

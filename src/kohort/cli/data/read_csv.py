@@ -12,7 +12,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.csv
 
-from kohort.cli.data.columns import as_bytes, records
+from kohort.cli.data.column_block import ColumnBlock, column_block
+from kohort.cli.data.columns import as_bytes
 from kohort.cli.data.errors import DataError
 from kohort.cli.data.json_columns import as_json_text, json_objects
 from kohort.cli.data.pipes import Interrupted
@@ -23,7 +24,7 @@ _RAGGED: Final = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)(.*)"
 
 def read_csv(
     source: Source, key: str | None = None, *, delimiter: str = ",", typed: bool = False
-) -> Iterator[pa.RecordBatch]:
+) -> Iterator[ColumnBlock]:
     """Each row as a JSON object by the names in the first row; the field `key` as the key.
 
     Args:
@@ -63,11 +64,11 @@ def read_csv(
         raise DataError(f"{source.name}, {_explained(str(error))}") from None
 
 
-def rows_as_json(rows: pa.RecordBatch, key: str | None) -> pa.RecordBatch:
+def rows_as_json(rows: pa.RecordBatch, key: str | None) -> ColumnBlock:
     """Each row as a JSON object, with the column `key` as the key."""
     members = {name: as_json_text(rows.column(name)) for name in rows.schema.names}
     keys = None if key is None else as_bytes(rows.column(key))
-    return records(key=keys, value=json_objects(members).cast(pa.binary()))
+    return column_block(key=keys, value=json_objects(members).cast(pa.binary()))
 
 
 def _explained(problem: str) -> str:

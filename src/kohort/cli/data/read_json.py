@@ -5,20 +5,19 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
-import pyarrow as pa
 
-from kohort.cli.data.columns import records
 from kohort.cli.data.errors import DataError
+from kohort.cli.data.row_block import RowBlock
 from kohort.cli.data.source import Source
-from kohort.protocol.records.arrow import RECORD_SCHEMA
+from kohort.protocol.records.rows import Headers
 
 T = TypeVar("T")
 
 
-def read_json(source: Source, key: str | None = None) -> Iterator[pa.RecordBatch]:
+def read_json(source: Source, key: str | None = None) -> Iterator[RowBlock]:
     """Each line as a value, unchanged; its field `key`, if given, as the key. Empty lines are skipped.
 
     A key is a string's text, or another value's JSON; null where the field is null or missing.
@@ -29,13 +28,12 @@ def read_json(source: Source, key: str | None = None) -> Iterator[pa.RecordBatch
     if key is None:
         raw = msgspec.json.Decoder(msgspec.Raw)
         for lines, _ in _decoded(source, raw.decode):
-            yield records(value=pa.array(lines, pa.binary()))
+            yield RowBlock([*lines])
         return
     fields: Any = msgspec.defstruct("Line", [("key", Any, None)], rename={"key": key})  # mypy doesn't know its fields
     line = msgspec.json.Decoder(fields)
     for lines, objects in _decoded(source, line.decode):
-        keys = [_bytes(each.key) for each in objects]
-        yield records(key=pa.array(keys, pa.binary()), value=pa.array(lines, pa.binary()))
+        yield RowBlock([*lines], keys=[_bytes(each.key) for each in objects])
 
 
 class _Header(msgspec.Struct):
@@ -49,18 +47,11 @@ class _Record(msgspec.Struct):
     value: Any = None
     key_encoding: Literal["base64"] | None = None
     value_encoding: Literal["base64"] | None = None
-    timestamp: int | None = None
+    timestamp: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     headers: list[_Header] = []
 
 
-class _Columns(msgspec.Struct):
-    key: bytes | None
-    value: bytes | None
-    timestamp: int | None
-    headers: list[tuple[str, bytes | None]]
-
-
-def read_json_records(source: Source) -> Iterator[pa.RecordBatch]:
+def read_json_records(source: Source) -> Iterator[RowBlock]:
     """A record a line, as `kohort consume --format json` writes it: key, value, headers and timestamp (ms).
 
     Topic, partition and offset are ignored. Keys and values are the same as with `read_json`; those with an
@@ -71,19 +62,18 @@ def read_json_records(source: Source) -> Iterator[pa.RecordBatch]:
     """
     decode = msgspec.json.Decoder(_Record).decode
 
-    def row(line: bytes) -> _Columns:
+    def row(line: bytes) -> tuple[bytes | None, bytes | None, int | None, Headers]:
         record = decode(line)
-        return _Columns(
-            _bytes(record.key, record.key_encoding),
+        return (
             _bytes(record.value, record.value_encoding),
+            _bytes(record.key, record.key_encoding),
             record.timestamp,
             [(header.key, _bytes(header.value, header.value_encoding)) for header in record.headers],
         )
 
-    kinds = {name: RECORD_SCHEMA.field(name).type for name in ("key", "value", "timestamp", "headers")}
     for _, rows in _decoded(source, row):
-        columns = {name: pa.array([getattr(row, name) for row in rows], kind) for name, kind in kinds.items()}
-        yield records(**columns)
+        values, keys, timestamps, headers = zip(*rows, strict=True)
+        yield RowBlock([*values], [*keys], [*timestamps], headers)
 
 
 def _decoded(source: Source, decode: Callable[[bytes], T]) -> Iterator[tuple[list[bytes], list[T]]]:

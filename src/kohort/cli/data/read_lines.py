@@ -8,21 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.cli.data.columns import records
-from kohort.cli.data.errors import DataError
+from kohort.cli.data.column_block import ColumnBlock, column_block
+from kohort.cli.data.errors import no_separator
 from kohort.cli.data.source import Source
 
 
-def read_lines(source: Source, key_separator: bytes | None = None) -> Iterator[pa.RecordBatch]:
-    """The bytes of each line as a value; or the part before the first separator as the key, and the rest as the value.
-
-    Raises:
-        DataError: a line has no separator. The lines before it were read.
-    """
+def read_lines(source: Source, key_separator: bytes | None) -> Iterator[ColumnBlock]:
     for first, block in source.line_blocks():
         values = pc.split_pattern(pa.array([block], pa.binary()), pattern=b"\n").values
         if key_separator is None:
-            yield records(value=values)
+            yield column_block(value=values)
             continue
         halves = pc.split_pattern(values, pattern=key_separator, max_splits=1)
         single = np.flatnonzero(pc.list_value_length(halves).to_numpy() == 1)
@@ -30,7 +25,6 @@ def read_lines(source: Source, key_separator: bytes | None = None) -> Iterator[p
         pieces = halves.slice(0, rows).flatten()
         evens = np.arange(0, 2 * rows, 2)
         if rows:
-            yield records(key=pieces.take(pa.array(evens)), value=pieces.take(pa.array(evens + 1)))
+            yield column_block(key=pieces.take(pa.array(evens)), value=pieces.take(pa.array(evens + 1)))
         if len(single):
-            shown = key_separator.decode(errors="replace")
-            raise DataError(f"{source.name}, line {first + rows}: there is no key separator {shown!r} in it")
+            raise no_separator(source.name, first + rows, key_separator)

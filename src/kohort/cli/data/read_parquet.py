@@ -8,7 +8,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kohort.cli.data.columns import as_bytes, records
+from kohort.cli.data.column_block import ColumnBlock, column_block
+from kohort.cli.data.columns import as_bytes
 from kohort.cli.data.errors import DataError
 from kohort.cli.data.read_csv import rows_as_json
 from kohort.cli.data.source import Source
@@ -16,7 +17,7 @@ from kohort.cli.data.source import Source
 _ROWS: Final = 16_384
 
 
-def read_parquet(source: Source, key: str | None = None) -> Iterator[pa.RecordBatch]:
+def read_parquet(source: Source, key: str | None = None) -> Iterator[ColumnBlock]:
     """The records of a file that `kohort consume --format parquet` wrote; of any other file, each row as a JSON object.
 
     The former has a column "value" and optionally "key", "timestamp" and "headers". The column `key` is the key.
@@ -40,7 +41,7 @@ def read_parquet(source: Source, key: str | None = None) -> Iterator[pa.RecordBa
         raise DataError(f"{source.name}: {error}") from None
 
 
-def _records(rows: pa.RecordBatch, key: str) -> pa.RecordBatch:
+def _records(rows: pa.RecordBatch, key: str) -> ColumnBlock:
     columns = {name: rows.column(name) for name in ("timestamp", "headers") if name in rows.schema.names}
     keys = as_bytes(rows.column(key)) if key in rows.schema.names else None
-    return records(key=keys, value=as_bytes(rows.column("value")), **columns)
+    return column_block(key=keys, value=as_bytes(rows.column("value")), **columns)

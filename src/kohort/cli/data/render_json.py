@@ -12,11 +12,6 @@ from kohort.cli.data.json_columns import as_json_text, json_objects, json_string
 
 
 def render_json(batch: pa.RecordBatch) -> memoryview:
-    """A line for each record: topic, partition, offset, timestamp (ms), key, value and headers.
-
-    Keys and values are strings. Bytes that aren't UTF-8 are in base64, with a field `"key_encoding"` or
-    `"value_encoding": "base64"`.
-    """
     key, key_encoding = _texts(batch.column("key"))
     value, value_encoding = _texts(batch.column("value"))
     lines = json_objects(
