@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from kohort.cli import terminal
+from kohort.cli.data import record_path
+from kohort.extras import ARROW, MissingExtraError
 
 
 @pytest.fixture(autouse=True)
@@ -10,3 +14,17 @@ def wide_output(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables are as wide as in a pipe, whatever the width of the terminal that the tests are run in."""
     monkeypatch.setattr(terminal.out, "width", 160)
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(params=["columns", "rows"])
+def kohort_command(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How to start `kohort` in a process, with and without the extra `arrow`; in this one it's the same meanwhile."""
+    if request.param == "columns":
+        return [sys.executable, "-m", "kohort.cli"]
+
+    def missing(*_: object) -> None:
+        raise MissingExtraError
+
+    monkeypatch.setattr(record_path, "require", missing)
+    blocking = f"import sys; sys.modules.update(dict.fromkeys({ARROW})); from kohort.cli import main; main()"
+    return [sys.executable, "-c", blocking]
