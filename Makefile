@@ -10,7 +10,7 @@ export NUMBA_CACHE_DIR ?= $(CURDIR)/.cache/numba
 # Tests start hundreds of Python processes: none should have to compile what another has.
 unexport PYTHONDONTWRITEBYTECODE
 
-BENCHES := bench-wire bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-client bench-pipeline
+BENCHES := bench-wire bench-json bench-startup bench-install bench-broker bench-placement bench-heartbeats bench-client bench-pipeline
 .PHONY: help setup demo tour test test-long test-fresh lint types format bench $(BENCHES) simulate availability chaos scale cluster dist smoke clean
 
 help: ## List the targets
@@ -105,6 +105,9 @@ bench: ## All benchmarks
 
 bench-wire: $(READY) ## Messages and record batches, beside kio
 	@$(BIN)/python benchmarks/wire.py $(BENCH)
+
+bench-json: $(READY) ## JSON values to columns, beside pyarrow.json
+	@$(BIN)/python -m benchmarks.json_columns $(BENCH)
 
 bench-startup: $(READY) ## How long the command takes to start
 	@$(BIN)/python benchmarks/startup.py $(BENCH)

@@ -60,6 +60,7 @@ SMOKES: Final = {
     # Its table says more than a machine with other work can keep: that a task doesn't move without a warm-up.
     "scale": Smoke("stream and batch are equal", codes=(0, 2)),
     "bench-wire": Smoke("Compression", ("BENCH=--quick",)),
+    "bench-json": Smoke("bids", ("BENCH=--quick",)),
     "bench-startup": Smoke("kohort --version", ("BENCH=--quick",)),
     "bench-install": Smoke("once more", ("BENCH=--quick",)),
     "bench-broker": Smoke("ready", ("BENCH=--quick",), (KCAT, MAVEN)),
@@ -96,7 +97,7 @@ def areas(makefile: Path = ROOT / "Makefile") -> dict[str, list[str]]:
     return {area: folders.split() for area, folders in found}
 
 
-def run(target: str, output: IO[bytes]) -> int:
+def run_target(target: str, output: IO[bytes]) -> int:
     """Make it; its exit code. What it started doesn't outlive it."""
     command = ["make", "--no-print-directory", target, *SMOKES[target].options]
     process = subprocess.Popen(
@@ -150,7 +151,7 @@ def run_all(targets: Iterable[str], console: Console) -> int:
     for target in targets:
         with tempfile.TemporaryFile() as output:
             began = time.monotonic()
-            code = run(target, output)
+            code = run_target(target, output)
             seconds = time.monotonic() - began
             output.seek(0)
             said = output.read().decode(errors="replace")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,7 @@ NEED_ARROW = {
     *(f"kohort.protocol.records.{name}" for name in ("arrow", "columns", "jit", "kernels", "partitioner")),
     "kohort.client.producing.tables",
 }  # fmt: skip
-NEED_MORE = ("kohort.spark", "kohort.cli.demo", "kohort.cli.placing")
+NEED_MORE = ("kohort.spark", "kohort.cli.demo", "kohort.cli.placing.yaml_document")
 """Modules and packages that commands and methods import once they have asked for the extra."""
 
 IMPORTS = """
@@ -64,7 +65,7 @@ def test_no_module_of_the_base_imports_what_extras_bring() -> None:
         (["produce", "t", "--format", "csv"], f"kohort produce --format csv needs {ARROW}"),
         (["produce", "t", "--format", "parquet"], f"kohort produce --format parquet needs {ARROW}"),
         (["consume", "t", "--format", "parquet", "--output", "x"], f"kohort consume --format parquet needs {ARROW}"),
-        (["place", "group.yaml"], "kohort place needs OR-Tools and PyYAML: pip install 'kohort[placement]'"),
+        (["place", "group.yaml"], "reading a group in YAML needs PyYAML: pip install 'kohort[placement]'"),
         (
             ["demo"],
             "kohort demo needs numba, numpy, pyarrow, aiohttp, fastavro, pandas, pyspark, rocksdict and matplotlib: "
@@ -73,9 +74,25 @@ def test_no_module_of_the_base_imports_what_extras_bring() -> None:
     ],
     ids=lambda value: "-".join(value[:1] + value[3:4]) if isinstance(value, list) else "",
 )
-def test_commands_say_what_they_need(command: list[str], said: str) -> None:
+def test_commands_say_what_they_need(
+    command: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("group.yaml").write_text("members: {}")
     ran = without(OF_EXTRAS, f"sys.argv = {['kohort', *command]}\nfrom kohort.cli import main\nmain()")
     assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", f"error: {said}\n")
+
+
+def test_a_group_is_not_written_as_yaml_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kohort.cli.placing.group_text import group_as_json, group_as_yaml
+    from kohort.coordinator.placement import Group
+
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(
+        MissingExtraError, match=r"writing a group in YAML needs PyYAML: pip install 'kohort\[placement"
+    ):
+        group_as_yaml(Group((), ()))
+    assert group_as_json(Group((), ()))
 
 
 @pytest.mark.parametrize(

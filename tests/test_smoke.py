@@ -97,7 +97,7 @@ def test_a_target_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest
     reading, writing = os.pipe()
     with os.fdopen(reading) as said:
         with os.fdopen(writing, "wb") as output:
-            assert smoke.run("deaf", output) == -1
+            assert smoke.run_target("deaf", output) == -1
         assert said.read().startswith("here")
 
 
@@ -106,7 +106,7 @@ def test_ctrl_c_leaves_no_traceback() -> None:
         import signal, sys
         from tests import smoke
         signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs the tests may ignore it
-        smoke.run = lambda *_: signal.raise_signal(signal.SIGINT)
+        smoke.run_target = lambda *_: signal.raise_signal(signal.SIGINT)
         sys.exit(smoke.main())
     """
     command = [sys.executable, "-c", textwrap.dedent(script)]

@@ -62,7 +62,7 @@ WORKING = """
 
 
 @pytest.fixture
-def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+def inner_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """Runs of pytest with time limits, which are short."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
@@ -73,10 +73,10 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Py
 
 @pytest.mark.parametrize("workers", ["0", "1"])
 def test_what_hangs_fails_with_the_stacks_of_threads_and_tasks_and_the_others_run(
-    run: pytest.Pytester, workers: str
+    inner_pytest: pytest.Pytester, workers: str
 ) -> None:
-    run.makepyfile(test_a=AWAITING, test_b=JOINING, test_c=WORKING)
-    result = run.runpytest_subprocess("-n", workers, timeout=60)
+    inner_pytest.makepyfile(test_a=AWAITING, test_b=JOINING, test_c=WORKING)
+    result = inner_pytest.runpytest_subprocess("-n", workers, timeout=60)
     result.assert_outcomes(failed=3, passed=1)
     for loop in ("asyncio", "uvloop"):
         result.stdout.fnmatch_lines(
@@ -144,9 +144,9 @@ DEAF = """
 """
 
 
-def test_what_no_signal_ends_ends_with_its_process_and_is_named(run: pytest.Pytester) -> None:
-    run.makepyfile(test_a=DEAF, test_b=WORKING)
-    result = run.runpytest_subprocess("-n", "2", timeout=120)
+def test_what_no_signal_ends_ends_with_its_process_and_is_named(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makepyfile(test_a=DEAF, test_b=WORKING)
+    result = inner_pytest.runpytest_subprocess("-n", "2", timeout=120)
     result.assert_outcomes(failed=5, passed=1)
     hung = "cleans_up_for_ever", "fails_and_then_is_not_torn_down", "locks_twice", "keeps_the_interpreter"
     for each in hung:
@@ -157,15 +157,15 @@ def test_what_no_signal_ends_ends_with_its_process_and_is_named(run: pytest.Pyte
     result.stderr.fnmatch_lines(["Timeout (*)!", "*in test_keeps_the_interpreter"])
 
 
-def test_what_hangs_without_other_processes_ends_the_run(run: pytest.Pytester) -> None:
-    run.makepyfile(test_a=DEAF)
-    result = run.runpytest_subprocess("-k", "locks_twice", timeout=60)
+def test_what_hangs_without_other_processes_ends_the_run(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makepyfile(test_a=DEAF)
+    result = inner_pytest.runpytest_subprocess("-k", "locks_twice", timeout=60)
     assert result.ret == 1
     result.stderr.fnmatch_lines("test_a.py::test_locks_twice: not done within 1 s, nor 2 s later: its process ends")
 
 
-def test_a_thread_that_is_left_does_not_keep_the_run_from_ending(run: pytest.Pytester) -> None:
-    run.makepyfile(
+def test_a_thread_that_is_left_does_not_keep_the_run_from_ending(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makepyfile(
         """
         import threading
 
@@ -173,15 +173,15 @@ def test_a_thread_that_is_left_does_not_keep_the_run_from_ending(run: pytest.Pyt
             threading.Thread(target=threading.Event().wait).start()
         """
     )
-    result = run.runpytest_subprocess(timeout=60)
+    result = inner_pytest.runpytest_subprocess(timeout=60)
     assert result.ret == 1
     result.assert_outcomes(passed=1)
     result.stderr.fnmatch_lines(["Timeout (*)!", "*in _shutdown*"])
 
 
-def test_tests_that_take_long_have_longer_unless_they_say_what_they_have(run: pytest.Pytester) -> None:
-    run.makeini("[pytest]\nmarkers = long: takes long")
-    run.makepyfile(
+def test_tests_that_take_long_have_longer_unless_they_say_what_they_have(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makeini("[pytest]\nmarkers = long: takes long")
+    inner_pytest.makepyfile(
         """
         import pytest
 
@@ -195,4 +195,4 @@ def test_tests_that_take_long_have_longer_unless_they_say_what_they_have(run: py
             assert request.node.get_closest_marker("timeout").args == (5,)
         """
     )
-    run.runpytest_subprocess(timeout=60).assert_outcomes(passed=2)
+    inner_pytest.runpytest_subprocess(timeout=60).assert_outcomes(passed=2)

@@ -57,7 +57,7 @@ def machine(tmp_path: Path) -> Machine:
         found = next(path for path in (Path("/bin", name), Path("/usr/bin", name)) if path.exists())
         (programs / name).symlink_to(found)
 
-    def run(*command: str | Path, user: int, **scripts: str) -> subprocess.CompletedProcess[str]:
+    def run_script(*command: str | Path, user: int, **scripts: str) -> subprocess.CompletedProcess[str]:
         for name, body in ({"id": f"echo {user}"} | scripts).items():
             program = programs / name.replace("_", "-")
             program.write_text(f'#!/bin/sh\necho "{program.name} $*" >> "{tmp_path}/told"\n{body}\n')
@@ -66,7 +66,7 @@ def machine(tmp_path: Path) -> Machine:
             command, capture_output=True, text=True, env={"PATH": str(programs), "TMPDIR": str(tmp_path)}, check=False
         )
 
-    return run
+    return run_script
 
 
 def test_root_installs_and_is_told_why(machine: Machine, tmp_path: Path) -> None:

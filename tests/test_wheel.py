@@ -16,7 +16,7 @@ import kohort
 from tests.environments import EXTRAS, FIRST_TEST, Environment, build_wheel
 from tests.tools import JAVA
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a gigabyte comes from the package index
 
 LARGEST = {"": 60, "arrow": 600, "placement": 420, "spark": 1800}
 """Megabytes on disk."""
@@ -50,8 +50,7 @@ with BrokerProcess() as broker:  # kohort serve
 """
 
 TABLES = """
-import asyncio, subprocess, sys
-from pathlib import Path
+import asyncio
 import pyarrow as pa
 from kohort.client import Consumer, Producer
 from kohort.client.column_codec import columns_loaded
@@ -69,15 +68,26 @@ async def main(servers):
             if rows == 10_000:
                 break
 
-command = Path(sys.executable).with_name("kohort")
 with BrokerProcess() as broker:
     asyncio.run(main(broker.bootstrap_servers))
+"""
+
+COMMANDS = """
+import subprocess, sys
+from pathlib import Path
+from kohort.testing import BrokerProcess
+
+command = Path(sys.executable).with_name("kohort")
+with BrokerProcess() as broker:
     at = ["--bootstrap-server", broker.bootstrap_servers, "--quiet"]
     subprocess.run([command, "produce", "words", *at], input=b"to be\\n", check=True)
     subprocess.run([command, "consume", "words", *at, "--from-beginning", "--exit"], check=True)
 """
 
 GROUP = '{subtopologies: {"0": {partitions: 6, state_stores: 2}}, members: {m1: {active: {"0": 0-5}}, m2: {}}}'
+GROUP_AS_JSON = json.dumps(
+    {"subtopologies": {"0": {"partitions": 6, "state_stores": 2}}, "members": {"m": {}, "n": {}}}
+)
 
 APPLICATION = """
 from pyspark.sql import SparkSession
@@ -98,7 +108,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(wheel: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Environment]:
     """An environment with the extra that the test is for, not larger than it may be; removed in the end."""
     environment = Environment(tmp_path / "venv")
-    environment.install_kohort(wheel, request.param)
+    environment.install_kohort(wheel)
+    if request.param:
+        environment.install(f"kohort[{request.param}]")  # as the sentences say that name it
     assert environment.megabytes() <= LARGEST[request.param]
     yield environment
     environment.remove()
@@ -114,6 +126,10 @@ def test_the_base_serves_reads_and_writes_and_has_a_fixture(installed: Environme
 
     assert installed.run("kohort", "--version") == f"kohort {kohort.__version__}\n"
     assert installed.run("python", "-c", CLIENT) == "b'alice' b'two teapots'\n"
+    assert installed.run("python", "-c", COMMANDS) == "to be\n"
+
+    (installed.directory / "group.json").write_text(GROUP_AS_JSON)
+    assert "Placed by optimal" in installed.run("kohort", "place", "group.json")  # a small one, without OR-Tools
 
     installed.install("pytest")
     (tmp_path / "test_orders.py").write_text(FIRST_TEST)
@@ -122,7 +138,8 @@ def test_the_base_serves_reads_and_writes_and_has_a_fixture(installed: Environme
 
 @pytest.mark.parametrize("installed", ["arrow"], indirect=True)
 def test_arrow_reads_and_writes_tables(installed: Environment) -> None:
-    assert installed.run("python", "-c", TABLES) == "to be\n"
+    assert installed.run("python", "-c", TABLES) == ""
+    assert installed.run("python", "-c", COMMANDS) == "to be\n"
 
 
 @pytest.mark.parametrize("installed", ["placement"], indirect=True)

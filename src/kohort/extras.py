@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final
 
-__all__ = ["ARROW", "PLACEMENT", "SPARK", "MissingExtraError", "require"]
+__all__ = ["ARROW", "SPARK", "MissingExtraError", "require"]
 
 ARROW: Final = ("numba", "numpy", "pyarrow")
-PLACEMENT: Final = ("ortools", "yaml")
 SPARK: Final = (*ARROW, "aiohttp", "fastavro", "pandas", "pyspark", "rocksdict")
 
-_DISTRIBUTIONS: Final = {"ortools": "OR-Tools", "yaml": "PyYAML"}
+_DISTRIBUTIONS: Final = {"yaml": "PyYAML"}
 
 
 class MissingExtraError(ImportError):

@@ -45,14 +45,14 @@ Test = Callable[[Server], Coroutine[Any, Any, None]]
 def with_server(tmp_path: Path) -> Run:
     """Runs a coroutine function with a server of its own."""
 
-    def run(test: Test, *settings: str, **options: Any) -> None:
+    def run_test(test: Test, *settings: str, **options: Any) -> None:
         async def main() -> None:
             async with serving(tmp_path, *settings, **options) as server:
                 await asyncio.wait_for(test(server), 60)
 
         asyncio.run(main())
 
-    return run
+    return run_test
 
 
 CrowdTest = Callable[[Crowd], Coroutine[Any, Any, None]]
@@ -65,7 +65,7 @@ def with_crowd(with_server: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     Tasks are placed without a process, unless another solver is given, and small groups are always waited for.
     """
 
-    def run(
+    def run_test(
         test: Callable[[Crowd], Coroutine[Any, Any, None]], *settings: str, solver: Solver | None = None, **options: Any
     ) -> None:
         monkeypatch.setattr(placer, "WAIT_SECONDS", 30.0)
@@ -81,4 +81,4 @@ def with_crowd(with_server: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
 
         with_server(with_clients, "group.streams.initial.rebalance.delay.ms=0", *settings, **options)
 
-    return run
+    return run_test

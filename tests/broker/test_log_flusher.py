@@ -21,7 +21,7 @@ def test_a_waiting_fetch_that_fails_keeps_no_producer_waiting(tmp_path: Path, ca
     def advanced(log: Log) -> None:
         raise RuntimeError("a fetch that can't be answered")
 
-    async def run() -> int:
+    async def main() -> int:
         flusher = LogFlusher(True, advanced)
         log = open_log(tmp_path, durable=True)
         safe = []
@@ -31,12 +31,12 @@ def test_a_waiting_fetch_that_fails_keeps_no_producer_waiting(tmp_path: Path, ca
         await asyncio.wait_for(flusher.close(), 10)
         return len(safe)
 
-    assert asyncio.run(run()) == 2
+    assert asyncio.run(main()) == 2
     assert "a fetch that can't be answered" in caplog.text
 
 
 def test_what_is_appended_while_the_server_stops_is_safe_too(tmp_path: Path) -> None:
-    async def run() -> list[int]:
+    async def main() -> list[int]:
         flusher = LogFlusher(True, lambda log: None)
         log = open_log(tmp_path, durable=True)
         safe: list[int] = []
@@ -47,4 +47,4 @@ def test_what_is_appended_while_the_server_stops_is_safe_too(tmp_path: Path) -> 
         await asyncio.wait_for(flusher.close(), 10)
         return safe
 
-    assert asyncio.run(run()) == [2]
+    assert asyncio.run(main()) == [2]

@@ -156,11 +156,11 @@ def test_stopping_syncs_nothing_for_partitions_that_nobody_has_used(
         synced.append(str(Path(f"/proc/self/fd/{fd}").readlink()))
         real(fd)
 
-    async def run() -> None:
+    async def main() -> None:
         async with serving(tmp_path, "offsets.topic.num.partitions=50") as server:
             server.broker.groups.start()
             monkeypatch.setattr(os, "fsync", spied)
 
-    asyncio.run(run())
+    asyncio.run(main())
     assert synced
     assert not [path for path in synced if "__consumer_offsets" in path]

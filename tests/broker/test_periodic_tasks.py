@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from kohort.broker.periodic_tasks import PeriodicTask
 from kohort.broker.server import Server
-from kohort.broker.topics import Partition
+from kohort.broker.topics import ConfigResource, Partition
 from kohort.log.compaction import CompactionPlan
 from tests.broker.conftest import Run
 from tests.log.batches import batch
@@ -59,13 +60,13 @@ def test_a_topic_deleted_while_it_is_compacted(
         real = CompactionPlan.run
         made: list[CompactionPlan] = []
 
-        def run(plan: CompactionPlan) -> bool:
+        def compact(plan: CompactionPlan) -> bool:
             made.append(plan)
             done = real(plan)
             server.broker.topics._by_name["one"].deleted = True  # as when it is deleted at the last moment
             return done
 
-        monkeypatch.setattr(CompactionPlan, "run", run)
+        monkeypatch.setattr(CompactionPlan, "run", compact)
         await server.broker.periodic_tasks.clean_logs()
         assert made
         assert not left_behind(tmp_path)
@@ -81,11 +82,11 @@ def test_a_stopping_server_waits_for_no_compaction(
     plans: list[CompactionPlan] = []
     real = CompactionPlan.run
 
-    def run(plan: CompactionPlan) -> bool:
+    def compact(plan: CompactionPlan) -> bool:
         plans.append(plan)
         return real(plan)
 
-    monkeypatch.setattr(CompactionPlan, "run", run)
+    monkeypatch.setattr(CompactionPlan, "run", compact)
 
     async def test(server: Server) -> None:
         compactable(server, "one")
@@ -108,12 +109,12 @@ def test_one_compaction_that_fails_leaves_the_others(
         fine = compactable(server, "two")
         real = CompactionPlan.run
 
-        def run(plan: CompactionPlan) -> bool:
+        def compact(plan: CompactionPlan) -> bool:
             if plan.directory.name.startswith("one"):
                 raise RuntimeError("nobody has thought of that")
             return real(plan)
 
-        monkeypatch.setattr(CompactionPlan, "run", run)
+        monkeypatch.setattr(CompactionPlan, "run", compact)
         await server.broker.periodic_tasks.clean_logs()
         assert fine.log.cleaned_offset > 0
 
@@ -135,3 +136,24 @@ def test_checkpoints_that_cannot_be_written(
     with_server(test)
     assert "checkpoints" in caplog.text
     assert "No space left" in caplog.text
+
+
+def test_the_interval_is_that_of_the_configuration_now(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        tasks = server.broker.periodic_tasks
+        cleaning = PeriodicTask(tasks.clean_logs, "log.cleaner.backoff.ms")
+        before = tasks.interval_ms(cleaning)
+
+        server.broker.topics.set_configs(ConfigResource.BROKER, "", {"log.cleaner.backoff.ms": "7"})
+
+        assert (before, tasks.interval_ms(cleaning)) == (15_000, 7)
+
+    with_server(test)
+
+
+def test_never_is_a_day(with_server: Run) -> None:
+    async def test(server: Server) -> None:
+        tasks = server.broker.periodic_tasks
+        assert tasks.interval_ms(PeriodicTask(tasks.flush_logs, "log.flush.scheduler.interval.ms")) == 86_400_000
+
+    with_server(test)

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from kohort.broker.server import Server
+from kohort.broker.topics import ConfigResource
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.api_versions import ApiVersionsRequest
 from kohort.protocol.messages.fetch import FetchRequest
@@ -18,17 +19,14 @@ from kohort.protocol.messages.produce import ProduceRequest
 from kohort.protocol.records.rows import encode_records
 from tests.broker.conftest import Run
 from tests.broker.raw import RawClient, frame
+from tests.produce_requests import produce_request
 
 VERSIONS = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
 
-def produce(topic: str, *values: bytes, acks: int = -1) -> ProduceRequest:
-    records = bytes(encode_records([(None, value) for value in values], 1_000))
-    part = ProduceRequest.TopicData.PartitionData(index=0, records=records)
-    return ProduceRequest(
-        acks=acks, timeout_ms=1000, topic_data=[ProduceRequest.TopicData(name=topic, partition_data=[part])]
-    )
+def produce_values(topic: str, *values: bytes, acks: int = -1) -> ProduceRequest:
+    return produce_request(topic, encode_records([(None, value) for value in values], 1_000), acks=acks)
 
 
 def fetch(topic: str, offset: int = 0, max_wait_ms: int = 0, min_bytes: int = 1) -> FetchRequest:
@@ -68,7 +66,7 @@ def test_requests_behind_a_long_poll_wait_for_it(with_server: Run) -> None:
         client, other = await RawClient.connect(server.port), await RawClient.connect(server.port)
         await create(client, "t")
         client.writer.write(frame(fetch("t", max_wait_ms=30_000), 12, 1) + frame(HEARTBEAT, 4, 2))
-        assert (await other.call(produce("t", b"x"), 9)).responses[0].partition_responses[0].error_code == 0
+        assert (await other.call(produce_values("t", b"x"), 9)).responses[0].partition_responses[0].error_code == 0
         assert (await client.receive(1, 12))[0] == 1
         assert (await client.receive(12, 4))[0] == 2
         await client.close()
@@ -122,7 +120,7 @@ def test_a_client_that_does_not_read_is_not_read_from(with_server: Run) -> None:
         client = await RawClient.connect(server.port)
         other = await RawClient.connect(server.port)
         await create(client, "t")
-        await client.call(produce("t", b"x" * 900_000), 9)
+        await client.call(produce_values("t", b"x" * 900_000), 9)
         requests = frame(fetch("t"), 12) * 1000
         client.reader._transport.pause_reading()  # type: ignore[attr-defined]
         for _ in range(1000):
@@ -199,6 +197,23 @@ def test_too_many_connections_are_refused(with_server: Run) -> None:
     with_server(test, "max.connections.per.ip=2")
 
 
+@pytest.mark.parametrize("key", ["max.connections", "max.connections.per.ip"])
+def test_limits_of_connections_can_be_changed_while_it_runs(with_server: Run, key: str) -> None:
+    async def test(server: Server) -> None:
+        client = await RawClient.connect(server.port)
+        await client.call(VERSIONS)
+
+        server.broker.topics.set_configs(ConfigResource.BROKER, "", {key: "1"})
+
+        refused = await RawClient.connect(server.port)
+        assert await refused.closed()
+        await client.call(VERSIONS)
+        for each in (client, refused):
+            await each.close()
+
+    with_server(test)
+
+
 def test_stops_at_once_although_fetches_wait(with_server: Run) -> None:
     took = []
 
@@ -228,9 +243,9 @@ def test_a_fetch_waits_for_enough_bytes_or_for_its_time(with_server: Run) -> Non
         assert not response.responses[0].partitions[0].records
         client.writer.write(frame(fetch("t", max_wait_ms=30_000, min_bytes=150), 12))
         for _ in range(2):  # a batch of one byte has 69
-            await other.call(produce("t", b"x"), 9)
+            await other.call(produce_values("t", b"x"), 9)
         assert server.broker.fetches.delayed == 1
-        await other.call(produce("t", b"x"), 9)
+        await other.call(produce_values("t", b"x"), 9)
         _, response = await client.receive(1, 12)
         assert len(response.responses[0].partitions[0].records) > 150
         await client.close()
@@ -244,7 +259,7 @@ def test_what_is_acknowledged_can_be_read(with_server: Run, durable: bool) -> No
     async def test(server: Server) -> None:
         clients = [await RawClient.connect(server.port) for _ in range(8)]
         await create(clients[0], "t")
-        responses = await asyncio.gather(*(client.call(produce("t", b"a", b"b"), 9) for client in clients))
+        responses = await asyncio.gather(*(client.call(produce_values("t", b"a", b"b"), 9) for client in clients))
         offsets = sorted(response.responses[0].partition_responses[0].base_offset for response in responses)
         assert offsets == [2 * number for number in range(8)]
         part = ListOffsetsRequest.Topic.Partition(partition_index=0, timestamp=-1)
@@ -260,9 +275,9 @@ def test_without_acks_there_is_no_answer_and_an_error_closes(with_server: Run) -
     async def test(server: Server) -> None:
         client = await RawClient.connect(server.port)
         await create(client, "t")
-        client.writer.write(frame(produce("t", b"x", acks=0), 9, 1) + frame(VERSIONS, 4, 2))
+        client.writer.write(frame(produce_values("t", b"x", acks=0), 9, 1) + frame(VERSIONS, 4, 2))
         assert (await client.receive(18, 4))[0] == 2
-        client.writer.write(frame(produce("nowhere", b"x", acks=0), 9, 3))
+        client.writer.write(frame(produce_values("nowhere", b"x", acks=0), 9, 3))
         assert await client.closed()
         await client.close()
 

@@ -19,6 +19,7 @@ from kohort.protocol.records.rows import encode_records
 from tests.broker.conftest import Run
 from tests.broker.handlers.served import with_bytes
 from tests.broker.raw import RawClient, frame
+from tests.produce_requests import produce_request
 
 
 async def begin(server: Server, client: RawClient) -> InitProducerIdResponse:
@@ -29,15 +30,12 @@ async def begin(server: Server, client: RawClient) -> InitProducerIdResponse:
     return made
 
 
-def produce(producer: InitProducerIdResponse, *, sequence: int = 0, acks: int = -1) -> ProduceRequest:
+def produce_in_transaction(producer: InitProducerIdResponse, *, sequence: int = 0, acks: int = -1) -> ProduceRequest:
     batch = encode_records(
         [(b"k", b"v")], 1_000,
         producer_id=producer.producer_id, producer_epoch=producer.producer_epoch, transactional=True,
     )  # fmt: skip
-    records = bytes(with_bytes(batch, 53, sequence.to_bytes(4, "big")))
-    part = ProduceRequest.TopicData.PartitionData(index=0, records=records)
-    topic = ProduceRequest.TopicData(name="t", partition_data=[part])
-    return ProduceRequest(transactional_id="x", acks=acks, timeout_ms=1000, topic_data=[topic])
+    return produce_request("t", with_bytes(batch, 53, sequence.to_bytes(4, "big")), acks=acks, transactional_id="x")
 
 
 async def state(client: RawClient) -> str:
@@ -51,7 +49,7 @@ def test_a_transaction_is_over_when_its_markers_are_on_the_disk(
     async def test(server: Server) -> None:
         client = await RawClient.connect(server.port)
         producer = await begin(server, client)
-        response = await client.call(produce(producer), 12)
+        response = await client.call(produce_in_transaction(producer), 12)
         assert response.responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
         data, flush = server.broker.topics.get("t"), server.broker.flusher.flush
@@ -89,7 +87,7 @@ def test_records_without_acks_that_are_refused_late_close_their_own_connection(
     async def test(server: Server) -> None:
         client, other = await RawClient.connect(server.port), await RawClient.connect(server.port)
         producer = await begin(server, client)
-        client.writer.write(frame(produce(producer, sequence=5, acks=0), 12))
+        client.writer.write(frame(produce_in_transaction(producer, sequence=5, acks=0), 12))
         async with asyncio.timeout(10):
             while await state(other) != "Ongoing":
                 await asyncio.sleep(0)

@@ -63,11 +63,11 @@ def cluster(directory: Path, workers: int) -> Iterator[str]:
     port = free_port()
     with ExitStack() as stack:
         master = directory / "master.log"
-        run(stack, master, "master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
+        run_daemon(stack, master, "master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0")
         wait_for(lambda: "I have been elected leader" in master.read_text(errors="replace"), "the master leads")
         for number in range(workers):
             work = directory / f"worker-{number}"
-            run(
+            run_daemon(
                 stack, directory / f"worker-{number}.log", "worker.Worker", "--host", "127.0.0.1", "--cores", "1",
                 "--memory", "600m", "--webui-port", "0", "--work-dir", str(work), f"spark://127.0.0.1:{port}",
             )  # fmt: skip
@@ -76,7 +76,7 @@ def cluster(directory: Path, workers: int) -> Iterator[str]:
         yield f"spark://127.0.0.1:{port}"
 
 
-def run(stack: ExitStack, log: Path, name: str, *options: str) -> None:
+def run_daemon(stack: ExitStack, log: Path, name: str, *options: str) -> None:
     """Run a daemon of Spark's until the stack is closed."""
     log.parent.mkdir(parents=True, exist_ok=True)
     environment = {

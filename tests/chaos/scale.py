@@ -96,12 +96,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="kohort-scale-") as directory, kohort_broker() as server:
         field = Field(server, Path(directory))
         try:
-            return run(Scale(field))
+            return measure(Scale(field))
         finally:
             field.close()
 
 
-def run(scale: Scale) -> int:
+def measure(scale: Scale) -> int:
     """The steps, and what came of them."""
     times: dict[str, tuple[float, float]] = {}
     console.print("one instance begins")

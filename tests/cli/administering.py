@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from typer.testing import CliRunner
-
-from kohort.cli import _application
 from kohort.testing.broker import Broker
+
+from .support import invoke
 
 __all__ = ["Cluster", "cluster", "rows"]
 
@@ -28,8 +27,7 @@ class Cluster:
 
     def run(self, *arguments: str, stdin: str = "") -> Any:
         """Run a command, such as topics list."""
-        at = ["--bootstrap-server", self.servers]
-        return CliRunner().invoke(_application([arguments[0]]), [*arguments, *at], input=stdin)
+        return invoke(*arguments, stdin=stdin, servers=self.servers)
 
     def ok(self, *arguments: str) -> str:
         """Run a command that goes well; what it prints."""

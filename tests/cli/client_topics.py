@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from itertools import count
 from typing import NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
@@ -26,12 +27,17 @@ class Topics:
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
+        self._numbers = count()
         self._settings = {"bootstrap.servers": bootstrap, "log_level": 3, "logger": logging.getLogger("librdkafka")}
 
     def create(self, topic: str, partitions: int = 1) -> str:
         admin = AdminClient(self._settings)
         admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(20)
         return topic
+
+    def create_one(self, partitions: int = 1) -> str:
+        """A topic of a name of its own."""
+        return self.create(f"topic-{next(self._numbers)}", partitions)
 
     def names(self) -> set[str]:
         return set(AdminClient(self._settings).list_topics(timeout=20).topics)

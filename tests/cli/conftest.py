@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 import pytest
 
 from kohort.cli import terminal
 from kohort.cli.data import record_path
 from kohort.extras import ARROW, MissingExtraError
+from kohort.testing import Broker
+
+from .client_topics import Topics
 
 
 @pytest.fixture(autouse=True)
@@ -14,6 +18,17 @@ def wide_output(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables are as wide as in a pipe, whatever the width of the terminal that the tests are run in."""
     monkeypatch.setattr(terminal.out, "width", 160)
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(scope="module")
+def topics() -> Iterator[Topics]:
+    with Broker() as broker:
+        yield Topics(broker.bootstrap_servers)
+
+
+@pytest.fixture
+def topic(topics: Topics) -> str:
+    return topics.create_one()
 
 
 @pytest.fixture(params=["columns", "rows"])

@@ -8,43 +8,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
-
-from kohort.cli import _application
-from kohort.testing import Broker
 
 from .client_topics import Topics
+from .support import invoke
 
-NAMES = count()
 both_paths = pytest.mark.usefixtures("kohort_command")
 TIME = 1_700_000_000_000
 
 
-@pytest.fixture(scope="module")
-def topics() -> Iterator[Topics]:
-    with Broker() as broker:
-        yield Topics(broker.bootstrap_servers)
-
-
-@pytest.fixture
-def topic(topics: Topics) -> str:
-    return topics.create(f"topic-{next(NAMES)}")
-
-
-def run(topics: Topics, *arguments: str) -> Any:
-    return CliRunner().invoke(_application(["consume"]), ["consume", *arguments, "-b", topics.bootstrap])
-
-
 def consumed(topics: Topics, directory: Path, *arguments: str) -> bytes:
     """What it writes."""
-    done = run(topics, *arguments, "--output", str(directory / "out"))
+    done = invoke("consume", *arguments, "--output", str(directory / "out"), servers=topics.bootstrap)
     assert not done.exit_code, done.stderr or done.exception
     return (directory / "out").read_bytes()
 
@@ -230,19 +208,21 @@ def test_many_records(topics: Topics, topic: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_call(topics: Topics, options: list[str], complaint: str) -> None:
-    done = run(topics, *options)
+    done = invoke("consume", *options, servers=topics.bootstrap)
     assert done.exit_code == 2
     assert complaint in done.stderr
 
 
 def test_what_isnt_there(topics: Topics, topic: str, tmp_path: Path) -> None:
     out = str(tmp_path / "out")
-    done = run(topics, topic, "--exit", "--partition", "3", "--output", out)
+    done = invoke("consume", topic, "--exit", "--partition", "3", "--output", out, servers=topics.bootstrap)
     assert (done.exit_code, "no 3" in done.stderr) == (1, True)
-    done = run(topics, topic, "--exit", "--output", str(tmp_path / "no" / "out"))
+    done = invoke("consume", topic, "--exit", "--output", str(tmp_path / "no" / "out"), servers=topics.bootstrap)
     assert (done.exit_code, "No such file" in done.stderr) == (1, True)
     begun = time.monotonic()
-    done = run(topics, topic[:-1] + "-" + topic[-1], "--exit", "--timeout", "60", "--output", out)
+    done = invoke(
+        "consume", topic[:-1] + "-" + topic[-1], "--exit", "--timeout", "60", "--output", out, servers=topics.bootstrap
+    )
     assert (done.exit_code, f"did you mean '{topic}'" in " ".join(done.stderr.split())) == (1, True)
     assert time.monotonic() - begun < 30
 
@@ -310,7 +290,7 @@ def test_sigterm_while_nobody_reads_commits_nothing_that_wasnt_written(
 
 
 def test_members_that_exit_share_the_work(topics: Topics, tmp_path: Path) -> None:
-    topic = topics.create(f"topic-{next(NAMES)}", partitions=4)
+    topic = topics.create_one(partitions=4)
     for partition in range(4):
         topics.write(topic, [b"%d" % partition] * 1000, partition=partition)
     members = [started(topics, topic, "--from-beginning", "--exit", "--group", "shared") for _ in range(2)]

@@ -18,7 +18,7 @@ from kohort.client.admin import Admin
 from kohort.client.producer import Producer
 from kohort.client.types import TopicPartition
 from tests.cli.administering import Cluster, cluster, rows
-from tests.client.administration.members import join_classic, join_streams, produce
+from tests.client.administration.members import join_classic, join_streams, write_at
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 MINUTE = 60_000
@@ -28,7 +28,7 @@ MINUTE = 60_000
 def at() -> Iterator[Cluster]:
     with cluster() as found:
         found.ok("topics", "create", "t", "--partitions", "2")
-        asyncio.run(produce(found.servers, T0, [MINUTE, 2 * MINUTE, 3 * MINUTE]))
+        asyncio.run(write_at(found.servers, T0, [MINUTE, 2 * MINUTE, 3 * MINUTE]))
         yield found
 
 

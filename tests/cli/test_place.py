@@ -8,16 +8,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from kohort.cli import _application
 from kohort.cli.place import command as place
 from kohort.cli.placing.group_file import read_group
 from kohort.cli.placing.what_if import parse_change
 from kohort.coordinator.placement import ASSIGNORS, Group, Member, SubtopologyTasks
+
+from .support import invoke
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,10 +42,6 @@ def two(tmp_path: Path) -> str:
     return str(path)
 
 
-def run(*arguments: str, stdin: str | bytes = "") -> Any:
-    return CliRunner().invoke(_application(["place"]), ["place", *arguments], input=stdin)
-
-
 def lines(text: str) -> dict[str, list[str]]:
     """The cells of each line of the tables, by the first of them."""
     cells = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines() if line.strip()]
@@ -57,7 +52,7 @@ def lines(text: str) -> dict[str, list[str]]:
 
 
 def test_a_balanced_group_stays_as_it_is(two: str) -> None:
-    done = run(two)
+    done = invoke("place", two)
     assert (done.exit_code, done.stderr) == (0, "")
     found = lines(done.stdout)
     assert found["m1"] == ["a", "6", "counts: 0-1; filter: 0-3", "counts: 2-3"]
@@ -69,7 +64,7 @@ def test_a_balanced_group_stays_as_it_is(two: str) -> None:
 
 
 def test_what_happens_if_two_instances_are_added(two: str) -> None:
-    done = run(two, "--what-if", "add=2,zone=c")
+    done = invoke("place", two, "--what-if", "add=2,zone=c")
     assert done.exit_code == 0
     found = lines(done.stdout)
     assert "Placed by optimal, after the changes" in found
@@ -83,7 +78,7 @@ def test_what_happens_if_two_instances_are_added(two: str) -> None:
 
 
 def test_what_happens_if_a_member_goes(two: str) -> None:
-    found = lines(run(two, "--what-if", "remove=m2", "--what-if", "standbys=0").stdout)
+    found = lines(invoke("place", two, "--what-if", "remove=m2", "--what-if", "standbys=0").stdout)
     assert found["m2"] == ["b", "gone", "counts: 2-3; filter: 4-7"]
     assert found["m1"][1:] == ["12", "counts: 0-3; filter: 0-7", "counts: 2-3; filter: 4-7"]
     assert found["tasks whose owner is gone, or that had none"] == ["6", "6"]
@@ -93,11 +88,11 @@ def test_what_happens_if_a_member_goes(two: str) -> None:
 def test_a_group_where_nobody_has_anything(tmp_path: Path) -> None:
     path = tmp_path / "new.yaml"
     path.write_text("subtopologies: {a: {partitions: 4}}\nmembers: {m1: , m2: }")
-    found = lines(run(str(path)).stdout)
+    found = lines(invoke("place", str(path)).stdout)
     assert found[""] if "" in found else found["optimal"] == ["sticky"]
     assert found["active tasks of a member"] == ["2", "2"]
     assert "tasks moved" not in found
-    then = lines(run(str(path), "--what-if", "add=2").stdout)
+    then = lines(invoke("place", str(path), "--what-if", "add=2").stdout)
     assert then["active tasks of a member"] == ["2", "1", "1"]
     assert then["tasks moved"] == ["2 of 4", "2 of 4"]
 
@@ -105,7 +100,7 @@ def test_a_group_where_nobody_has_anything(tmp_path: Path) -> None:
 def test_what_is_out_of_balance_is_said(tmp_path: Path) -> None:
     path = tmp_path / "lopsided.yaml"
     path.write_text("subtopologies: {a: {partitions: 4}}\nmembers: {m1: {active: {a: 0-3}}, m2: }")
-    found = lines(run(str(path), "--assignor", "optimal").stdout)
+    found = lines(invoke("place", str(path), "--assignor", "optimal").stdout)
     assert found["active tasks of a member"] == ["0 to 4, 2 out of balance", "2"]
 
 
@@ -118,7 +113,7 @@ def test_of_many_subtopologies_those_that_matter_are_shown(tmp_path: Path) -> No
     path.write_text(
         f"subtopologies: {{{parts}}}\nmembers: {{m1: {{active: {{{active}}}}}, m2: {{active: {{{other}}}}}}}"
     )
-    found = lines(run(str(path)).stdout)
+    found = lines(invoke("place", str(path)).stdout)
     assert found["worst of 20 subtopologies"][0] == "1 out of balance"
     assert [name for name in found if name.startswith("subtopology")] == ["subtopology s7"]
 
@@ -128,16 +123,16 @@ def test_long_lists_of_moves_are_cut(tmp_path: Path) -> None:
     parts = ", ".join(f"s{number:02}: {{partitions: 2}}" for number in range(60))
     active = ", ".join(f"s{number:02}: 0-1" for number in range(60))
     path.write_text(f"subtopologies: {{{parts}}}\nmembers: {{m1: {{active: {{{active}}}}}, m2: }}")
-    done = run(str(path))
+    done = invoke("place", str(path))
     assert "and 20 more; --json has them all" in done.stdout
-    moves = json.loads(run(str(path), "--json").stdout)["assignors"]["optimal"]["moves"]
+    moves = json.loads(invoke("place", str(path), "--json").stdout)["assignors"]["optimal"]["moves"]
     assert len(moves) == 60
 
 
 def test_names_that_a_terminal_or_rich_would_obey(tmp_path: Path) -> None:
     path = tmp_path / "names.yaml"
     path.write_text('subtopologies: {"[red]a\\e[31m": {partitions: 1}}\nmembers: {"[b]m[/b]\\n": {}}')
-    done = run(str(path))
+    done = invoke("place", str(path))
     assert done.exit_code == 0
     assert "[b]m[/b]\\n" in done.stdout
     assert "[red]a\\x1b[31m: 0" in done.stdout
@@ -148,7 +143,7 @@ def test_names_that_a_terminal_or_rich_would_obey(tmp_path: Path) -> None:
 
 
 def test_json_has_it_all(two: str) -> None:
-    done = run(two, "--json", "--what-if", "add=1,zone=c", "--what-if", "remove=m2")
+    done = invoke("place", two, "--json", "--what-if", "add=1,zone=c", "--what-if", "remove=m2")
     found = json.loads(done.stdout)
     assert found["now"]["members"]["m2"] == {
         "process": "m2",
@@ -166,7 +161,9 @@ def test_json_has_it_all(two: str) -> None:
 
 
 def test_json_of_a_group_where_nobody_has_anything() -> None:
-    found = json.loads(run("-", "--json", stdin="{subtopologies: {a: {partitions: 1}}, members: {m1: {}}}").stdout)
+    found = json.loads(
+        invoke("place", "-", "--json", stdin="{subtopologies: {a: {partitions: 1}}, members: {m1: {}}}").stdout
+    )
     assert found["now"] is None
     assert found["assignors"]["sticky"]["members"]["m1"]["active"] == {"a": [0]}
 
@@ -174,24 +171,59 @@ def test_json_of_a_group_where_nobody_has_anything() -> None:
 # exit codes
 
 
+NEEDS_OR_TOOLS = """\
+subtopologies: {one: {partitions: 1, state_stores: 1}, three: {partitions: 4, state_stores: 3}}
+members: {m01: , m02: , m03: , m04: , m05: , m06: , m07: , m08: , m09: , m10: , m11: , m12: }
+"""
+
+
+@pytest.fixture
+def no_or_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("numpy", "ortools"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+@pytest.mark.usefixtures("no_or_tools")
+def test_without_or_tools_a_small_group_is_placed(two: str) -> None:
+    done = invoke("place", two, "--what-if", "add=1", "--assignor", "optimal")
+    assert done.exit_code == 0, done.output
+    assert "Placed by optimal" in done.output
+
+
+@pytest.mark.usefixtures("no_or_tools")
+def test_without_or_tools_a_group_that_needs_it_is_placed_by_sticky() -> None:
+    done = invoke("place", "-", stdin=NEEDS_OR_TOOLS)
+    assert done.exit_code == 0
+    assert "Placed by sticky" in done.output
+    assert done.stderr == "note: placing this group by optimal needs ortools: pip install 'kohort[placement]'\n"
+
+
+@pytest.mark.usefixtures("no_or_tools")
+def test_without_or_tools_optimal_says_what_to_install() -> None:
+    done = invoke("place", "-", "--assignor", "optimal", stdin=NEEDS_OR_TOOLS)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == "error: placing this group by optimal needs ortools: pip install 'kohort[placement]'\n"
+    assert invoke("place", "-", "--assignor", "sticky", stdin=NEEDS_OR_TOOLS).exit_code == 0
+
+
 def test_tasks_and_nobody_to_run_them() -> None:
     nobody = "{subtopologies: {a: {partitions: 3}}, members: {}}"
-    done = run("-", stdin=nobody)
+    done = invoke("place", "-", stdin=nobody)
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == "error: there are 3 tasks, and no member to run any; --what-if add=1 adds one\n"
-    assert run("-", "--what-if", "add=1", stdin=nobody).exit_code == 0
+    assert invoke("place", "-", "--what-if", "add=1", stdin=nobody).exit_code == 0
 
 
 def test_nothing_to_place_is_placed() -> None:
-    assert run("-", stdin="{subtopologies: {}, members: {}}").exit_code == 0
-    assert run("-", stdin="{subtopologies: {}, members: {m1: {}}}").exit_code == 0
+    assert invoke("place", "-", stdin="{subtopologies: {}, members: {}}").exit_code == 0
+    assert invoke("place", "-", stdin="{subtopologies: {}, members: {m1: {}}}").exit_code == 0
 
 
 def test_standbys_that_cannot_be_placed(two: str) -> None:
     said = "4 of 8 standbys are placed (optimal): a task's copies are in processes of their own, and there are 2\n"
-    done = run(two, "--what-if", "standbys=2")
+    done = invoke("place", two, "--what-if", "standbys=2")
     assert (done.exit_code, done.stderr) == (0, f"note: {said}")
-    done = run(two, "--what-if", "standbys=2", "--strict")
+    done = invoke("place", two, "--what-if", "standbys=2", "--strict")
     assert (done.exit_code, done.stderr) == (1, f"error: {said}")
     assert "active tasks of a member" in done.stdout
 
@@ -199,7 +231,7 @@ def test_standbys_that_cannot_be_placed(two: str) -> None:
 def test_a_mistake_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text("subtopologies: {a: {partitions: x}}\nmembers: {}")
-    done = run(str(path))
+    done = invoke("place", str(path))
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr == (
         f"error: {path}, line 1, subtopologies.a.partitions: a whole number of at least 0 is needed here, not x\n"
@@ -226,13 +258,13 @@ def test_a_mistake_in_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_calls_that_cannot_be_taken(arguments: list[str], said: str) -> None:
-    done = run(*arguments, stdin=TWO)
+    done = invoke("place", *arguments, stdin=TWO)
     assert done.exit_code == 2
     assert said in done.stderr
 
 
 def test_what_is_not_text() -> None:
-    done = run("-", stdin=b"\xff")
+    done = invoke("place", "-", stdin=b"\xff")
     assert done.exit_code == 2
     assert done.stderr == "error: standard input isn't UTF-8: byte 0 is wrong\n"
 
@@ -243,10 +275,10 @@ def test_what_is_not_text() -> None:
 @pytest.mark.parametrize("name", ["saved.yaml", "saved.json"])
 def test_what_is_saved_is_the_group_before_it_changes(two: str, tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    assert run(two, "--save", str(path), "--what-if", "add=5").exit_code == 0
+    assert invoke("place", two, "--save", str(path), "--what-if", "add=5").exit_code == 0
     assert path.read_text().startswith("{") == name.endswith("json")
     assert read_group(path.read_text(), name) == read_group(TWO, "two")
-    assert run(str(path)).stdout == run(two).stdout
+    assert invoke("place", str(path)).stdout == invoke("place", two).stdout
 
 
 # --what-if
@@ -306,14 +338,14 @@ def test_it_explains_itself() -> None:
 
 def test_the_file_in_its_help_can_be_placed() -> None:
     (example,) = (line.strip() for line in (place.__doc__ or "").splitlines() if line.strip().startswith("{"))
-    assert run("-", "--what-if", "remove=m2", "--what-if", "standbys=1", stdin=example).exit_code == 0
+    assert invoke("place", "-", "--what-if", "remove=m2", "--what-if", "standbys=1", stdin=example).exit_code == 0
 
 
 def test_the_guide_shows_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     page = (ROOT / "docs" / "placement.md").read_text()
     (shown,) = re.findall(r"^    \$ kohort (place .*)\n\n((?:    .*\n|\n)+)", page, re.MULTILINE)
-    done = run(*shown[0].split()[1:])
+    done = invoke("place", *shown[0].split()[1:])
     assert [line.rstrip() for line in done.stdout.splitlines() if line.strip()] == [
         line[4:].rstrip() for line in shown[1].splitlines() if line.strip()
     ]

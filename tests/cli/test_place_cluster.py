@@ -19,7 +19,8 @@ from kohort.protocol.errors import KafkaError
 
 from ..interop.servers import Server, new_server
 from ..interop.topics import create_topic
-from .test_place import lines, run
+from .support import invoke
+from .test_place import lines
 
 PATIENCE = 60.0
 QUICK = {
@@ -82,10 +83,10 @@ def test_a_group_that_runs(server: Server, tmp_path: Path) -> None:
 
             path = tmp_path / "words.yaml"
             call = ("--from-group", "words", "-b", server.bootstrap, "--what-if", "add=2", "--save", str(path))
-            done = await asyncio.to_thread(run, *call)
+            done = await asyncio.to_thread(invoke, "place", *call)
             assert (done.exit_code, done.stderr) == (0, "")
             assert lines(done.stdout)["active tasks of a member"][0] == "3 to 4"
-            assert run(str(path), "--what-if", "add=2").stdout == done.stdout
+            assert invoke("place", str(path), "--what-if", "add=2").stdout == done.stdout
             for follower in followers:
                 follower.cancel()
 
@@ -93,6 +94,6 @@ def test_a_group_that_runs(server: Server, tmp_path: Path) -> None:
 
 
 def test_a_group_that_is_not_there(server: Server) -> None:
-    done = run("--from-group", "nobody", "-b", server.bootstrap)
+    done = invoke("place", "--from-group", "nobody", "-b", server.bootstrap)
     assert done.exit_code == 3
     assert "there is no group 'nobody'" in done.stderr

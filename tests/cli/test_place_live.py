@@ -29,7 +29,7 @@ from kohort.protocol.messages.streams_group_describe import (
     TopicInfo as InternalTopicInfo,
 )
 
-from .test_place import run
+from .support import invoke
 
 Described = StreamsGroupDescribeResponse.Group
 TOPICS = {"lines": 2, "letters": 3, "words": 4}
@@ -181,7 +181,7 @@ def test_groups_that_cannot_be_placed(admin: Asked, why: str) -> None:
 
 
 def test_nobody_listens() -> None:
-    done = run("--from-group", "words", "-b", "localhost:1", "--timeout", "0.5")
+    done = invoke("place", "--from-group", "words", "-b", "localhost:1", "--timeout", "0.5")
     assert done.exit_code == 3
     assert "localhost:1" in done.stderr
     assert "Traceback" not in done.stderr

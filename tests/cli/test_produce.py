@@ -8,45 +8,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
-
-from kohort.cli import _application
-from kohort.testing import Broker
 
 from .client_topics import Topics
+from .support import invoke
 
-NAMES = count()
 both_paths = pytest.mark.usefixtures("kohort_command")
-
-
-@pytest.fixture(scope="module")
-def topics() -> Iterator[Topics]:
-    with Broker() as broker:
-        yield Topics(broker.bootstrap_servers)
-
-
-@pytest.fixture
-def topic(topics: Topics) -> str:
-    return topics.create(f"topic-{next(NAMES)}")
-
-
-def run(topics: Topics, topic: str, *arguments: str) -> Any:
-    command = ["produce", topic, *arguments, "-b", topics.bootstrap]
-    return CliRunner().invoke(_application(["produce"]), command)
 
 
 def produced(topics: Topics, topic: str, file: Path, data: bytes, *arguments: str) -> list[tuple[Any, ...]]:
     """Keys and values that came of a file."""
     file.write_bytes(data)
-    done = run(topics, topic, str(file), *arguments)
+    done = invoke("produce", topic, str(file), *arguments, servers=topics.bootstrap)
     assert not done.exit_code, done.stderr
     return [(record.key, record.value) for record in topics.read(topic)]
 
@@ -114,12 +92,12 @@ def test_whole_records(topics: Topics, topic: str, tmp_path: Path) -> None:
 
 @both_paths
 def test_where_to_and_with_what(topics: Topics, tmp_path: Path) -> None:
-    topic = topics.create(f"topic-{next(NAMES)}", partitions=3)
+    topic = topics.create_one(partitions=3)
     (tmp_path / "a").write_text("1\n2\n")
     (tmp_path / "b").write_text("3\n")
     files = [str(tmp_path / name) for name in "ab"]
     options = ["-p", "2", "-H", "from=test=1", "-z", "zstd", "--acks", "1", "--batch-size", "1000", "--rate", "1000"]
-    done = run(topics, topic, *files, *options)
+    done = invoke("produce", topic, *files, *options, servers=topics.bootstrap)
     assert not done.exit_code, done.stderr
     assert done.stderr.startswith("sent 3 records (3 B) in ")
     found = topics.read(topic)
@@ -148,15 +126,14 @@ def test_many_records_keep_their_order(topics: Topics, topic: str, tmp_path: Pat
     ],
 )
 def test_a_wrong_call(topics: Topics, options: list[str], complaint: str) -> None:
-    done = run(topics, "any", *options)
+    done = invoke("produce", "any", *options, servers=topics.bootstrap)
     assert done.exit_code == 2
     assert complaint in done.stderr
 
 
 def test_nobody_listens(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("1\n")
-    arguments = ["produce", "t", str(tmp_path / "a"), "-b", "127.0.0.1:1", "--timeout", "0.5"]
-    done = CliRunner().invoke(_application(["produce"]), arguments)
+    done = invoke("produce", "t", str(tmp_path / "a"), "--timeout", "0.5", servers="127.0.0.1:1")
     assert done.exit_code == 1
     assert "127.0.0.1:1" in done.stderr
 
@@ -168,7 +145,7 @@ def test_settings_out_of_a_file(topics: Topics, topic: str, tmp_path: Path) -> N
     found = produced(topics, topic, tmp_path / "a", b"1\n", "--config", str(tmp_path / "client.properties"))
     assert found == [(None, b"1")]
     (tmp_path / "client.properties").write_text("linger.ms=soon\n")
-    done = run(topics, topic, "--config", str(tmp_path / "client.properties"))
+    done = invoke("produce", topic, "--config", str(tmp_path / "client.properties"), servers=topics.bootstrap)
     assert done.exit_code == 2
     assert "linger.ms='soon': a whole number is wanted" in done.stderr
 
@@ -195,7 +172,7 @@ def test_broken_input_is_named_and_what_came_before_is_sent(
 ) -> None:
     file = tmp_path / "broken"
     file.write_bytes(data)
-    done = run(topics, topic, str(file), *options)
+    done = invoke("produce", topic, str(file), *options, servers=topics.bootstrap)
     assert done.exit_code == 1
     assert f"{file}" in done.stderr
     assert complaint in done.stderr
@@ -209,7 +186,7 @@ def test_what_is_too_large_is_refused_and_what_came_before_is_counted(
 ) -> None:
     (tmp_path / "small").write_bytes(b"one\n")
     (tmp_path / "large").write_bytes(b"%02000000d\n" % 1)
-    done = run(topics, topic, str(tmp_path / "small"), str(tmp_path / "large"))
+    done = invoke("produce", topic, str(tmp_path / "small"), str(tmp_path / "large"), servers=topics.bootstrap)
     assert done.exit_code == 1
     assert "max_request_size" in done.stderr
     assert "(1 records were sent, and stay sent)" in done.stderr
@@ -220,19 +197,20 @@ def test_what_is_too_large_is_refused_and_what_came_before_is_counted(
 @both_paths
 def test_rows_before_one_that_is_too_large_are_counted(topics: Topics, topic: str, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"one\n%02000000d\ntwo\n" % 1)
-    assert "(1 records were sent, and stay sent)" in run(topics, topic, str(tmp_path / "a")).stderr
+    done = invoke("produce", topic, str(tmp_path / "a"), servers=topics.bootstrap)
+    assert "(1 records were sent, and stay sent)" in done.stderr
     assert [record.value for record in topics.read(topic)] == [b"one"]
 
 
 def test_files_that_cant_be_read(topics: Topics, topic: str, tmp_path: Path) -> None:
-    assert "No such file" in run(topics, topic, str(tmp_path / "absent")).stderr
-    assert "is a directory" in run(topics, topic, str(tmp_path)).stderr
+    assert "No such file" in invoke("produce", topic, str(tmp_path / "absent"), servers=topics.bootstrap).stderr
+    assert "is a directory" in invoke("produce", topic, str(tmp_path), servers=topics.bootstrap).stderr
 
 
 @both_paths
 def test_there_is_no_such_partition(topics: Topics, topic: str, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("1\n")
-    done = run(topics, topic, str(tmp_path / "a"), "--partition", "7")
+    done = invoke("produce", topic, str(tmp_path / "a"), "--partition", "7", servers=topics.bootstrap)
     assert done.exit_code == 1
     assert "7" in done.stderr
 

@@ -13,7 +13,7 @@ import pytest
 
 from kohort.client.types import TopicPartition
 from tests.cli.administering import Cluster, cluster, rows
-from tests.client.administration.members import produce
+from tests.client.administration.members import write_at
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_create_list_describe_alter_delete(at: Cluster) -> None:
         ["ports", "1", "1", "fine"],
         ["weather", "1", "1", "fine"],
     ]
-    asyncio.run(produce(at.servers, TopicPartition("flights", 1), [1, 2, 3]))
+    asyncio.run(write_at(at.servers, TopicPartition("flights", 1), [1, 2, 3]))
     described = at.ok("topics", "describe", "flights")
     assert ["1", "1", "1", "1", "0", "3"] in rows(described)
     assert "records, by their offsets: 3" in described
@@ -97,7 +97,7 @@ def test_wrong_calls(at: Cluster, arguments: list[str], said: str) -> None:
 
 def test_records_are_deleted(at: Cluster) -> None:
     at.ok("topics", "create", "t", "--partitions", "3")
-    asyncio.run(produce(at.servers, TopicPartition("t", 1), [1, 2, 3]))
+    asyncio.run(write_at(at.servers, TopicPartition("t", 1), [1, 2, 3]))
     at.ok("topics", "delete-records", "t:1", "--before", "2")
     slip = at.fails("topics", "delete-records", "t:1,7-8", "--before", "latest")
     assert slip == "error: there is no partition t-7, t-8"

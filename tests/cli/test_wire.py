@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
 
 from kohort import __version__
 from kohort.cli.wire import app
@@ -23,13 +22,10 @@ from kohort.protocol.records.batch import Compression
 from kohort.protocol.records.columns import encode_columns
 
 from ..protocol.everything import message_versions
+from .support import invoke
 
 VECTORS = json.loads((Path(__file__).parents[1] / "protocol" / "vectors" / "wire.json").read_text())
 HEARTBEAT = HeartbeatRequest(group_id="orders", generation_id=7, member_id="consumer-1-abc123")
-
-
-def run(*arguments: str, stdin: str | bytes = "") -> Any:
-    return CliRunner().invoke(app, list(arguments), input=stdin)
 
 
 def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -96,7 +92,7 @@ def test_examples_of_decode_run() -> None:
     examples = [row.strip() for doc in docs for row in doc.splitlines() if row.strip().startswith("kohort wire decode")]
     assert examples
     for example in examples:
-        done = run(*example.split()[2:])
+        done = invoke("wire", *example.split()[2:])
         assert done.exit_code == 0, done.stderr
 
 
@@ -143,17 +139,17 @@ def test_tables_are_as_wide_as_columns_says_and_keep_names_whole() -> None:
 
 
 def test_list_has_every_api() -> None:
-    done = run("list")
+    done = invoke("wire", "list")
     assert done.exit_code == 0
     assert "StreamsGroupHeartbeat" in done.stdout
-    rows = {row["name"]: row for row in json.loads(run("list", "--json").stdout)}
+    rows = {row["name"]: row for row in json.loads(invoke("wire", "list", "--json").stdout)}
     assert rows["Heartbeat"] == {"key": 12, "name": "Heartbeat", "versions": [0, 4], "flexible": 4}
     assert rows["OffsetDelete"]["flexible"] is None
     assert len(rows) == 89
 
 
 def test_list_data_has_what_is_no_api() -> None:
-    names = {row["name"] for row in json.loads(run("list", "--data", "--json").stdout)}
+    names = {row["name"] for row in json.loads(invoke("wire", "list", "--data", "--json").stdout)}
     assert {"RequestHeader", "ConsumerProtocolSubscription", "StreamsGroupTopologyValue", "EndTxnMarker"} <= names
     assert names == {name for name in all_messages() if not name.endswith(("Request", "Response"))}
 
@@ -211,12 +207,17 @@ def test_every_message_and_version_can_be_shown() -> None:
 
 @pytest.mark.parametrize("form", ["markdown", "html", "json"])
 def test_show_writes_pages(form: str, tmp_path: Path) -> None:
-    printed = run("show", "metadata", "--response", "-v", "12", "--format", form)
+    printed = invoke("wire", "show", "metadata", "--response", "-v", "12", "--format", form)
     assert printed.exit_code == 0
     path = tmp_path / "page"
-    assert run("show", "metadata", "--response", "-v", "12", "--format", form, "-o", str(path)).exit_code == 0
+    assert (
+        invoke("wire", "show", "metadata", "--response", "-v", "12", "--format", form, "-o", str(path)).exit_code == 0
+    )
     assert path.read_text() == printed.stdout
-    assert run("show", "metadata", "--response", "-v", "12", "--format", form, "-o", "-").stdout == printed.stdout
+    assert (
+        invoke("wire", "show", "metadata", "--response", "-v", "12", "--format", form, "-o", "-").stdout
+        == printed.stdout
+    )
     assert "LeaderEpoch" in printed.stdout
     if form == "json":
         page = json.loads(printed.stdout)
@@ -257,7 +258,7 @@ def test_show_writes_pages(form: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_call_that_cannot_be_taken_says_why(arguments: list[str], reason: str) -> None:
-    done = run(*arguments)
+    done = invoke("wire", *arguments)
     assert done.exit_code == 2
     assert reason in done.stderr
     assert done.stdout == ""
@@ -269,47 +270,47 @@ def test_a_call_that_cannot_be_taken_says_why(arguments: list[str], reason: str)
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: f"{vector['api']}-{vector['source']}")
 def test_decode_and_encode_published_examples(vector: dict[str, Any]) -> None:
     options = ["--api", vector["api"], f"--{vector['kind']}", "--version", str(vector["version"])]
-    decoded = run("decode", *options, vector["hex"])
+    decoded = invoke("wire", "decode", *options, vector["hex"])
     assert json.loads(decoded.stdout) == vector["json"]
-    encoded = run("encode", *options, stdin=decoded.stdout)
+    encoded = invoke("wire", "encode", *options, stdin=decoded.stdout)
     assert encoded.stdout == vector["hex"] + "\n"
 
 
 def test_decode_takes_files_and_standard_input_binary_or_hex(tmp_path: Path) -> None:
     raw = HEARTBEAT.encode(4)
-    expected = json.loads(run("decode", "--api", "Heartbeat", raw.hex()).stdout)
+    expected = json.loads(invoke("wire", "decode", "--api", "Heartbeat", raw.hex()).stdout)
     assert expected["GroupId"] == "orders"
     spaced = raw.hex(":", 2) + "\n"
     prefixed = "0x" + raw.hex()
-    assert json.loads(run("decode", "--api", "Heartbeat", prefixed).stdout) == expected
+    assert json.loads(invoke("wire", "decode", "--api", "Heartbeat", prefixed).stdout) == expected
     for content in (raw, raw.hex().encode(), spaced.encode(), prefixed.encode(), b"\xef\xbb\xbf" + spaced.encode()):
         (tmp_path / "message").write_bytes(content)
-        assert json.loads(run("decode", "--api", "Heartbeat", str(tmp_path / "message")).stdout) == expected
-        assert json.loads(run("decode", "--api", "Heartbeat", "-", stdin=content).stdout) == expected
+        assert json.loads(invoke("wire", "decode", "--api", "Heartbeat", str(tmp_path / "message")).stdout) == expected
+        assert json.loads(invoke("wire", "decode", "--api", "Heartbeat", "-", stdin=content).stdout) == expected
 
 
 def test_decode_reads_pipes_and_never_takes_a_path_for_hex(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with subprocess.Popen([sys.executable, "-c", f"open({str(pipe)!r}, 'w').write({HEARTBEAT.encode(4).hex()!r})"]):
-        assert json.loads(run("decode", "--api", "Heartbeat", str(pipe)).stdout)["GroupId"] == "orders"
+        assert json.loads(invoke("wire", "decode", "--api", "Heartbeat", str(pipe)).stdout)["GroupId"] == "orders"
     (tmp_path / "00").mkdir()
     done = command("wire", "decode", "--api", "Heartbeat", "00", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, "error: 00 is a directory\n")
-    odd = run("decode", "--api", "Heartbeat", "-", stdin="0a1")
+    odd = invoke("wire", "decode", "--api", "Heartbeat", "-", stdin="0a1")
     assert (odd.exit_code, odd.stderr) == (1, "error: standard input has 3 hex digits, an odd number\n")
 
 
 def test_decode_with_header_and_frame() -> None:
     header = RequestHeader(request_api_key=12, request_api_version=3, correlation_id=42, client_id="me")
     raw = header.encode(1) + HEARTBEAT.encode(3)
-    done = json.loads(run("decode", "--header", raw.hex()).stdout)
+    done = json.loads(invoke("wire", "decode", "--header", raw.hex()).stdout)
     assert done["header"] == {"RequestApiKey": 12, "RequestApiVersion": 3, "CorrelationId": 42, "ClientId": "me"}
     assert done["message"]["MemberId"] == "consumer-1-abc123"
     framed = len(raw).to_bytes(4, "big") + raw
-    assert json.loads(run("decode", "--frame", "--api", "heartbeat", framed.hex()).stdout) == done
+    assert json.loads(invoke("wire", "decode", "--frame", "--api", "heartbeat", framed.hex()).stdout) == done
     answer = ResponseHeader(correlation_id=42).encode(1) + HeartbeatResponse(error_code=27).encode(4)
-    done = json.loads(run("decode", "--api", "Heartbeat", "--response", "--header", answer.hex()).stdout)
+    done = json.loads(invoke("wire", "decode", "--api", "Heartbeat", "--response", "--header", answer.hex()).stdout)
     assert done == {"header": {"CorrelationId": 42}, "message": {"ThrottleTimeMs": 0, "ErrorCode": 27}}
 
 
@@ -328,14 +329,14 @@ def test_decode_with_header_and_frame() -> None:
     ],
 )
 def test_decode_refuses_what_is_malformed(arguments: list[str], reason: str) -> None:
-    done = run("decode", *arguments)
+    done = invoke("wire", "decode", *arguments)
     assert done.exit_code == 1
     assert reason in done.stderr
 
 
 def test_decode_points_at_the_offending_byte() -> None:
     raw = HEARTBEAT.encode(4)[:15]
-    done = run("decode", "--api", "Heartbeat", raw.hex())
+    done = invoke("wire", "decode", "--api", "Heartbeat", raw.hex())
     lines = done.stderr.splitlines()
     mark = next(line for line in lines if "^^" in line)
     # The mark stands where byte 12 would be, after the eight columns of the offset.
@@ -345,7 +346,7 @@ def test_decode_points_at_the_offending_byte() -> None:
 
 def test_annotate_labels_every_byte() -> None:
     vector = VECTORS[0]
-    done = run("decode", "--api", vector["api"], "--response", "-v", "0", "--annotate", vector["hex"])
+    done = invoke("wire", "decode", "--api", vector["api"], "--response", "-v", "0", "--annotate", vector["hex"])
     assert done.exit_code == 0
     digits = "".join(line[8:32].replace(" ", "") for line in done.stdout.splitlines()[1:])
     assert digits == vector["hex"]
@@ -354,7 +355,7 @@ def test_annotate_labels_every_byte() -> None:
 
 
 def test_annotate_shows_what_comes_before_the_fault() -> None:
-    done = run("decode", "--api", "Heartbeat", "--annotate", HEARTBEAT.encode(4)[:15].hex())
+    done = invoke("wire", "decode", "--api", "Heartbeat", "--annotate", HEARTBEAT.encode(4)[:15].hex())
     assert done.exit_code == 1
     assert "GenerationId" in done.stdout
     assert "MemberId" in done.stderr
@@ -363,42 +364,46 @@ def test_annotate_shows_what_comes_before_the_fault() -> None:
 def test_a_frame_of_another_size_is_shown_as_far_as_it_goes() -> None:
     header = RequestHeader(request_api_key=12, request_api_version=4, correlation_id=1, client_id="me")
     raw = header.encode(2) + HEARTBEAT.encode(4)
-    over = run("decode", "--frame", (len(raw).to_bytes(4, "big") + raw + b"ab").hex())
+    over = invoke("wire", "decode", "--frame", (len(raw).to_bytes(4, "big") + raw + b"ab").hex())
     assert over.exit_code == 1
     assert json.loads(over.stdout)["message"]["GroupId"] == "orders"
     assert "2 left over" in over.stderr
-    cut = run("decode", "--frame", "--annotate", (len(raw).to_bytes(4, "big") + raw[:-3]).hex())
+    cut = invoke("wire", "decode", "--frame", "--annotate", (len(raw).to_bytes(4, "big") + raw[:-3]).hex())
     assert cut.exit_code == 1
     assert "GenerationId" in cut.stdout
     assert cut.stderr.index("^^") < cut.stderr.index("3 missing")
 
 
 def test_a_name_or_a_key_says_which_message_it_is() -> None:
-    assert run("show", "12").stdout == run("show", "Heartbeat").stdout == run("show", "HeartbeatRequest").stdout
+    assert (
+        invoke("wire", "show", "12").stdout
+        == invoke("wire", "show", "Heartbeat").stdout
+        == invoke("wire", "show", "HeartbeatRequest").stdout
+    )
     response = HeartbeatResponse(error_code=27).encode(4).hex()
     for options in (["HeartbeatResponse"], ["heartbeatresponse", "--response"], ["12", "--response"]):
-        assert json.loads(run("decode", "--api", *options, response).stdout)["ErrorCode"] == 27
+        assert json.loads(invoke("wire", "decode", "--api", *options, response).stdout)["ErrorCode"] == 27
     answer = ResponseHeader(correlation_id=42).encode(1).hex() + response
-    done = run("decode", "--api", "HeartbeatResponse", "--header", answer)
+    done = invoke("wire", "decode", "--api", "HeartbeatResponse", "--header", answer)
     assert json.loads(done.stdout)["header"] == {"CorrelationId": 42}
 
 
 def test_json_does_not_turn_the_terminal_round() -> None:
     text = "a\u202eb\x9b\x7fc é"
-    done = run("decode", "--api", "Heartbeat", HeartbeatRequest(group_id=text).encode(4).hex())
+    done = invoke("wire", "decode", "--api", "Heartbeat", HeartbeatRequest(group_id=text).encode(4).hex())
     assert json.loads(done.stdout)["GroupId"] == text
     assert '"a\\u202eb\\u009b\\u007fc é"' in done.stdout
 
 
 def test_encode_shows_the_surroundings_of_a_syntax_error() -> None:
-    done = run("encode", "--api", "Heartbeat", stdin='{"GroupId": "' + "x" * 500 + '" \x1b oops' + " " * 500)
+    done = invoke("wire", "encode", "--api", "Heartbeat", stdin='{"GroupId": "' + "x" * 500 + '" \x1b oops' + " " * 500)
     shown, mark = done.stderr.splitlines()[1:]
     assert len(shown) < 70
     assert shown[mark.index("^") :].startswith("\\x1b oops")
 
 
 def test_encode_fills_in_defaults() -> None:
-    done = run("encode", "--api", "Heartbeat", "-v", "4", stdin='{"groupId": "orders"}')
+    done = invoke("wire", "encode", "--api", "Heartbeat", "-v", "4", stdin='{"groupId": "orders"}')
     assert done.stdout == HeartbeatRequest(group_id="orders").encode(4).hex() + "\n"
 
 
@@ -423,7 +428,7 @@ def test_encode_fills_in_defaults() -> None:
     ],
 )
 def test_encode_points_at_the_json_path(text: str, reason: str) -> None:
-    done = run("encode", "--api", "ShareGroupDescribe", "--response", "-v", "1", stdin=text)
+    done = invoke("wire", "encode", "--api", "ShareGroupDescribe", "--response", "-v", "1", stdin=text)
     assert done.exit_code == 1
     assert reason in (
         done.stderr if "has no such field" not in reason else done.stderr.replace("GroupId: ", "MembrId: ")
@@ -432,13 +437,13 @@ def test_encode_points_at_the_json_path(text: str, reason: str) -> None:
 
 
 def test_encode_says_when_a_version_lacks_the_field() -> None:
-    done = run("encode", "--api", "Heartbeat", "-v", "2", stdin='{"GroupInstanceId": "me"}')
+    done = invoke("wire", "encode", "--api", "Heartbeat", "-v", "2", stdin='{"GroupInstanceId": "me"}')
     assert done.exit_code == 1
     assert "GroupInstanceId: set to 'me', but this version has no such field" in done.stderr
 
 
 def test_encode_refuses_text_that_is_not_utf_8() -> None:
-    done = run("encode", "--api", "Heartbeat", stdin=b'{"GroupId": "\xff"}')
+    done = invoke("wire", "encode", "--api", "Heartbeat", stdin=b'{"GroupId": "\xff"}')
     assert done.exit_code == 1
     assert "standard input isn't UTF-8: byte 13 is wrong" in done.stderr
 
@@ -456,7 +461,7 @@ def test_roundtrip_of_good_traffic(tmp_path: Path) -> None:
         line(vector["api"], vector["kind"], vector["version"], bytes.fromhex(vector["hex"])) for vector in VECTORS
     ]
     (tmp_path / "captured").write_text("\n".join(lines))
-    done = run("roundtrip", str(tmp_path / "captured"))
+    done = invoke("wire", "roundtrip", str(tmp_path / "captured"))
     assert (done.exit_code, done.stdout) == (0, f"{2 + len(VECTORS)} ok, 0 failed, 0 unknown\n")
 
 
@@ -475,7 +480,7 @@ def test_roundtrip_names_what_fails_and_why() -> None:
         line("Heartbeat", "data", 0, b""),
         line("Heartbeat", "Request", 0, b""),
     ]
-    done = run("roundtrip", "-", stdin="\n".join(lines))
+    done = invoke("wire", "roundtrip", "-", stdin="\n".join(lines))
     assert done.exit_code == 1
     assert done.stdout.splitlines() == [
         "line 2: Heartbeat request v4: failed: byte 30: the number of tagged fields needs 1 bytes, 0 left",
@@ -488,19 +493,19 @@ def test_roundtrip_names_what_fails_and_why() -> None:
         'line 12: failed: not a message: "kind" should be request, response, header or data',
         "1 ok, 8 failed, 3 unknown",
     ]
-    verbose = run("roundtrip", "-", "--verbose", stdin="\n".join(lines))
+    verbose = invoke("wire", "roundtrip", "-", "--verbose", stdin="\n".join(lines))
     assert "line 10: NoSuchApi request v0: unknown: no such message" in verbose.stdout
 
 
 def test_roundtrip_takes_lines_as_they_end_in_a_file() -> None:
     text = '{"api": "Heartbeat", "note": "\u2028\x85", "kind": "request", "version": 99, "hex": ""}\r\n'
-    done = run("roundtrip", "-", stdin=text)
+    done = invoke("wire", "roundtrip", "-", stdin=text)
     assert (done.exit_code, done.stdout) == (0, "0 ok, 0 failed, 1 unknown\n")
-    assert run("roundtrip", "-", stdin=b"\xff").exit_code == 1
+    assert invoke("wire", "roundtrip", "-", stdin=b"\xff").exit_code == 1
 
 
 def test_roundtrip_with_unknown_messages_only_succeeds() -> None:
-    done = run("roundtrip", "-", stdin=line("Heartbeat", "request", 99, b""))
+    done = invoke("wire", "roundtrip", "-", stdin=line("Heartbeat", "request", 99, b""))
     assert (done.exit_code, done.stdout) == (0, "0 ok, 0 failed, 1 unknown\n")
 
 
@@ -521,7 +526,7 @@ def batches() -> bytes:
 
 
 def test_batch_prints_headers_and_records() -> None:
-    done = run("batch", "-", stdin=batches())
+    done = invoke("wire", "batch", "-", stdin=batches())
     assert done.exit_code == 0, done.stderr
     first, second, third = json.loads(done.stdout)
     assert (first["Compression"], first["RecordCount"], first["BaseOffset"], first["LastOffset"]) == ("snappy", 3, 0, 2)
@@ -533,14 +538,14 @@ def test_batch_prints_headers_and_records() -> None:
     assert (second["ProducerId"], second["IsTransactional"], second["BaseSequence"]) == (9, True, 0)
     assert third["IsControl"]
     assert third["Records"][0]["Control"] == "COMMIT"
-    headers = json.loads(run("batch", "-", "--headers", stdin=batches()).stdout)
+    headers = json.loads(invoke("wire", "batch", "-", "--headers", stdin=batches()).stdout)
     assert [entry["Position"] for entry in headers] == [0, first["Size"], first["Size"] + second["Size"]]
     assert all("Records" not in entry for entry in headers)
 
 
 def test_batch_annotates_every_byte() -> None:
     data = batches()
-    done = run("batch", "-", "--annotate", stdin=data)
+    done = invoke("wire", "batch", "-", "--annotate", stdin=data)
     assert done.exit_code == 0
     shown = done.stdout.splitlines()
     plain = shown[shown.index(next(row for row in shown if "3 records, none" in row)) + 1 :]
@@ -551,13 +556,13 @@ def test_batch_annotates_every_byte() -> None:
 
 
 def test_batch_of_nothing() -> None:
-    assert json.loads(run("batch", "-", stdin=b"").stdout) == []
+    assert json.loads(invoke("wire", "batch", "-", stdin=b"").stdout) == []
 
 
 def test_batch_points_at_the_batch_that_is_corrupt() -> None:
     data = bytearray(batches())
     data[-1] ^= 1
-    done = run("batch", "-", stdin=bytes(data))
+    done = invoke("wire", "batch", "-", stdin=bytes(data))
     assert done.exit_code == 1
     assert len(json.loads(done.stdout)) == 2  # what came before is there, and well-formed
     assert "the batch with base offset 6 at byte" in done.stderr
@@ -566,14 +571,14 @@ def test_batch_points_at_the_batch_that_is_corrupt() -> None:
 
 def test_batch_passes_over_a_batch_that_is_cut_off_and_over_zeros() -> None:
     whole = batches()
-    last = json.loads(run("batch", "-", stdin=whole).stdout)[-1]["Position"]
+    last = json.loads(invoke("wire", "batch", "-", stdin=whole).stdout)[-1]["Position"]
     for left in (1, 12, 17, 60, len(whole) - last - 1):
-        cut = run("batch", "-", stdin=whole[: last + left])
+        cut = invoke("wire", "batch", "-", stdin=whole[: last + left])
         assert (cut.exit_code, len(json.loads(cut.stdout))) == (0, 2)
         assert cut.stderr.startswith(f"note: the last batch is cut off: {left} ")
         assert f"at byte {last}" in cut.stderr
     for annotate in ([], ["--annotate"]):
-        padded = run("batch", "-", *annotate, stdin=whole + bytes(5000))
+        padded = invoke("wire", "batch", "-", *annotate, stdin=whole + bytes(5000))
         assert padded.exit_code == 0
         assert f"note: 5000 bytes of zeros at byte {len(whole)}" in padded.stderr
 
@@ -582,7 +587,7 @@ def test_batch_passes_over_a_batch_that_is_cut_off_and_over_zeros() -> None:
 def test_batch_points_at_the_field_at_fault(at: int, field: int) -> None:
     data = bytearray(encode_columns(pa.table({"value": [b"x"]}))[0])
     data[at] = data[at] ^ 1 if at != 11 else 0
-    done = run("batch", "-", "--annotate", stdin=bytes(data))
+    done = invoke("wire", "batch", "-", "--annotate", stdin=bytes(data))
     assert done.exit_code == 1
     assert f"^^ byte {field}: " in done.stderr
     shown = "".join(row[8:32].replace(" ", "") for row in done.stdout.splitlines()[1:])
@@ -592,14 +597,14 @@ def test_batch_points_at_the_field_at_fault(at: int, field: int) -> None:
 def test_batch_headers_are_shown_without_decompressing() -> None:
     data = b"".join(encode_columns(pa.table({"value": [bytes(100_000)]}), compression=Compression.ZSTD))
     for annotate in ([], ["--annotate"]):
-        done = run("batch", "-", "--headers", "--limit", "1", *annotate, stdin=data)
+        done = invoke("wire", "batch", "-", "--headers", "--limit", "1", *annotate, stdin=data)
         assert done.exit_code == 0
         assert "RecordCount" in done.stdout
 
 
 def test_batch_takes_several_lines_for_text() -> None:
     data = encode_columns(pa.table({"key": [b"a\x1b"], "value": ["two\nlines\t\u202e".encode()]}))[0]
-    done = run("batch", "-", stdin=data)
+    done = invoke("wire", "batch", "-", stdin=data)
     assert "\u202e" not in done.stdout
     (record,) = json.loads(done.stdout)[0]["Records"]
     assert (record["KeyHex"], record["Value"]) == ("611b", "two\nlines\t\u202e")
@@ -607,6 +612,6 @@ def test_batch_takes_several_lines_for_text() -> None:
 
 def test_batch_refuses_a_bomb() -> None:
     data = b"".join(encode_columns(pa.table({"value": [bytes(100_000)]}), compression=Compression.ZSTD))
-    done = run("batch", "-", "--limit", "1000", stdin=data)
+    done = invoke("wire", "batch", "-", "--limit", "1000", stdin=data)
     assert done.exit_code == 1
     assert "zstd expands to more than 1000 bytes" in done.stderr

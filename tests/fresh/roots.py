@@ -64,7 +64,7 @@ def base(release: Release, machine: Machine, log: Path) -> Path:
             *ALONE, "debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}",
             f"--keyring={machine.keyring}", release.codename, str(building), machine.mirror,
         ]  # fmt: skip
-        if code := run(command, log, dict(os.environ)):
+        if code := run_logged(command, log, dict(os.environ)):
             remove(building)
             raise RootError(f"debootstrap of {release.title} ended with {code}: see {log}")
         building.rename(target)
@@ -133,14 +133,14 @@ class Root:
             f"mount -t proc proc {here}/proc && "
             f"{shlex.join(['chroot', f'--userspec={user}:', str(self.directory), *inside])}; exit $?"
         )
-        return run([*ALONE, "/bin/sh", "-c", enter], self.log, {"PATH": PATH})
+        return run_logged([*ALONE, "/bin/sh", "-c", enter], self.log, {"PATH": PATH})
 
     def remove(self) -> None:
         """Throw it away."""
         remove(self.directory)
 
 
-def run(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> int:
+def run_logged(command: Sequence[str], log: Path, environment: Mapping[str, str]) -> int:
     """Run a command, whose output goes to the end of the log; its exit code. It doesn't outlive us."""
     with log.open("ab") as output:
         process = subprocess.Popen(

@@ -146,8 +146,8 @@ def test_what_runs_in_a_root_ends_with_us(tmp_path: Path) -> None:
     script = f"""
         import sys
         from pathlib import Path
-        from tests.fresh.roots import ALONE, run
-        run([*ALONE, "sh", "-c", {inside!r}], Path({str(tmp_path / "log")!r}), {{"PATH": "/usr/bin:/bin"}})
+        from tests.fresh.roots import ALONE, run_logged
+        run_logged([*ALONE, "sh", "-c", {inside!r}], Path({str(tmp_path / "log")!r}), {{"PATH": "/usr/bin:/bin"}})
     """
     runner = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], cwd=ROOT)
     eventually(lambda: running(sleep), what="it runs")

@@ -14,6 +14,7 @@ from tests.tools import MAVEN
 
 from .clients import CLIENTS, LIBRARIES, Client
 from .java.build import MAVEN_S
+from .java.jvm import Tools
 from .members import Members
 from .newest_kafka import NewestKafka, running
 from .servers import Server, new_server
@@ -104,6 +105,15 @@ def client(request: pytest.FixtureRequest) -> Client:
 def library(request: pytest.FixtureRequest) -> Client:
     """A client with transactions: kcat alone isn't one."""
     return request.param
+
+
+@pytest.fixture(scope="module")
+def tools() -> Iterator[Tools]:
+    """Apache Kafka's command line tools."""
+    MAVEN.require()
+    tools = Tools()
+    yield tools
+    tools.close()
 
 
 @pytest.fixture

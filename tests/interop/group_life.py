@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..waiting import eventually
-from .members import Feeder, Member, Members
+from .members import Feeder, MemberProcess, Members
 
 ALL = list(range(6))
 """The partitions of its topic."""
 
 
-def shared(*members: Member) -> bool:
+def shared(*members: MemberProcess) -> bool:
     """Whether they have all partitions among them, an equal share each."""
     shares = [m.owns for m in members]
     return sorted(partition for share in shares for partition in share) == ALL and {len(s) for s in shares} == {
@@ -19,7 +19,7 @@ def shared(*members: Member) -> bool:
     }
 
 
-def live(bootstrap: str, topic: str, members: Members, start: Callable[[int], Member]) -> dict[int, int]:
+def live(bootstrap: str, topic: str, members: Members, start: Callable[[int], MemberProcess]) -> dict[int, int]:
     """All of it, to the last member's leaving; gives the ends of what was written, and by then read and committed.
 
     Args:

@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 PROGRAMS = Path(__file__).parent / "programs"
 
 
-class Member:
+class MemberProcess:
     """A program of programs/, running; `events` grows as it speaks."""
 
     def __init__(self, program: str, **options: Any) -> None:
@@ -67,10 +67,10 @@ class Members:
     """Those of one test; ended with it, in whatever way it ends."""
 
     def __init__(self) -> None:
-        self.all: list[Member] = []
+        self.all: list[MemberProcess] = []
 
-    def start(self, program: str, **options: Any) -> Member:
-        self.all.append(Member(program, **options))
+    def start(self, program: str, **options: Any) -> MemberProcess:
+        self.all.append(MemberProcess(program, **options))
         return self.all[-1]
 
     def end(self) -> None:
@@ -154,7 +154,7 @@ class Feeder:
         return self.ends
 
 
-def assert_at_least_once(members: Iterable[Member], ends: dict[int, int]) -> None:
+def assert_at_least_once(members: Iterable[MemberProcess], ends: dict[int, int]) -> None:
     """No record is lost, and none is read again once an acknowledged commit is past it.
 
     A record may well be read twice: by one that crashed, or lost its partition, before it had committed, and then

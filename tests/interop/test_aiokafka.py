@@ -44,7 +44,7 @@ async def first(consumer: AIOKafkaConsumer) -> bytes | None:
 def test_a_group_without_offsets_begins_where_its_policy_says(
     policy: str, value: bytes, server: Server, topic: str, new_name: NewName
 ) -> None:
-    async def run() -> None:
+    async def main() -> None:
         async with (
             consumer(server, topic, group_id=new_name(), auto_offset_reset=policy) as member,
             AIOKafkaProducer(bootstrap_servers=server.bootstrap) as producer,
@@ -54,31 +54,31 @@ def test_a_group_without_offsets_begins_where_its_policy_says(
             await producer.send_and_wait(topic, b"new")
             assert await first(member) == value
 
-    asyncio.run(run())
+    asyncio.run(main())
 
 
 def test_none_is_an_error(server: Server, topic: str, new_name: NewName) -> None:
-    async def run() -> None:
+    async def main() -> None:
         async with consumer(server, topic, group_id=new_name(), auto_offset_reset="none") as member:
             with pytest.raises(NoOffsetForPartitionError):
                 await first(member)
 
-    asyncio.run(run())
+    asyncio.run(main())
 
 
 def test_an_offset_out_of_range_without_a_policy_is_an_error(server: Server, topic: str) -> None:
-    async def run() -> None:
+    async def main() -> None:
         async with consumer(server, auto_offset_reset="none") as reader:
             reader.assign([partition := TopicPartition(topic, 0)])
             reader.seek(partition, 5000)
             with pytest.raises(OffsetOutOfRangeError):
                 await first(reader)
 
-    asyncio.run(run())
+    asyncio.run(main())
 
 
 def test_seek_and_offsets_for_times(server: Server, topic: str) -> None:
-    async def run() -> None:
+    async def main() -> None:
         async with consumer(server) as reader:
             reader.assign([partition := TopicPartition(topic, 0)])
             for offset in (7, 3, 9):
@@ -89,7 +89,7 @@ def test_seek_and_offsets_for_times(server: Server, topic: str) -> None:
             assert await reader.beginning_offsets([partition]) == {partition: 0}
             assert await reader.end_offsets([partition]) == {partition: 10}
 
-    asyncio.run(run())
+    asyncio.run(main())
 
 
 def test_committed_offsets_and_lag(server: Server, topic: str, new_name: NewName) -> None:
@@ -114,14 +114,14 @@ def test_committed_offsets_and_lag(server: Server, topic: str, new_name: NewName
 def test_what_is_read_is_committed_on_stop(server: Server, topic: str, new_name: NewName) -> None:
     group = new_name()
 
-    async def run() -> int | None:
+    async def main() -> int | None:
         settings = {"group_id": group, "auto_offset_reset": "earliest"}
         async with consumer(server, topic, **settings | {"enable_auto_commit": True}) as member:
             assert [await first(member) for _ in range(6)] == [b"%d" % i for i in range(6)]
         async with consumer(server, topic, **settings) as member:
             return await member.committed(TopicPartition(topic, 0))
 
-    assert asyncio.run(run()) == 6
+    assert asyncio.run(main()) == 6
 
 
 def test_fifty_producers_and_consumers_at_once(server: Server, new_topic: NewTopic) -> None:
@@ -137,12 +137,12 @@ def test_fifty_producers_and_consumers_at_once(server: Server, new_topic: NewTop
             reader.assign([TopicPartition(topic, partition)])
             return [await first(reader) for _ in range(count)]
 
-    async def run() -> list[list[bytes | None]]:
+    async def main() -> list[list[bytes | None]]:
         readers = [asyncio.create_task(read(partition)) for partition in range(50)]
         await asyncio.gather(*(write(partition) for partition in range(50)))
         return await asyncio.gather(*readers)
 
-    assert asyncio.run(run()) == [[b"%d" % i for i in range(count)]] * 50
+    assert asyncio.run(main()) == [[b"%d" % i for i in range(count)]] * 50
 
 
 def test_twelve_groups_in_one_loop_each_read_everything(server: Server, topic: str, new_name: NewName) -> None:
@@ -150,10 +150,10 @@ def test_twelve_groups_in_one_loop_each_read_everything(server: Server, topic: s
         async with consumer(server, topic, group_id=group, auto_offset_reset="earliest") as member:
             return [await first(member) for _ in range(10)]
 
-    async def run() -> list[list[bytes | None]]:
+    async def main() -> list[list[bytes | None]]:
         return await asyncio.gather(*(read(new_name()) for _ in range(12)))
 
-    assert asyncio.run(run()) == [[b"%d" % i for i in range(10)]] * 12
+    assert asyncio.run(main()) == [[b"%d" % i for i in range(10)]] * 12
 
 
 def test_ten_members_that_join_at_once_share_ten_partitions(
@@ -161,7 +161,7 @@ def test_ten_members_that_join_at_once_share_ten_partitions(
 ) -> None:
     topic, group = new_topic(10), new_name()
 
-    async def run() -> None:
+    async def main() -> None:
         members = [
             AIOKafkaConsumer(
                 topic, bootstrap_servers=server.bootstrap, group_id=group, heartbeat_interval_ms=300, client_id=f"m{i}"
@@ -176,13 +176,13 @@ def test_ten_members_that_join_at_once_share_ten_partitions(
                 await asyncio.sleep(0.05)
         await asyncio.gather(*(member.stop() for member in members))
 
-    asyncio.run(run())
+    asyncio.run(main())
 
 
 def test_batches_made_by_hand(server: Server, new_topic: NewTopic) -> None:
     topic = new_topic()
 
-    async def run() -> None:
+    async def main() -> None:
         async with AIOKafkaProducer(bootstrap_servers=server.bootstrap, compression_type="lz4") as producer:
             batch = producer.create_batch()
             for i in range(100):
@@ -190,5 +190,5 @@ def test_batches_made_by_hand(server: Server, new_topic: NewTopic) -> None:
             batch.close()
             await (await producer.send_batch(batch, topic, partition=0))
 
-    asyncio.run(run())
+    asyncio.run(main())
     assert [m.value for m in LIBRARIES[2].consume(server.bootstrap, topic)] == [b"%d" % i for i in range(100)]

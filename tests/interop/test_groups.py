@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient
 
 from ..waiting import eventually
 from .group_life import ALL, live, shared
-from .members import Member, Members, assert_at_least_once, monotonic
+from .members import MemberProcess, Members, assert_at_least_once, monotonic
 from .servers import Server
 
 NewTopic = Callable[..., str]
@@ -45,7 +45,7 @@ def test_a_group_grows_shrinks_crashes_and_comes_back(
 ) -> None:
     topic, group = new_topic(len(ALL)), new_name()
 
-    def start(slot: int) -> Member:
+    def start(slot: int) -> MemberProcess:
         options: dict[str, Any] = {"instance": f"{group}-{slot}"} if static else {}
         common = {"bootstrap": server.bootstrap, "group": group, "topic": topic, "strategy": strategy}
         return members.start(programs[slot], **common, **options)

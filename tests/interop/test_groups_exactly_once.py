@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ..waiting import eventually
-from .members import Feeder, Member, Members
+from .members import Feeder, MemberProcess, Members
 from .servers import Server
 from .topics import numbers, read_partitions
 
@@ -25,7 +25,7 @@ def test_the_output_is_exact_though_members_are_killed(
 ) -> None:
     source, target, group = new_topic(PARTITIONS), new_topic(PARTITIONS), new_name()
 
-    def start(slot: int) -> Member:
+    def start(slot: int) -> MemberProcess:
         return members.start(
             PROGRAMS[name],
             bootstrap=server.bootstrap,

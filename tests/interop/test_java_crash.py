@@ -24,7 +24,7 @@ pytestmark = pytest.mark.long
 PARTITIONS = 6
 
 
-class Member:
+class JavaMember:
     """A member in a process of its own, as far as it has said."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
@@ -57,11 +57,11 @@ class Group:
         self.stack = stack
         self.bootstrap = bootstrap
         self.options = {"topic": topic, "group__id": group, "session__timeout__ms": 10_000}
-        self.alive: list[Member] = []
+        self.alive: list[JavaMember] = []
 
-    def join(self) -> Member:
+    def join(self) -> JavaMember:
         process = self.stack.enter_context(scenario_process("member", self.bootstrap, **self.options))
-        self.alive.append(Member(process))
+        self.alive.append(JavaMember(process))
         return self.alive[-1]
 
     def listen_until(self, condition: Callable[[], bool], otherwise: str) -> None:
@@ -90,7 +90,7 @@ def test_the_others_take_over_from_a_killed_member(
 ) -> None:
     topic = new_topic(PARTITIONS)
 
-    def produce() -> set[str]:
+    def send_records() -> set[str]:
         sent = scenarios.run("produce", server.bootstrap, topic=topic, records=200)
         return {f"{record['partition']}/{record['offset']}" for record in sent}
 
@@ -98,16 +98,16 @@ def test_the_others_take_over_from_a_killed_member(
         group = Group(stack, server.bootstrap, topic, new_name())
         members = [group.join() for _ in range(3)]
         group.listen_until(group.shared, "three members never shared the partitions")
-        written = produce()
+        written = send_records()
         killed = members[1]
         group.listen_until(lambda: bool(killed.reads), "the member read nothing before its end")
         killed.kill()
         group.alive.remove(killed)
-        written |= produce()
+        written |= send_records()
         group.listen_until(group.shared, "two members never took over")
         members.append(group.join())
         group.listen_until(group.shared, "the new member never got its share")
-        written |= produce()
+        written |= send_records()
 
         def reads() -> Counter[str]:
             return Counter(record for member in members for records in member.reads for record in records)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-
-from tests.tools import MAVEN
 
 from .java.jvm import Tools
 from .servers import new_server
@@ -21,14 +19,6 @@ VALUE = b"v" * 1000
 COMPLAINTS = re.compile(
     r"isvalid: false|[Mm]ismatch|Non-consecutive|out of order|[Cc]orrupt|could not|invalid", re.ASCII
 )
-
-
-@pytest.fixture(scope="module")
-def tools() -> Iterator[Tools]:
-    MAVEN.require()
-    running = Tools()
-    yield running
-    running.close()
 
 
 @pytest.fixture(scope="module")

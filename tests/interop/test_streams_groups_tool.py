@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-
-from tests.tools import MAVEN
 
 from ..waiting import eventually
 from .java.jvm import Finished, Tools
@@ -17,27 +16,13 @@ from .streams_words import Lines, Output
 GROUPS = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
 
-Run = Callable[..., Finished]
-
-
-@pytest.fixture(scope="module")
-def tools() -> Iterator[Tools]:
-    MAVEN.require()
-    running = Tools()
-    yield running
-    running.close()
+RunTool = Callable[..., Finished]
 
 
 @pytest.fixture
-def run(tools: Tools, garage: Garage) -> Run:
-    """Runs the tool, which must succeed, against the server."""
-
-    def running(*args: str, main: str = GROUPS) -> Finished:
-        done = tools.run(main, "--bootstrap-server", garage.server.bootstrap, *args)
-        assert done.code == 0, f"{main} {' '.join(args)}: exit code {done.code}\n{done.out}{done.err}"
-        return done
-
-    return running
+def run_tool(tools: Tools, garage: Garage) -> RunTool:
+    """Runs a tool, which must succeed, against the server."""
+    return partial(tools.succeed, garage.server.bootstrap)
 
 
 class Counted:
@@ -81,22 +66,22 @@ def rows(done: Finished) -> list[list[str]]:
     return sorted(line.split() for line in done.lines[1:])
 
 
-def test_what_it_tells_of_a_running_application(run: Run, tools: Tools, counted: Counted) -> None:
+def test_what_it_tells_of_a_running_application(run_tool: RunTool, tools: Tools, counted: Counted) -> None:
     group, source = counted.application, counted.source
-    assert group in run("--list").lines
-    assert [group, "Stable"] in rows(run("--list", "--state"))
-    assert [group, "Stable"] in rows(run("--list", "--state", "stable"))
-    assert group not in run("--list", "--state", "empty").out
+    assert group in run_tool(GROUPS, "--list").lines
+    assert [group, "Stable"] in rows(run_tool(GROUPS, "--list", "--state"))
+    assert [group, "Stable"] in rows(run_tool(GROUPS, "--list", "--state", "stable"))
+    assert group not in run_tool(GROUPS, "--list", "--state", "empty").out
 
-    offsets = rows(run("--describe", "--group", group, "--verbose"))
+    offsets = rows(run_tool(GROUPS, "--describe", "--group", group, "--verbose"))
     assert [row[1:] for row in offsets if row[1] == source] == [
         [source, str(partition), "10", "0", "10", "0"] for partition in range(2)
     ], "offsets of the source"
-    (described,) = rows(run("--describe", "--group", group, "--state", "--verbose"))
+    (described,) = rows(run_tool(GROUPS, "--describe", "--group", group, "--state", "--verbose"))
     group_epoch, target_epoch = described[4:6]
     assert [described[0], described[3], described[6]] == [group, "Stable", "1"]
     assert group_epoch == target_epoch and int(group_epoch) > 0
-    (member,) = rows(run("--describe", "--group", group, "--members", "--verbose"))
+    (member,) = rows(run_tool(GROUPS, "--describe", "--group", group, "--members", "--verbose"))
     assert [member[n] for n in (0, 1, 2, 4, 5)] == [group, target_epoch, "0", "streams", target_epoch]
     assert member[7] == f"{group}-{member[6]}-StreamThread-1-consumer", "the client id has the process id in it"
     active = ["0:[0,1];", "1:[0,1];"]
@@ -107,22 +92,22 @@ def test_what_it_tells_of_a_running_application(run: Run, tools: Tools, counted:
     assert "GroupIdNotFoundException" in unknown.out
 
 
-def test_what_it_refuses_while_the_application_runs(run: Run, counted: Counted) -> None:
+def test_what_it_refuses_while_the_application_runs(run_tool: RunTool, counted: Counted) -> None:
     which = ["--group", counted.application]
-    reset = run("--reset-offsets", *which, "--all-input-topics", "--to-earliest", "--execute")
+    reset = run_tool(GROUPS, "--reset-offsets", *which, "--all-input-topics", "--to-earliest", "--execute")
     assert f"group '{counted.application}' is inactive, but the current state is Stable" in reset.out
-    assert "GroupNotEmptyException" in run("--delete", *which).out
-    deleted = run("--delete-offsets", *which, "--input-topic", counted.source)
+    assert "GroupNotEmptyException" in run_tool(GROUPS, "--delete", *which).out
+    deleted = run_tool(GROUPS, "--delete-offsets", *which, "--input-topic", counted.source)
     assert deleted.out.count("GroupSubscribedToTopicException") == 2
     assert counted.committed() == [10, 10]
 
 
-def test_offsets_are_reset_and_everything_is_counted_again(run: Run, counted: Counted) -> None:
+def test_offsets_are_reset_and_everything_is_counted_again(run_tool: RunTool, counted: Counted) -> None:
     counted.instance.close()
     which = ["--group", counted.application]
 
     def reset(*how: str) -> list[list[str]]:
-        return [row[2:] for row in rows(run("--reset-offsets", *which, *how))]
+        return [row[2:] for row in rows(run_tool(GROUPS, "--reset-offsets", *which, *how))]
 
     assert reset("--all-input-topics", "--to-earliest", "--dry-run") == [["0", "0"], ["1", "0"]]
     assert counted.committed() == [10, 10]
@@ -140,25 +125,28 @@ def test_offsets_are_reset_and_everything_is_counted_again(run: Run, counted: Co
     )
 
 
-def test_an_application_is_deleted(run: Run, counted: Counted) -> None:
+def test_an_application_is_deleted(run_tool: RunTool, counted: Counted) -> None:
     counted.instance.close()
     group = counted.application
-    assert [group, "Empty"] in rows(run("--list", "--state"))
-    deleted = run("--delete-offsets", "--group", group, "--input-topic", f"{counted.source}:1")
+    assert [group, "Empty"] in rows(run_tool(GROUPS, "--list", "--state"))
+    deleted = run_tool(GROUPS, "--delete-offsets", "--group", group, "--input-topic", f"{counted.source}:1")
     assert rows(deleted)[-1] == [counted.source, "1", "Successful"]
     assert counted.committed() == [10, -1001], "the second partition has none now"
-    assert f"('{group}') was successful" in run("--delete", "--group", group, "--delete-all-internal-topics").out
-    assert group not in run("--list").lines
+    assert (
+        f"('{group}') was successful"
+        in run_tool(GROUPS, "--delete", "--group", group, "--delete-all-internal-topics").out
+    )
+    assert group not in run_tool(GROUPS, "--list").lines
     eventually(lambda: not counted.internal_topics(), what="the internal topics are gone")
     assert counted.committed() == [-1001, -1001]
 
 
-def test_settings_of_a_group(run: Run, counted: Counted) -> None:
+def test_settings_of_a_group(run_tool: RunTool, counted: Counted) -> None:
     entity = ["--entity-type", "groups", "--entity-name", counted.application]
     # Kafka 4.2 forgets the server's own defaults for a group that has any setting of its own.
     quick = "streams.session.timeout.ms=3000,streams.heartbeat.interval.ms=200,streams.initial.rebalance.delay.ms=0"
-    run("--alter", *entity, "--add-config", f"streams.num.standby.replicas=1,{quick}", main=CONFIGS)
-    assert "streams.num.standby.replicas=1 sensitive=false" in run("--describe", *entity, main=CONFIGS).out
+    run_tool(CONFIGS, "--alter", *entity, "--add-config", f"streams.num.standby.replicas=1,{quick}")
+    assert "streams.num.standby.replicas=1 sensitive=false" in run_tool(CONFIGS, "--describe", *entity).out
     other = counted.fleet.start(counted.application, "word-count", source=counted.source, target=counted.target)
     both = [counted.instance, other]
     eventually(
@@ -166,5 +154,5 @@ def test_settings_of_a_group(run: Run, counted: Counted) -> None:
         within=WITHIN,
         what="each stateful task has a standby",
     )
-    run("--alter", *entity, "--delete-config", "streams.num.standby.replicas", main=CONFIGS)
+    run_tool(CONFIGS, "--alter", *entity, "--delete-config", "streams.num.standby.replicas")
     eventually(lambda: not any(i.tasks.standby for i in both), within=WITHIN, what="the standbys are gone")

@@ -46,7 +46,7 @@ class Heard(Listener):
         return not moved or self.total("records", subtopology="1") >= self.total("out_records", subtopology="0")
 
 
-def run(app: StreamsApp, spark: SparkSession, heard: Heard, is_done: Callable[[], bool]) -> None:
+def run_until(app: StreamsApp, spark: SparkSession, heard: Heard, is_done: Callable[[], bool]) -> None:
     """Run an application until it's done, then stop it as an operator does: with a signal.
 
     A failure that it is told of ends it, too.
@@ -108,7 +108,7 @@ def run_in_steps(
         yield True
 
     going = script()
-    run(app, spark, heard, lambda: next(going))
+    run_until(app, spark, heard, lambda: next(going))
     assert not heard.failures
     assert done == len(steps)
     return heard

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from kohort.spark import DeadLetter, Drop, StreamsApp, count, sum_
 from kohort.testing.broker import Broker
 
-from .applications import Heard, create_topics, producer, read, run
+from .applications import Heard, create_topics, producer, read, run_until
 
 WRITTEN: dict[str, Any] = {
     "type": "record",
@@ -75,7 +75,7 @@ def test_avro_goes_in_and_avro_text_and_bytes_come_out(
         "blobs", format="raw"
     )
     heard = Heard()
-    run(app, spark, heard, lambda: heard.through(len(good) + len(bad)))
+    run_until(app, spark, heard, lambda: heard.through(len(good) + len(bad)))
     assert not heard.failures
 
     def fahrenheit(row: dict[str, Any]) -> float | None:
@@ -130,7 +130,7 @@ def test_bad_records_of_a_table_are_dropped(spark: SparkSession, kohort_fresh_br
     readings = app.stream("readings", schema="sensor STRING, n INT", key="sensor")
     readings.join(table, "sensor", "left").to("named")
     heard = Heard()
-    run(app, spark, heard, lambda: heard.through(3))
+    run_until(app, spark, heard, lambda: heard.through(3))
     assert not heard.failures
     named = {value["sensor"]: value["place"] for value in (json.loads(one.value()) for one in read(servers, "named"))}
     assert named == {"a": "roof", "b": None, "c": "pond"}
@@ -156,7 +156,7 @@ def test_what_is_repartitioned_and_counted_is_what_could_be_read(
         readings = readings.repartition("room")
     readings.group_by("room").aggregate("counts", records=count(), sum=sum_("n")).to("counted")
     heard = Heard()
-    run(app, spark, heard, lambda: heard.through(len(good) + len(bad), moved=True))
+    run_until(app, spark, heard, lambda: heard.through(len(good) + len(bad), moved=True))
     assert not heard.failures
     groups = {value["room"]: value for value in (json.loads(one.value()) for one in read(servers, "counted"))}
     assert groups == {

@@ -11,7 +11,7 @@ from kohort.spark import Drop, StreamsApp
 from kohort.spark.errors import ApplicationError
 from kohort.testing.broker import Broker
 
-from .applications import Heard, create_topics, producer, read, run
+from .applications import Heard, create_topics, producer, read, run_until
 
 
 def test_they_are_left_out_and_counted_or_stop_the_application(
@@ -32,11 +32,11 @@ def test_they_are_left_out_and_counted_or_stop_the_application(
         return app
 
     with pytest.raises(ApplicationError, match=r"can't be taken: airlines-\d at offset 0: .*say on_error="):
-        run(app(), spark, Heard(), lambda: False)
+        run_until(app(), spark, Heard(), lambda: False)
     assert not read(servers, "out")
 
     heard = Heard()
-    run(app(on_error=Drop()), spark, heard, lambda: len(read(servers, "out")) == 2)
+    run_until(app(on_error=Drop()), spark, heard, lambda: len(read(servers, "out")) == 2)
     assert not heard.failures
     assert (heard.total("records", subtopology="globals"), heard.total("dropped", subtopology="globals")) == (2, 1)
     assert heard.total("dropped") == 1

@@ -237,23 +237,23 @@ def test_bad_records_go_where_the_program_says(harness: JobsHarness) -> None:
     harness.send(topic, [*FLIGHTS[:4], (1, b"x", b"not JSON"), *FLIGHTS[4:6]])
     end = ToTopic("out", None, "json", ("carrier",))
 
-    def run(policy: ErrorPolicy) -> EpochOutput:
+    def run_epoch(policy: ErrorPolicy) -> EpochOutput:
         return harness.jobs(through(harness, harness.source(topic, policy), end)).run(harness.epoch_input(topic))
 
-    done = run(Drop())
+    done = run_epoch(Drop())
     assert (done.statistics.records, done.statistics.dropped, done.statistics.dead.num_rows, done.rows[0].num_rows) == (
         7,
         1,
         0,
         6,
     )
-    done = run(DeadLetter("dead"))
+    done = run_epoch(DeadLetter("dead"))
     assert done.statistics.dropped == 1
     assert done.statistics.dead.select(["topic", "partition", "offset", "key", "value"]).to_pylist() == [
         {"topic": topic, "partition": 1, "offset": 2, "key": b"x", "value": b"not JSON"}
     ]
     with pytest.raises(BadRecordError, match=rf"{topic}-1 at offset 2"):
-        run(Fail())
+        run_epoch(Fail())
 
 
 @pytest.mark.parametrize("parallel", [False, True])

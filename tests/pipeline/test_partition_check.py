@@ -16,7 +16,7 @@ from kohort.spark.errors import ApplicationError
 from kohort.spark.monitoring.events import STREAM
 from kohort.testing.broker import Broker
 
-from .applications import Heard, create_topics, producer, read, run
+from .applications import Heard, create_topics, producer, read, run_until
 
 PARTITIONS = 4
 KEYS = [f"key-{number}" for number in range(12)]
@@ -39,7 +39,7 @@ def test_records_without_a_key_are_left_out_and_counted(spark: SparkSession, ser
     stream = app.stream("in", schema="k STRING", key="k")
     stream.group_by("k").aggregate("x", c=count()).to("counts")
     stream.transform(lambda df: df.dropna()).to("all")
-    heard = until(app, spark, lambda heard: heard.total("records", input=STREAM) == len(sent))
+    heard = run_without_failure(app, spark, lambda heard: heard.total("records", input=STREAM) == len(sent))
     assert values(servers, "counts") == []
     assert len(values(servers, "all")) == len(sent)  # nothing goes by their place there
     assert reasons(heard) == {"no key": 10}
@@ -54,7 +54,7 @@ def test_records_without_a_key_are_joined_with_no_table(spark: SparkSession, ser
     stream = app.stream("in", schema="k STRING", key="k")
     stream.join(names, "k").to("joined")
     stream.join(names, "k", "left").to("left")
-    heard = until(app, spark, lambda heard: heard.total("records", input=STREAM) == len(sent) + 1)
+    heard = run_without_failure(app, spark, lambda heard: heard.total("records", input=STREAM) == len(sent) + 1)
     assert values(servers, "joined") == [{"k": "x", "name": "X"}]
     assert [row["name"] for row in values(servers, "left")].count(None) == len(sent)
     assert len(values(servers, "left")) == len(sent) + 1
@@ -76,16 +76,16 @@ def test_records_that_lie_elsewhere_stop_the_application_and_it_says_what_to_wri
     said = r"can't be taken: in-\d at offset \d+: k = 'key-\d+' belongs into partition \d of 4 by murmur2, .*"
     said += r'partitioner="crc32" fits here .*Or say \.repartition\("k"\)'
     with pytest.raises(ApplicationError, match=said):
-        run(app, spark, Heard(), lambda: False)
+        run_until(app, spark, Heard(), lambda: False)
     assert values(servers, "counts") == []
 
     app = StreamsApp("repartitioned", bootstrap_servers=servers, state_dir=tmp_path)
     stream = app.stream("in", schema="k STRING", key="k")
     stream.repartition("k").group_by("k").aggregate("x", c=count()).to("counts")
-    until(app, spark, lambda heard: last_counts(servers) == dict.fromkeys(KEYS, 3))
+    run_without_failure(app, spark, lambda heard: last_counts(servers) == dict.fromkeys(KEYS, 3))
 
     app = counting("by-crc32", servers, tmp_path, "joined", partitioner="crc32")
-    heard = until(app, spark, lambda heard: heard.total("records", input=STREAM) == 36)
+    heard = run_without_failure(app, spark, lambda heard: heard.total("records", input=STREAM) == 36)
     assert sorted(row["k"] for row in values(servers, "joined")) == sorted(KEYS)  # one group, in one task, each
     assert last_counts(servers, "joined") == dict.fromkeys(KEYS, 3)
     assert reasons(heard) == {}
@@ -105,7 +105,7 @@ def test_records_that_lie_elsewhere_go_where_the_program_says(
     stream.join(names, "k").to("joined")
     stream.group_by("k").aggregate("x", c=count()).to("counts")
     stream.to("all")
-    heard = until(app, spark, lambda heard: heard.total("records", input=STREAM) == 2 * len(KEYS))
+    heard = run_without_failure(app, spark, lambda heard: heard.total("records", input=STREAM) == 2 * len(KEYS))
     assert values(servers, "joined") == [{"k": KEYS[0], "name": "right"}]
     assert last_counts(servers) == dict.fromkeys(KEYS, 1)
     assert sorted(row["k"] for row in values(servers, "all")) == sorted(KEYS)
@@ -121,7 +121,9 @@ def test_tombstones_of_a_stream_are_left_out_and_counted(spark: SparkSession, se
     app = StreamsApp("tombs", bootstrap_servers=servers, state_dir=tmp_path)
     app.stream("in", schema="k STRING").group_by("k").aggregate("x", c=count()).to("counts")
     app.stream("kept", schema="k STRING", tombstones="keep").group_by("k").aggregate("y", c=count()).to("all")
-    heard = until(app, spark, lambda heard: len(values(servers, "counts")) == 1 and len(values(servers, "all")) == 2)
+    heard = run_without_failure(
+        app, spark, lambda heard: len(values(servers, "counts")) == 1 and len(values(servers, "all")) == 2
+    )
     assert values(servers, "counts") == [{"k": "x", "c": 1}]
     assert {row["k"]: row["c"] for row in values(servers, "all")} == {"x": 1, None: 1}
     assert reasons(heard) == {"no value": 1}
@@ -148,10 +150,10 @@ def counting(name: str, servers: str, tmp_path: Path, topic: str = "counts", **m
     return app
 
 
-def until(app: StreamsApp, spark: SparkSession, is_done: Callable[[Heard], bool]) -> Heard:
+def run_without_failure(app: StreamsApp, spark: SparkSession, is_done: Callable[[Heard], bool]) -> Heard:
     """Run until it has got so far. Nothing may fail."""
     heard = Heard()
-    run(app, spark, heard, lambda: is_done(heard))
+    run_until(app, spark, heard, lambda: is_done(heard))
     assert not heard.failures
     assert is_done(heard)
     return heard

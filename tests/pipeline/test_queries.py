@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from kohort.spark import StreamsApp, avg, count, max_, window
 from kohort.testing.broker import Broker
 
-from .applications import Heard, create_topics, members_of, run
+from .applications import Heard, create_topics, members_of, run_until
 
 FLIGHTS = 300
 SCHEMA = "carrier STRING, origin STRING, dep_delay DOUBLE, time_hour TIMESTAMP"
@@ -35,7 +35,7 @@ def test_queries_answer_what_the_changelogs_say(
 
     answers: dict[str, Any] = {}
     heard = Heard()
-    run(app, spark, heard, lambda: _ask(servers, answers))
+    run_until(app, spark, heard, lambda: _ask(servers, answers))
     assert not heard.failures
 
     delays = _changelog(servers, "asked-delays-changelog")

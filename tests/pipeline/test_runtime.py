@@ -15,7 +15,7 @@ from kohort.spark.runtime.subtopology_runner import THREAD_NAME
 from kohort.testing.broker import Broker
 
 from ..waiting import eventually
-from .applications import Heard, create_topics, producer, read, run
+from .applications import Heard, create_topics, producer, read, run_until
 
 FLIGHT = "carrier STRING, origin STRING, dep_delay DOUBLE, time_hour TIMESTAMP"
 
@@ -32,7 +32,7 @@ def test_flights(spark: SparkSession, kohort_fresh_broker: Broker, tmp_path: Pat
 
     expected = _produce(servers)
     heard = Heard()
-    run(app, spark, heard, lambda: _groups(servers) == expected)
+    run_until(app, spark, heard, lambda: _groups(servers) == expected)
     assert not heard.failures
     assert _groups(servers) == expected
     assert {(each.subtopology, each.input) for each in heard.epochs} >= {
@@ -62,7 +62,7 @@ def test_unreadable_records_go_where_the_program_says(
     app.stream("buried", schema="n BIGINT", on_error=DeadLetter("graves")).to("out")
     app.stream("left-out", schema="n BIGINT").to("out")
     heard = Heard()
-    run(app, spark, heard, lambda: len(read(servers, "out")) == 40 and heard.total("dropped") == 10)
+    run_until(app, spark, heard, lambda: len(read(servers, "out")) == 40 and heard.total("dropped") == 10)
     assert sorted(json.loads(one.value())["n"] for one in read(servers, "out")) == sorted([*range(20)] * 2)
     graves = read(servers, "graves")
     assert sorted(one.value() for one in graves) == sorted(bad)
@@ -77,7 +77,7 @@ def test_unreadable_records_go_where_the_program_says(
     app = StreamsApp("strict", bootstrap_servers=servers, state_dir=tmp_path / "strict")
     app.stream("fatal", schema="n BIGINT").to("nowhere")
     with pytest.raises(ApplicationError, match=r"can't be taken: .*fatal-1.* offset 1: .*say on_error="):
-        run(app, spark, Heard(), lambda: False)
+        run_until(app, spark, Heard(), lambda: False)
     assert {json.loads(one.value())["n"] for one in read(servers, "nowhere")} <= {0, 1, 2}
 
 

@@ -16,7 +16,7 @@ from kohort.spark.formats import decoder
 from kohort.spark.formats.times import TimeFormats
 from kohort.testing.broker import Broker
 
-from .applications import Heard, create_topics, producer, read, run
+from .applications import Heard, create_topics, producer, read, run_until
 
 FIVE_MS = 1_357_016_400_000
 """2013-01-01T05:00:00Z."""
@@ -66,7 +66,7 @@ def test_milliseconds_patterns_and_the_records_own_time(
         told = sum(_last(read(servers, "by-price"), "price").values())
         return heard.through(len(bids) + 1) and told == len(bids) and len(read(servers, "named")) == 1
 
-    run(app, spark, heard, is_done)
+    run_until(app, spark, heard, is_done)
     assert not heard.failures
 
     assert _last(read(servers, "by-auction"), "auction") == {

@@ -16,7 +16,7 @@ from kohort.protocol.records.partitioner import partition_of
 from kohort.spark import StreamsApp, collect, first, last
 from kohort.testing.broker import Broker
 
-from .applications import Heard, create_topics, producer, read, run
+from .applications import Heard, create_topics, producer, read, run_until
 
 RECORDS = 400
 KEYS = [f"key-{number}" for number in range(6)]
@@ -62,7 +62,7 @@ def test_ties_go_by_offset_however_epochs_are_cut(
         "by-number": folded([(each.key, (each.number, *each[1:3]), each.value) for each in sent]),
     }
     heard = Heard()
-    run(app, spark, heard, lambda: {topic: latest(servers, topic) for topic in TOPICS} == expected)
+    run_until(app, spark, heard, lambda: {topic: latest(servers, topic) for topic in TOPICS} == expected)
     assert not heard.failures
     assert {topic: latest(servers, topic) for topic in TOPICS} == expected
     assert sum(each.subtopology == "0" for each in heard.epochs) >= RECORDS // 60

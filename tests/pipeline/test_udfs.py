@@ -18,7 +18,7 @@ from kohort.spark import StreamsApp, count, sum_
 from kohort.spark.errors import ApplicationError
 from kohort.testing.broker import Broker
 
-from .applications import Heard, create_topics, producer, read, run, run_in_steps
+from .applications import Heard, create_topics, producer, read, run_in_steps, run_until
 
 READING = "sensor STRING, n BIGINT"
 
@@ -102,7 +102,7 @@ def test_a_function_that_fails_stops_the_application(
     with pytest.raises(
         ApplicationError, match=r"subtopology 0 failed 3 times .*readings-0:0.*: ValueError: four is too"
     ):
-        run(app, spark, heard, lambda: False)
+        run_until(app, spark, heard, lambda: False)
     # An epoch of some of the records may have failed before.
     assert len(told) >= 4 and set(told[:-1]) == {"subtopology 0: ValueError: four is too many"}
     assert told[-1].startswith("the application stops: subtopology 0 failed 3 times")

@@ -699,6 +699,12 @@ def test_compression_in_blocks(codec: Compression, size: int) -> None:
         assert bytes(decompress(codec, compress(codec, data), 1 << 20)) == data
 
 
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_was_decompressed_is_read_by_the_same_kernels(codec: Compression) -> None:
+    """Machine code for arrays that can be written is another one, and takes seconds to compile."""
+    assert memoryview(decompress(codec, compress(codec, b"x"), 100)).readonly
+
+
 def test_snappy_comes_bare_too() -> None:
     import cramjam
 

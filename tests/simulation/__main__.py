@@ -21,7 +21,7 @@ from tests.simulation.streams.availability import report
 KINDS = ("classic", "streams", "runtime")
 
 
-def run(kind: str, seed: int, size: str) -> Counter[str]:
+def simulate_seed(kind: str, seed: int, size: str) -> Counter[str]:
     """One seed of one kind. Whole instances have but one size."""
     if kind == "runtime":
         return runtime.simulate(seed)
@@ -50,7 +50,7 @@ def main() -> int:
         began, total = time.monotonic(), Counter[str]()
         for seed in range(options.first, options.first + options.seeds):
             try:
-                total += run(kind, seed, options.size)
+                total += simulate_seed(kind, seed, options.size)
             except InvariantError as error:
                 sys.stderr.write(f"{error}\n")
                 return 1

@@ -11,7 +11,7 @@ from kohort.coordinator.step import Client
 from kohort.protocol.stored.group_metadata import GroupMetadataValue
 
 if TYPE_CHECKING:
-    from tests.simulation.world import World
+    from tests.simulation.world import ClassicWorld
 
 
 class InvariantError(AssertionError):
@@ -24,7 +24,7 @@ class Call:
     __slots__ = ("answered", "client", "kind", "receiver", "request", "response", "world")
 
     def __init__(
-        self, kind: str, request: Any, client: Client, receiver: Callable[[Any], object], world: World
+        self, kind: str, request: Any, client: Client, receiver: Callable[[Any], object], world: ClassicWorld
     ) -> None:
         self.kind = kind
         self.request = request

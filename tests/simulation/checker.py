@@ -30,7 +30,7 @@ from kohort.protocol.stored.offset_commit import OffsetCommitKey
 from tests.simulation.books import Book, Call, InvariantError, persisted, written
 
 if TYPE_CHECKING:
-    from tests.simulation.world import World
+    from tests.simulation.world import ClassicWorld
 
 ALIVE = frozenset({ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS})
 REFUSED = frozenset(
@@ -47,7 +47,7 @@ RESTING = frozenset({GroupState.STABLE, GroupState.EMPTY})
 class Checker:
     """Watches a world."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ClassicWorld) -> None:
         self.world = world
         self.books: dict[str, Book] = {}
         self.open: set[Call] = set()

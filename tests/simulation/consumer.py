@@ -16,7 +16,7 @@ from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupRespo
 from kohort.protocol.messages.leave_group import LeaveGroupRequest
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from tests.simulation.world import World
+from tests.simulation.world import ClassicWorld
 
 RETRY_MS = 1_000
 SYNC_TIMEOUT_MS = 15_000
@@ -58,7 +58,7 @@ class Habits:
 class Consumer:
     """Joins, syncs, heartbeats, commits; does as it is told, and comes again after errors."""
 
-    def __init__(self, world: World, habits: Habits, restart: Callable[[Consumer], object]) -> None:
+    def __init__(self, world: ClassicWorld, habits: Habits, restart: Callable[[Consumer], object]) -> None:
         self.world = world
         self.habits = habits
         self.phase = Phase.JOINING

@@ -12,7 +12,7 @@ from kohort.coordinator.shard import GroupSettings
 from kohort.protocol.errors import ErrorCode
 from tests.simulation.books import InvariantError
 from tests.simulation.consumer import Consumer, Habits, Phase
-from tests.simulation.world import World
+from tests.simulation.world import ClassicWorld
 
 # All know the same two: after a restart a group knows only the protocol that its members had agreed on.
 PROTOCOLS = (("range", "sticky"), ("sticky", "range"), ("range", "sticky", "spare"))
@@ -57,7 +57,7 @@ class Scenario:
         settings = GroupSettings(group_initial_rebalance_delay_ms=rng.choice([0, 100, 3_000]))
         if rng.random() < 0.2:
             settings = replace(settings, group_max_size=max(2, scale.members - 2))
-        self.world = World(rng, settings)
+        self.world = ClassicWorld(rng, settings)
         self.consumers: dict[str, dict[str, Consumer]] = {f"group-{number}": {} for number in range(scale.groups)}
         self._zombies: list[Consumer] = []
         self._calm = False
@@ -146,7 +146,7 @@ class Scenario:
 
     # Calm -------------------------------------------------------------------------------------------------------
 
-    def run(self) -> World:
+    def run(self) -> ClassicWorld:
         """Run it, and raise `InvariantError` if anything was wrong."""
         world = self.world
         world.after(0, self._mishap)

@@ -1,9 +1,7 @@
-"""Time, network and coordinator of a simulated world. Nothing in it is random but by the world's generator."""
+"""Network and coordinator of a simulated world of classic groups, random only by the world's generator."""
 
 from __future__ import annotations
 
-import heapq
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -18,11 +16,10 @@ from kohort.coordinator.step import Client, Step
 from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.heartbeat import HeartbeatRequest
-from kohort.protocol.stored import OFFSETS_TOPIC, decode_key, record_type
+from kohort.protocol.stored import OFFSETS_TOPIC, record_type
 from tests.simulation.books import Call
 from tests.simulation.checker import Checker
-
-START = 1_700_000_000_000
+from tests.simulation.coordinator_world import CoordinatorWorld
 
 
 @dataclass
@@ -35,30 +32,20 @@ class Faults:
     delay_ms: int = 4_000
 
 
-class World:
-    """Members' requests go in by `send` and come out as responses, if nothing gets lost.
-
-    The coordinator is driven as the broker drives it. Its log is kept in bytes, compacted, and read by a shadow shard
-    as it grows; a restart makes a new shard of it.
-    """
+class ClassicWorld(CoordinatorWorld):
+    """Members' requests go in by `send` and come out as responses, if nothing gets lost."""
 
     def __init__(self, rng: Random, settings: GroupSettings) -> None:
+        super().__init__(remembered=400)
         self.rng = rng
         self.settings = settings
-        self.now = START
         self.faults: Faults | None = Faults()
         self.append_error: ErrorCode | None = None
-        self.log: dict[bytes, bytes] = {}
-        self.trace: deque[tuple[object, ...]] = deque(maxlen=400)
         self.heartbeats = 0
         self.requests = 0
         self.restarts = 0
-        self.up = True
-        self._events: list[tuple[int, int, Callable[[], object]]] = []
-        self._order = 0
         self._ids = 0
         self._touched: dict[str, None] = {}  # groups that timers have changed
-        self.wheel = TimingWheel(self.now)
         self.shard = self._new_shard(self.wheel)
         self.shadow = self._new_shard(TimingWheel(self.now))
         self.checker = Checker(self)
@@ -87,36 +74,9 @@ class World:
         self._ids += 1
         return f"{name}-{self._ids}"
 
-    # Time -------------------------------------------------------------------------------------------------------
-
-    def after(self, ms: int, action: Callable[[], object]) -> None:
-        """Do something later."""
-        self._order += 1
-        heapq.heappush(self._events, (self.now + ms, self._order, action))
-
-    def run(self, ms: int) -> None:
-        """Let time pass. At any moment the coordinator's timers run first, as late as they may."""
-        end = self.now + ms
-        events = self._events
-        while True:
-            due = self.wheel.next_deadline()
-            first = events[0][0] if events else end + 1
-            if due is not None and due <= first and due <= end:
-                self.now = max(self.now, due)
-                self._run_timers()
-                self.checker.check_deadlines()
-            elif first <= end:
-                self.now, _, action = heapq.heappop(events)
-                action()
-            else:
-                self.now = end
-                self.checker.check_deadlines()
-                return
-
     def _run_timers(self) -> None:
         self._touched.clear()
-        self.wheel.advance(self.now)
-        self._drain()
+        super()._run_timers()
         for group_id in self._touched:
             self.note("timer", group_id)
             self.checker.check(group_id, None)
@@ -215,15 +175,6 @@ class World:
         for key, value in step.records:
             self.shard.replay(key, value, step.producer)
 
-    def _replay(self, shard: GroupShard, raw_key: bytes) -> None:
-        kind, key = decode_key(OFFSETS_TOPIC, raw_key)
-        raw_value = self.log.get(raw_key)
-        shard.replay(key, None if raw_value is None else kind.decode_value(raw_value)[0])
-
-    def _drain(self) -> None:
-        while self.shard.pending_steps:
-            self.perform(self.shard.pending_steps.pop(0))
-
     def stop_coordinator(self, gracefully: bool) -> None:
         """End the coordinator; without grace, requests that wait are never answered."""
         if not self.up:
@@ -269,10 +220,6 @@ class World:
             if not expected:
                 self.checker.check_deleted(group_id)
         self.checker.check(group_id, None)
-
-    def note(self, *event: object) -> None:
-        """Remember what happened, for whoever reads a failure."""
-        self.trace.append((self.now - START, *event))
 
 
 def _nowhere(response: object) -> None:

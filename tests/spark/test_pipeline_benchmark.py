@@ -61,13 +61,13 @@ class Bench:
         return taken
 
 
-def run(*contenders: Contender) -> tuple[Run, io.StringIO]:
+def run_of(*contenders: Contender) -> tuple[Run, io.StringIO]:
     said = io.StringIO()
     return Run(contenders, Console(file=said, width=160)), said
 
 
 def test_a_measure_that_fails_costs_no_other(tmp_path: Path) -> None:
-    made, said = run(One(), Other(), Unprepared())
+    made, said = run_of(One(), Other(), Unprepared())
     made.prepare(lambda _: None)
     bench: Any = Bench(
         throughput=throughput(),
@@ -97,7 +97,7 @@ def test_a_measure_that_fails_costs_no_other(tmp_path: Path) -> None:
 
 
 def test_groups_that_differ_make_it_wrong() -> None:
-    made, said = run(One())
+    made, said = run_of(One())
     bench: Any = Bench(throughput=throughput(), latency=Latency(0.1, 0.2, 1.0, ["('EWR', '2013') is missing"]))
     made.measure(bench, ("throughput",))
     assert not made.wrong

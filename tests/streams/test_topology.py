@@ -34,9 +34,15 @@ def test_what_a_task_reads() -> None:
         ({}, "at least"),
         ({"": {"source_topics": ["a"]}}, "no id"),
         ({"0": {}}, "'0' reads no topic"),
-        ({"0": {"source_topics": ["a"]}, "1": {"source_topics": ["a"]}}, "topic a is read twice"),
-        ({"0": {"source_topics": ["a"], "repartition_sinks": ["r"]}}, "r is written"),
-        ({"0": {"source_topics": ["a"], "changelogs": [InternalTopic(name="c", partitions=2)]}}, "one a task"),
+        (
+            {"0": {"source_topics": ["a"]}, "1": {"source_topics": ["a"]}},
+            "topic a is a source already",
+        ),
+        ({"0": {"source_topics": ["a"], "repartition_sinks": ["r"]}}, "r is a repartition source of no"),
+        (
+            {"0": {"source_topics": ["a"], "changelogs": [InternalTopic(name="c", partitions=2)]}},
+            "as many as",
+        ),
         ({"0": {"source_topics": ["a"], "copartition_groups": [["a", "b"]]}}, "b is in a copartition group"),
         ({"0": {"source_topics": "lines"}}, "not the name 'lines'"),
     ],

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+def inner_pytest(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
     """Runs of pytest with this plugin alone, whether or not it is installed."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p kohort.testing.plugin -p no:cacheprovider --strict-markers -W error")
@@ -28,8 +28,8 @@ def test_installing_kohort_installs_the_plugin() -> None:
     assert project["entry-points"]["pytest11"] == {"kohort": "kohort.testing.plugin"}
 
 
-def test_tests_of_a_session_share_a_broker(run: pytest.Pytester) -> None:
-    run.makepyfile(
+def test_tests_of_a_session_share_a_broker(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makepyfile(
         """
         import socket
 
@@ -45,11 +45,11 @@ def test_tests_of_a_session_share_a_broker(run: pytest.Pytester) -> None:
         """
     )
 
-    run.runpytest_subprocess().assert_outcomes(passed=2)
+    inner_pytest.runpytest_subprocess().assert_outcomes(passed=2)
 
 
-def test_a_test_may_have_a_broker_of_its_own(run: pytest.Pytester) -> None:
-    run.makepyfile(
+def test_a_test_may_have_a_broker_of_its_own(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makepyfile(
         """
         seen = []
 
@@ -62,11 +62,11 @@ def test_a_test_may_have_a_broker_of_its_own(run: pytest.Pytester) -> None:
         """
     )
 
-    run.runpytest_subprocess().assert_outcomes(passed=2)
+    inner_pytest.runpytest_subprocess().assert_outcomes(passed=2)
 
 
-def test_a_test_may_kill_its_broker(run: pytest.Pytester) -> None:
-    run.makepyfile(
+def test_a_test_may_kill_its_broker(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makepyfile(
         """
         def test_crash(kohort_broker_process):
             address = kohort_broker_process.bootstrap_servers
@@ -76,12 +76,12 @@ def test_a_test_may_kill_its_broker(run: pytest.Pytester) -> None:
         """
     )
 
-    run.runpytest_subprocess().assert_outcomes(passed=1)
+    inner_pytest.runpytest_subprocess().assert_outcomes(passed=1)
 
 
-def test_settings_come_from_the_configuration_and_from_markers(run: pytest.Pytester) -> None:
-    run.makeini("[pytest]\nkohort_settings =\n    num.partitions=3\n    fetch.max.bytes=5000\n")
-    run.makepyfile(
+def test_settings_come_from_the_configuration_and_from_markers(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makeini("[pytest]\nkohort_settings =\n    num.partitions=3\n    fetch.max.bytes=5000\n")
+    inner_pytest.makepyfile(
         """
         import pytest
 
@@ -99,14 +99,14 @@ def test_settings_come_from_the_configuration_and_from_markers(run: pytest.Pytes
         """
     )
 
-    run.runpytest_subprocess().assert_outcomes(passed=2)
+    inner_pytest.runpytest_subprocess().assert_outcomes(passed=2)
 
 
-def test_a_setting_without_a_value_is_a_usage_error(run: pytest.Pytester) -> None:
-    run.makeini("[pytest]\nkohort_settings = num.partitions\n")
-    run.makepyfile("def test_all(kohort_broker): pass")
+def test_a_setting_without_a_value_is_a_usage_error(inner_pytest: pytest.Pytester) -> None:
+    inner_pytest.makeini("[pytest]\nkohort_settings = num.partitions\n")
+    inner_pytest.makepyfile("def test_all(kohort_broker): pass")
 
-    result = run.runpytest_subprocess()
+    result = inner_pytest.runpytest_subprocess()
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*kohort_settings: 'num.partitions' isn't key=value*"])

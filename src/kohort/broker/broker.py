@@ -107,6 +107,7 @@ class Broker(BrokerComponents):
             rack=settings.text("broker.rack") or None,
             cluster_id=log_manager.cluster_id,
             authorizer=authorizer,
+            fetch_max_bytes=settings.int("fetch.max.bytes"),
             dynamic_config=config,
             metrics=metrics,
             log_manager=log_manager,
@@ -132,13 +133,13 @@ class Broker(BrokerComponents):
             ),
             metric_sources=MetricSources(
                 counters=metrics,
-                topics=topics.__iter__,
+                topics=lambda: topics,
                 group_shards=groups.active,
                 coordinators_loading=[coordinator.loading for coordinator in coordinators],
                 placements=placer,
                 delayed_fetches=lambda: fetches.delayed,
-                fetch_sessions=fetch_sessions.__len__,
-                timers=wheel.__len__,
+                fetch_sessions=lambda: len(fetch_sessions),
+                timers=lambda: len(wheel),
             ),
         )
 

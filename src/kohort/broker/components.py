@@ -34,6 +34,7 @@ class BrokerComponents:
     rack: str | None
     cluster_id: str
     authorizer: Authorizer | None
+    fetch_max_bytes: int
     dynamic_config: DynamicConfig
     metrics: Metrics
     log_manager: LogManager

@@ -297,9 +297,11 @@ class CoordinatorRuntime(ABC, Generic[S]):
     # Steps
 
     def perform(self, entry: Entry[S], step: Step) -> None:
-        """Appends a step's records, replays them, and sends its responses once they are safe."""
+        """Appends a step's records, replays and applies them, and sends its responses once they are safe."""
         records = step.records
         if not records:
+            if step.apply is not None:
+                step.apply()
             self._finish(entry, step)
         else:
             logged = entry.partition.log
@@ -319,6 +321,8 @@ class CoordinatorRuntime(ABC, Generic[S]):
             shard = entry.shard
             for key, value in records:
                 shard.replay(key, value, step.producer)
+            if step.apply is not None:
+                step.apply()
             self.environment.flusher.when_safe(
                 logged,
                 lambda: self._finish(entry, step),

@@ -13,7 +13,6 @@ class DynamicConfig:
 
     Attributes:
         current: the settings now.
-        fetch_max_bytes: fetch.max.bytes, ready for every fetch.
         on_changed: called with the new settings.
     """
 
@@ -21,7 +20,6 @@ class DynamicConfig:
         self._static = settings
         self._topics = topics
         self.current = settings
-        self.fetch_max_bytes = settings.int("fetch.max.bytes")
         self.on_changed: list[Callable[[Settings], None]] = []
 
     def config_changed(self, kind: ConfigResource, name: str) -> None:
@@ -35,6 +33,5 @@ class DynamicConfig:
             self._topics.configs(ConfigResource.BROKER, ""),
             self._topics.configs(ConfigResource.BROKER, str(self._topics.node_id)),
         )
-        self.fetch_max_bytes = self.current.int("fetch.max.bytes")
         for listener in self.on_changed:
             listener(self.current)

@@ -76,10 +76,12 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
     def config_changed(self, kind: ConfigResource, name: str) -> None:
         if kind is ConfigResource.GROUP:
             self._streams_configs.configure_group(name)
+            self.each(lambda shard: shard.streams.settings_changed(name))
 
     def reconfigure(self, settings: Settings) -> None:
         """Applies a new broker configuration."""
         self._streams_configs.configure(settings)
+        self.each(lambda shard: shard.streams.settings_changed())
 
     # Transactions
 
@@ -111,8 +113,7 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
 
     def _notify_of_topics(self) -> None:
         names, self._changed_topics = self._changed_topics, {}
-        now = self._clock()
-        self.each(lambda shard: shard.streams.topics_changed(names, now))
+        self.each(lambda shard: shard.streams.topics_changed(names))
 
     # Placement of tasks
 
@@ -123,13 +124,12 @@ class GroupCoordinator(CoordinatorRuntime[GroupShard]):
         except KafkaError as error:
             log.warning("a placement is dropped group=%s error=%s", shown(job.group_id), error)
             return
-        self.perform(entry, entry.shard.streams.placed(job, placement, self._clock()))
+        self.perform(entry, entry.shard.streams.placed(job, placement))
 
     # Expiry
 
     def periodic_tasks(self) -> Sequence[PeriodicTask]:
-        interval = self.environment.config.current.int("offsets.retention.check.interval.ms")
-        return (PeriodicTask(self.expire_offsets, interval),)
+        return (PeriodicTask(self.expire_offsets, "offsets.retention.check.interval.ms"),)
 
     async def expire_offsets(self) -> None:
         """Expires offsets by `offsets.retention.minutes`."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("kohort.broker.periodic_tasks")
 
+DAY_MS: Final = 86_400_000
+
 FLUSH_MS: Final = 1000
 """The longest interval of checks for a due flush. Kafka checks every log.flush.scheduler.interval.ms alone, which is
 never by default, so `flush.ms` has no effect there unless that is set as well."""
@@ -28,10 +30,16 @@ PARTITIONS_PER_TURN: Final = 100
 
 
 class PeriodicTask(NamedTuple):
-    """Something to do every `interval_ms`."""
+    """Something to do at an interval.
+
+    Attributes:
+        interval_key: the key of the broker's configuration that says how many ms.
+        at_most_ms: Kafka's "never" is 2^63 - 1 ms, too long for the event loop.
+    """
 
     run: Callable[[], Awaitable[None]]
-    interval_ms: int
+    interval_key: str
+    at_most_ms: int = DAY_MS
 
 
 class PeriodicTasks:
@@ -62,16 +70,15 @@ class PeriodicTasks:
         self._thread = ThreadPoolExecutor(1, "kohort-periodic")
 
     def start(self) -> None:
-        interval = self._config.current.int
-        tasks = [
-            PeriodicTask(self.enforce_retention, interval("log.retention.check.interval.ms")),
-            PeriodicTask(self.clean_logs, interval("log.cleaner.backoff.ms")),
-            PeriodicTask(self.flush_logs, min(interval("log.flush.scheduler.interval.ms"), FLUSH_MS)),
-            PeriodicTask(self.checkpoint, interval("log.flush.offset.checkpoint.interval.ms")),
-            PeriodicTask(self.expire_producer_states, interval("producer.id.expiration.check.interval.ms")),
-        ]
+        tasks = (
+            PeriodicTask(self.enforce_retention, "log.retention.check.interval.ms"),
+            PeriodicTask(self.clean_logs, "log.cleaner.backoff.ms"),
+            PeriodicTask(self.flush_logs, "log.flush.scheduler.interval.ms", FLUSH_MS),
+            PeriodicTask(self.checkpoint, "log.flush.offset.checkpoint.interval.ms"),
+            PeriodicTask(self.expire_producer_states, "producer.id.expiration.check.interval.ms"),
+        )
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(_repeat(task)) for task in (*tasks, *self._others)]
+        self._tasks = [loop.create_task(self._repeat(task)) for task in (*tasks, *self._others)]
 
     async def stop(self) -> None:
         """Stops all tasks, and cancels a compaction that is running."""
@@ -150,12 +157,14 @@ class PeriodicTasks:
         for partition in self._topics.partitions():
             partition.log.expire_producers(now)
 
+    def interval_ms(self, task: PeriodicTask) -> int:
+        """The time between two runs, by the configuration as it is now."""
+        return min(self._config.current.int(task.interval_key), task.at_most_ms)
 
-async def _repeat(task: PeriodicTask) -> None:
-    while True:
-        # At most a day: Kafka's "never" is 2^63 - 1 ms, too long for the event loop.
-        await asyncio.sleep(min(task.interval_ms / 1000, 86_400.0))
-        try:
-            await task.run()
-        except Exception:
-            log.exception("%s failed", getattr(task.run, "__name__", "a periodic task"))
+    async def _repeat(self, task: PeriodicTask) -> None:
+        while True:
+            await asyncio.sleep(self.interval_ms(task) / 1000)
+            try:
+                await task.run()
+            except Exception:
+                log.exception("%s failed", getattr(task.run, "__name__", "a periodic task"))

@@ -58,8 +58,6 @@ class Server:
         self.broker = Broker.build(settings, data_dir=data_dir, durable=durable, authorizer=authorizer)
         self.dispatcher = Dispatcher(self.broker)
         self.max_frame = settings.int("socket.request.max.bytes")
-        self._max_connections = settings.int("max.connections")
-        self._max_per_ip = settings.int("max.connections.per.ip")
         self._idle_seconds = settings.int("connections.max.idle.ms") / 1000
         self._advertises = advertised is not None
         self.advertised = Endpoint(*(advertised or (_advertised_host(host), port)))
@@ -152,10 +150,11 @@ class Server:
         self.broker.metrics.accepted += 1
         if self._stopping:
             return "the server is stopping"
-        if len(self._connections) > self._max_connections:
-            return f"max.connections is {self._max_connections}"
-        if count > self._max_per_ip:
-            return f"max.connections.per.ip is {self._max_per_ip}"
+        limit = self.broker.config.int
+        if len(self._connections) > limit("max.connections"):
+            return f"max.connections is {limit('max.connections')}"
+        if count > limit("max.connections.per.ip"):
+            return f"max.connections.per.ip is {limit('max.connections.per.ip')}"
         return None
 
     def disconnected(self, connection: Connection) -> None:

@@ -129,10 +129,9 @@ class TransactionCoordinator(CoordinatorRuntime[TransactionShard]):
         )
 
     def periodic_tasks(self) -> Sequence[PeriodicTask]:
-        interval = self.environment.config.current.int
         return (
-            PeriodicTask(self.abort_timed_out, interval("transaction.abort.timed.out.transaction.cleanup.interval.ms")),
-            PeriodicTask(self.expire, interval("transaction.remove.expired.transaction.cleanup.interval.ms")),
+            PeriodicTask(self.abort_timed_out, "transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+            PeriodicTask(self.expire, "transaction.remove.expired.transaction.cleanup.interval.ms"),
         )
 
     async def abort_timed_out(self) -> None:

@@ -10,7 +10,7 @@ import typer
 from kohort.cli.bytes_input import input_name, read_text
 from kohort.cli.client.options import DEFAULT_TIMEOUT, BootstrapOption, ConfigOption, TimeoutOption
 from kohort.cli.terminal import err, fail, out, print_json, printable
-from kohort.extras import PLACEMENT, require
+from kohort.extras import MissingExtraError
 
 if TYPE_CHECKING:
     from kohort.cli.placing.outcome import Comparison
@@ -75,14 +75,14 @@ def command(
 
     0: all is placed.
 
-    1: it can't be: there is no instance to run the tasks, or, with --strict, too few processes for the standbys.
+    1: it can't be: there is no instance to run the tasks, or, with --strict, too few processes for the standbys; or
+    --assignor optimal needs OR-Tools.
 
     2: there is a mistake in the call or in the file.
 
     3: the running group can't be read.
     """
-    require("placement", "kohort place", PLACEMENT)
-    from kohort.cli.placing.outcome import InfeasibleError, compare
+    from kohort.cli.placing.outcome import InfeasibleError
     from kohort.coordinator.placement import ASSIGNORS
 
     if assignor is not None and assignor not in ASSIGNORS:
@@ -91,9 +91,8 @@ def command(
     group = _group(file, from_group, bootstrap_server, config, timeout)
     if save is not None:
         _save(group, save)
-    chosen = {name: assign for name, assign in ASSIGNORS.items() if assignor in (None, name)}
     try:
-        comparison = compare(group, changes, chosen)
+        comparison = _comparison(group, changes, assignor)
     except InfeasibleError as error:
         fail(f"{error}; --what-if add=1 adds one", INFEASIBLE)
     except ValueError as error:
@@ -108,6 +107,20 @@ def command(
         if strict:
             fail(missing, INFEASIBLE)
         err.print(f"note: {missing}", soft_wrap=True)
+
+
+def _comparison(group: Group, changes: list[Change], assignor: str | None) -> Comparison:
+    """The comparison of the assignor, or of all; without `optimal` where it needs OR-Tools and wasn't asked for."""
+    from kohort.cli.placing.outcome import compare
+    from kohort.coordinator.placement import ASSIGNORS
+
+    try:
+        return compare(group, changes, {name: ASSIGNORS[name] for name in ASSIGNORS if assignor in (None, name)})
+    except MissingExtraError as error:
+        if assignor is not None:
+            fail(str(error), INFEASIBLE)
+        err.print(f"note: {error}", soft_wrap=True, markup=False)
+        return compare(group, changes, {name: ASSIGNORS[name] for name in ASSIGNORS if name != "optimal"})
 
 
 def _changes(texts: list[str]) -> list[Change]:

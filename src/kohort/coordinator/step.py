@@ -1,8 +1,9 @@
 """The result of a coordinator's operation: records to append, then answers (Kafka's CoordinatorResult).
 
 A coordinator only decides. The runtime appends the records of a step to the coordinator's log as one batch, replays
-each into the coordinator's state, and then gives the answers; if the append fails, it goes on with the step that
-`failed` returns. So the state never differs from what a restart would make of the log.
+each into the coordinator's state, applies what else changes, and then gives the answers. If the append fails nothing
+changes, and it goes on with the step that `failed` returns. So the state never differs from what a restart would make
+of the log.
 """
 
 from __future__ import annotations
@@ -68,12 +69,14 @@ class Step:
         failed: gives the step to take instead if the append failed, from an error that clients understand
             (`append_error`); None where no answer depends on it.
         producer: producer id and epoch, if the records belong to a transaction: they are appended as its batch.
+        apply: changes soft state, which no records tell; called once the records are replayed.
     """
 
     records: list[Record] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
     failed: Callable[[ErrorCode], Step] | None = None
     producer: tuple[int, int] | None = None
+    apply: Callable[[], None] | None = None
 
 
 def first_batch(records: Iterable[Record]) -> list[Record]:

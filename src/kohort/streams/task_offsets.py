@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final, Protocol, TypeVar
 
 from kohort.streams.tasks import TaskId
@@ -34,58 +36,78 @@ def task_offsets(kind: Callable[..., T], offsets: Mapping[TaskId, int]) -> list[
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """What a member reported last; only numbers that mean an offset."""
+
+    process: str
+    offsets: Mapping[TaskId, int] = field(default_factory=dict)
+    ends: Mapping[TaskId, int] = field(default_factory=dict)
+
+
 class TaskOffsets:
     """What the members of a group report of their tasks' changelogs, summed over a task's changelog partitions.
 
-    An offset of -2 is Kafka Streams' way of saying that the copy is at the end of its changelog; other negative
-    numbers, and the largest int64, mean that the offset isn't known.
+    An immutable value. An offset of -2 is Kafka Streams' way of saying that the copy is at the end of its changelog;
+    other negative numbers, and the largest int64, mean that the offset isn't known.
     """
 
-    def __init__(self) -> None:
-        self._processes: dict[str, str] = {}
-        self._offsets: dict[str, dict[TaskId, int]] = {}
-        self._ends: dict[str, dict[TaskId, int]] = {}
-        self._with_offset: dict[TaskId, set[str]] = {}
-        self._with_end: dict[TaskId, set[str]] = {}
+    def __init__(self, reports: Mapping[str, _Report] | None = None) -> None:
+        self._reports: Mapping[str, _Report] = {} if reports is None else reports
+
+    @classmethod
+    def of_processes(cls, processes: Mapping[str, str]) -> TaskOffsets:
+        """Returns those of members that have reported that they have nothing, by member with its process."""
+        return cls({member: _Report(process) for member, process in processes.items()})
 
     def report(
         self, member: str, process: str, offsets: Mapping[TaskId, int] | None, ends: Mapping[TaskId, int] | None
-    ) -> None:
+    ) -> TaskOffsets:
         """Takes a member's report in place of its last one; None for what is as before, or was never reported."""
         if offsets is None and ends is None:
-            return
-        self._processes[member] = process
+            return self
+        report = replace(self._reports.get(member, _Report(process)), process=process)
         if offsets is not None:
-            _replace(self._offsets, self._with_offset, member, offsets, _LATEST)
+            report = replace(report, offsets=_known(offsets, least=_LATEST))
         if ends is not None:
-            _replace(self._ends, self._with_end, member, ends, 0)
+            report = replace(report, ends=_known(ends, least=0))
+        return TaskOffsets({**self._reports, member: report})
 
-    def forget(self, member: str) -> None:
-        """Forgets a member, which isn't in the group any more."""
-        if self._processes.pop(member, None) is not None:
-            _replace(self._offsets, self._with_offset, member, {}, _LATEST)
-            _replace(self._ends, self._with_end, member, {}, 0)
-            del self._offsets[member], self._ends[member]
+    def forget(self, *members: str) -> TaskOffsets:
+        """Forgets members, which aren't in the group any more."""
+        if self._reports.keys().isdisjoint(members):
+            return self
+        return TaskOffsets({member: report for member, report in self._reports.items() if member not in members})
 
     def reports(self, member: str) -> bool:
         """Whether the member ever reported, even if only that it has nothing. Kafka Streams before 4.4 doesn't."""
-        return member in self._processes
-
-    def members(self) -> Set[str]:
-        """The members that ever reported."""
-        return self._processes.keys()
+        return member in self._reports
 
     def offsets_of(self, member: str) -> Mapping[TaskId, int]:
         """What a member reported of its copies, by task."""
-        return self._offsets.get(member, {})
+        return self._reports[member].offsets if member in self._reports else {}
 
     def ends_of(self, member: str) -> Mapping[TaskId, int]:
         """What a member reported of the ends of changelogs, by task."""
-        return self._ends.get(member, {})
+        return self._reports[member].ends if member in self._reports else {}
 
-    def end(self, task: TaskId) -> int | None:
-        """Records of the task's whole changelog: the largest number that is reported; None if none is."""
-        return max((self._ends[member][task] for member in self._with_end.get(task, ())), default=None)
+    @cached_property
+    def ends(self) -> Mapping[TaskId, int]:
+        """Records of each task's whole changelog: the largest number that is reported."""
+        largest: dict[TaskId, int] = {}
+        for report in self._reports.values():
+            for task, end in report.ends.items():
+                largest[task] = max(end, largest.get(task, 0))
+        return largest
+
+    @cached_property
+    def _with_offset(self) -> Mapping[TaskId, list[str]]:
+        """The members that reported an offset, by task."""
+        members: dict[TaskId, list[str]] = {}
+        for member, report in self._reports.items():
+            for task in report.offsets:
+                members.setdefault(task, []).append(member)
+        return members
 
     def lag(self, task: TaskId, process: str, tails: Callable[[str, TaskId], bool]) -> int | None:
         """Records that the state of the task on a process's disk lags behind; None where that isn't known.
@@ -100,12 +122,13 @@ class TaskOffsets:
         """
         lags = []
         for member in self._with_offset.get(task, ()):
-            if self._processes[member] != process:
+            report = self._reports[member]
+            if report.process != process:
                 continue
-            offset = self._offsets[member][task]
-            end = self._ends.get(member, {}).get(task) if tails(member, task) else None
+            offset = report.offsets[task]
+            end = report.ends.get(task) if tails(member, task) else None
             if end is None:
-                end = self.end(task)
+                end = self.ends.get(task)
             if offset == _LATEST:
                 lags.append(0)
             elif end is not None:
@@ -116,30 +139,13 @@ class TaskOffsets:
         """All lags that are known, by process and task; `tails` as in `lag`."""
         known = {}
         for task, members in self._with_offset.items():
-            for process in {self._processes[member] for member in members}:
+            for process in {self._reports[member].process for member in members}:
                 lag = self.lag(task, process, tails)
                 if lag is not None:
                     known[process, task] = lag
         return known
 
-    def ends(self) -> dict[TaskId, int]:
-        """The ends of all changelogs, where they are known."""
-        return {task: end for task in self._with_end if (end := self.end(task)) is not None}
 
-
-def _replace(
-    numbers: dict[str, dict[TaskId, int]],
-    members: dict[TaskId, set[str]],
-    member: str,
-    report: Mapping[TaskId, int],
-    least: int,
-) -> None:
-    """Stores a member's numbers, and which members have one for a task."""
-    new = {task: offset for task, offset in report.items() if offset >= 0 or offset == least if offset != _OVERFLOWN}
-    for task in numbers.get(member, {}).keys() - new.keys():
-        members[task].discard(member)
-        if not members[task]:
-            del members[task]
-    for task in new:
-        members.setdefault(task, set()).add(member)
-    numbers[member] = new
+def _known(report: Mapping[TaskId, int], least: int) -> dict[TaskId, int]:
+    """Returns the numbers that mean an offset."""
+    return {task: offset for task, offset in report.items() if offset == least or 0 <= offset < _OVERFLOWN}

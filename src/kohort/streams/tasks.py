@@ -67,8 +67,12 @@ def task_ids(kind: Callable[..., T], tasks: Mapping[TaskId, Role], role: Role) -
     Args:
         kind: the message's class for `TaskIds`.
     """
-    some = by_subtopology(task for task, has in tasks.items() if has is role)
-    return [kind(subtopology_id=name, partitions=partitions) for name, partitions in some.items()]
+    return [kind(subtopology_id=name, partitions=partitions) for name, partitions in in_role(tasks, role).items()]
+
+
+def in_role(tasks: Mapping[TaskId, Role], role: Role) -> dict[str, tuple[int, ...]]:
+    """Returns the partitions of each subtopology that `tasks` has in a role; both are sorted."""
+    return by_subtopology(task for task, has in tasks.items() if has is role)
 
 
 def by_subtopology(tasks: Iterable[TaskId]) -> dict[str, tuple[int, ...]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from kohort.protocol.errors import shown
 from kohort.protocol.topic_partition import TopicPartition
 from kohort.streams.tasks import TaskId
 
@@ -140,30 +140,43 @@ def check(topology: Topology) -> None:
         raise TopologyError("a topology needs a subtopology at least")
     if topology.epoch < 0:
         raise TopologyError(f"a topology's epoch is 0 or more, not {topology.epoch}")
+    check_subtopologies(topology)
     for name, subtopology in topology.subtopologies.items():
-        _check_subtopology(name, subtopology)
+        sources = {*subtopology.inputs, *subtopology.source_patterns}
+        for group in subtopology.copartition_groups:
+            if strange := sorted(set(group) - sources):
+                raise TopologyError(
+                    f"Subtopology {shown(name)}: {strange[0]} is in a copartition group, but is none of its sources."
+                )
+
+
+def check_subtopologies(topology: Topology) -> None:
+    """Checks what members and the coordinator both check: each topic is read once, and each sink is read.
+
+    Raises:
+        TopologyError: no group can run it.
+    """
+    readers: dict[str, str] = {}
+    for name, subtopology in topology.subtopologies.items():
+        where = f"Subtopology {shown(name)}"
+        if not name:
+            raise TopologyError("A subtopology has no id.")
+        for topic in subtopology.inputs:
+            if topic in readers:
+                raise TopologyError(
+                    f"{where}: topic {topic} is a source already, of subtopology {shown(readers[topic])}."
+                )
+            readers[topic] = name
+        for changelog in subtopology.changelogs:
+            if changelog.partitions:
+                raise TopologyError(
+                    f"{where}: changelog {changelog.name} has Partitions {changelog.partitions}; it must be 0, since "
+                    f"a changelog has as many as the subtopology has tasks."
+                )
+        if not subtopology.inputs and not subtopology.source_patterns:
+            raise TopologyError(f"{where} reads no topic.")
     parts = topology.subtopologies.values()
-    readers = Counter(topic for part in parts for topic in part.inputs)
-    if twice := [topic for topic, times in readers.items() if times > 1]:
-        raise TopologyError(f"topic {twice[0]} is read twice; a topic belongs to one subtopology")
-    repartition = {topic.name for part in parts for topic in part.repartition_sources}
+    sources = {topic.name for part in parts for topic in part.repartition_sources}
     sinks = {topic for part in parts for topic in part.repartition_sinks}
-    if unread := sorted(sinks - repartition):
-        raise TopologyError(f"repartition topic {unread[0]} is written, but is no subtopology's repartition source")
-
-
-def _check_subtopology(name: str, subtopology: Subtopology) -> None:
-    where = f"subtopology {name!r}"
-    if not name:
-        raise TopologyError("a subtopology has no id")
-    sources = {*subtopology.inputs, *subtopology.source_patterns}
-    if not sources:
-        raise TopologyError(f"{where} reads no topic: give it source_topics, source_patterns or repartition_sources")
-    for topic in subtopology.changelogs:
-        if topic.partitions:
-            raise TopologyError(
-                f"{where}: changelog {topic.name} has partitions={topic.partitions}; leave it at 0, it gets one a task"
-            )
-    for group in subtopology.copartition_groups:
-        if strange := sorted(set(group) - sources):
-            raise TopologyError(f"{where}: {strange[0]} is in a copartition group, but is none of its sources")
+    if unread := sorted(sinks - sources):
+        raise TopologyError(f"Repartition sink {unread[0]} is a repartition source of no subtopology.")

@@ -70,7 +70,7 @@ def asker(broker: Broker) -> Ask:
     return send
 
 
-def produce(broker: Broker, topic: str, index: int, count: int) -> None:
+def append_records(broker: Broker, topic: str, index: int, count: int) -> None:
     """Appends batches of one record."""
     append(broker, topic, index, *[encode_records([(b"k", b"v")], NOW) for _ in range(count)])
 
@@ -115,6 +115,6 @@ def deny(broker: Broker) -> Deny:
 def open_transaction(broker: Broker) -> None:
     """A transaction of producer 7 in partition 0 of "there", from offset 2 on."""
     broker.topics.create("there", 2)
-    produce(broker, "there", 0, 2)
+    append_records(broker, "there", 0, 2)
     batch = encode_records([(b"k", b"v")], NOW, producer_id=7, producer_epoch=3, transactional=True)
     append(broker, "there", 0, batch)

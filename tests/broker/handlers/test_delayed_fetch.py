@@ -11,9 +11,9 @@ from kohort.broker.server import Server
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.delete_topics import DeleteTopicsRequest
 from kohort.protocol.messages.fetch import FetchRequest, FetchResponse
-from kohort.protocol.messages.produce import ProduceRequest
 from kohort.protocol.records.rows import encode_records
 from tests.broker.raw import RawClient, frame
+from tests.produce_requests import produce_request
 
 Run = Callable[..., None]
 Answer = FetchResponse.TopicResponse.Partition
@@ -33,9 +33,8 @@ def fetch(*, min_bytes: int, max_bytes: int = 1 << 22, isolation_level: int = 0)
     )
 
 
-async def produce(client: RawClient, value: bytes) -> None:
-    part = ProduceRequest.TopicData.PartitionData(index=0, records=bytes(encode_records([(None, value)], 1_000)))
-    request = ProduceRequest(acks=-1, topic_data=[ProduceRequest.TopicData(name="t", partition_data=[part])])
+async def send_value(client: RawClient, value: bytes) -> None:
+    request = produce_request("t", encode_records([(None, value)], 1_000))
     assert (await client.call(request, 9)).responses[0].partition_responses[0].error_code == 0
 
 
@@ -76,11 +75,11 @@ def test_records_are_counted_as_they_come(with_server: Run, isolation_level: int
     async def test(server: Server) -> None:
         server.broker.topics.create("t", 1)
         producer = await RawClient.connect(server.port)
-        await produce(producer, b"x" * 1000)
+        await send_value(producer, b"x" * 1000)
         client = await waiting(server, fetch(min_bytes=2500, isolation_level=isolation_level))
-        await produce(producer, b"x" * 1000)
+        await send_value(producer, b"x" * 1000)
         assert server.broker.fetches.delayed == 1
-        await produce(producer, b"x" * 1000)
+        await send_value(producer, b"x" * 1000)
         assert len((await answer(client)).records or b"") > 3000
         await producer.close()
 
@@ -91,7 +90,7 @@ def test_what_was_read_is_not_held(with_server: Run) -> None:
     async def test(server: Server) -> None:
         log = server.broker.topics.create("t", 1).partitions[0].log
         producer = await RawClient.connect(server.port)
-        await produce(producer, b"x" * 500_000)
+        await send_value(producer, b"x" * 500_000)
         client = await waiting(server, fetch(min_bytes=1_000_000))
         (operation,) = server.broker.fetches.cancel(log)
         assert not operation._fetch._results  # type: ignore[attr-defined]
@@ -105,7 +104,7 @@ def test_no_more_is_waited_for_than_there_is_room(with_server: Run) -> None:
     async def test(server: Server) -> None:
         server.broker.topics.create("t", 1)
         client = await RawClient.connect(server.port)
-        await produce(client, b"x" * 1000)
+        await send_value(client, b"x" * 1000)
         response = await client.call(fetch(min_bytes=LONG_MS, max_bytes=500), 12)
         assert len(response.responses[0].partitions[0].records) > 1000
         await client.close()

@@ -6,7 +6,7 @@ from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.broker import Broker
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.delete_records import DeleteRecordsRequest
-from tests.broker.handlers.conftest import Ask, Deny, produce
+from tests.broker.handlers.conftest import Ask, Deny, append_records
 
 Trim = DeleteRecordsRequest.Topic
 
@@ -19,19 +19,19 @@ def trim(ask: Ask, *offsets: tuple[int, int], topic: str = "there") -> dict[int,
 
 def test_records_go_up_to_an_offset(ask: Ask, broker: Broker) -> None:
     broker.topics.create("there", 2)
-    produce(broker, "there", 0, 5)
+    append_records(broker, "there", 0, 5)
     assert trim(ask, (0, 3), (1, 0)) == {0: (ErrorCode.NONE, 3), 1: (ErrorCode.NONE, 0)}
 
 
 def test_all_records_go(ask: Ask, broker: Broker) -> None:
     broker.topics.create("there", 1)
-    produce(broker, "there", 0, 5)
+    append_records(broker, "there", 0, 5)
     assert trim(ask, (0, -1)) == {0: (ErrorCode.NONE, 5)}
 
 
 def test_what_is_gone_stays_gone(ask: Ask, broker: Broker) -> None:
     broker.topics.create("there", 1)
-    produce(broker, "there", 0, 5)
+    append_records(broker, "there", 0, 5)
     trim(ask, (0, 4))
     assert trim(ask, (0, 2)) == {0: (ErrorCode.NONE, 4)}
 
@@ -48,7 +48,7 @@ def test_offsets_that_are_not_there(ask: Ask, broker: Broker) -> None:
 
 def test_of_a_partition_that_is_named_twice_the_last_offset_counts(ask: Ask, broker: Broker) -> None:
     broker.topics.create("there", 1)
-    produce(broker, "there", 0, 5)
+    append_records(broker, "there", 0, 5)
     assert trim(ask, (0, 4), (0, 2)) == {0: (ErrorCode.NONE, 2)}
 
 

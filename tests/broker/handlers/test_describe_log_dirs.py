@@ -8,13 +8,13 @@ from kohort.broker.authorizer import Operation
 from kohort.broker.broker import Broker
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
-from tests.broker.handlers.conftest import Ask, Deny, produce
+from tests.broker.handlers.conftest import Ask, Deny, append_records
 
 
 def test_the_directory_with_its_logs(ask: Ask, broker: Broker) -> None:
     topic = broker.topics.create("there", 2)
     broker.topics.create("other", 1)
-    produce(broker, "there", 1, 3)
+    append_records(broker, "there", 1, 3)
     (result,) = ask(DescribeLogDirsRequest(topics=None)).results
     sizes = {
         (each.name, partition.partition_index): partition.partition_size

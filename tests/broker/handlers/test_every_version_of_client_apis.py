@@ -51,7 +51,7 @@ PLACES = (("there", 0), ("there", 9), ("absent", 0))
 STATES = ("Stable", "PreparingRebalance", "Empty")
 
 
-def produce(version: int, topic_id: UUID, name: str) -> Request:
+def produce_at(version: int, topic_id: UUID, name: str) -> Request:
     data = ProduceRequest.TopicData
     plain = bytes(encode_records([(b"k", b"v")], 1_000))
     transactional = bytes(encode_records([(b"k", b"v")], 1_000, producer_id=77, producer_epoch=0, transactional=True))
@@ -291,7 +291,7 @@ def always(request: Request) -> Make:
 
 
 REQUESTS: dict[str, Make] = {
-    "produce": produce,
+    "produce": produce_at,
     "fetch": fetch,
     "fetch of no session": fetch_of_no_session,
     "list offsets": list_offsets,

@@ -10,7 +10,7 @@ from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.broker import Broker
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.fetch import FetchRequest
-from tests.broker.handlers.conftest import Ask, Deny, produce
+from tests.broker.handlers.conftest import Ask, Deny, append_records
 from tests.broker.handlers.served import Run, answer_of
 
 
@@ -31,7 +31,7 @@ def fetch(ask: Ask, name: str = "there", version: int = 12, *, session: tuple[in
 
 def test_records_and_offsets_of_the_log(ask: Ask, broker: Broker) -> None:
     log = broker.topics.create("there", 1).partitions[0].log
-    produce(broker, "there", 0, 3)
+    append_records(broker, "there", 0, 3)
     (part,) = fetch(ask, fetch_offset=1).responses[0].partitions
     assert (part.error_code, part.high_watermark, part.last_stable_offset, part.log_start_offset) == (0, 3, 3, 0)
     assert part.records == log.read(1, 1 << 20, up_to=3)
@@ -64,7 +64,7 @@ def test_an_incremental_fetch_is_answered_with_what_has_changed(ask: Ask, broker
     broker.topics.create("there", 1)
     full = fetch(ask, session=(0, 0))
     unchanged = fetch(ask, session=(full.session_id, 1))
-    produce(broker, "there", 0, 1)
+    append_records(broker, "there", 0, 1)
     changed = fetch(ask, session=(full.session_id, 2))
     assert [len(response.responses) for response in (full, unchanged, changed)] == [1, 0, 1]
 

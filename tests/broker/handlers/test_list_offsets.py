@@ -9,7 +9,7 @@ from kohort.broker.broker import Broker
 from kohort.broker.server import Server
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.list_offsets import ListOffsetsRequest
-from tests.broker.handlers.conftest import NOW, Ask, Deny, produce
+from tests.broker.handlers.conftest import NOW, Ask, Deny, append_records
 from tests.broker.handlers.served import Run, transactional
 from tests.broker.raw import RawClient
 
@@ -57,7 +57,7 @@ def offsets(ask: Ask, timestamp: int, *indexes: int, version: int = 10, epoch: i
 )
 def test_offsets_by_time(timestamp: int, offset: int, ask: Ask, broker: Broker) -> None:
     broker.topics.create("there", 1)
-    produce(broker, "there", 0, 3)
+    append_records(broker, "there", 0, 3)
     assert offsets(ask, timestamp, 0) == [(ErrorCode.NONE, offset)]
 
 

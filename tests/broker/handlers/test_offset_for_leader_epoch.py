@@ -10,7 +10,7 @@ from kohort.broker.authorizer import Operation, ResourceType
 from kohort.broker.broker import Broker
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from tests.broker.handlers.conftest import Ask, Deny, produce
+from tests.broker.handlers.conftest import Ask, Deny, append_records
 
 Question = OffsetForLeaderEpochRequest.Topic
 
@@ -36,7 +36,7 @@ def end_of(ask: Ask, epoch: int, *, index: int = 0, current: int = -1) -> tuple[
 )
 def test_where_an_epoch_ends(asked: Any, answer: tuple[int, int, int], ask: Ask, broker: Broker) -> None:
     broker.topics.create("there", 1)
-    produce(broker, "there", 0, 4)
+    append_records(broker, "there", 0, 4)
     assert end_of(ask, **asked) == answer
 
 
@@ -49,7 +49,7 @@ def test_epochs_are_told_to_who_may_describe_the_topic_or_acts_for_the_cluster(
     ask: Ask, broker: Broker, deny: Deny
 ) -> None:
     broker.topics.create("there", 1)
-    produce(broker, "there", 0, 4)
+    append_records(broker, "there", 0, 4)
     deny(Operation.DESCRIBE, ResourceType.TOPIC, "there")
     as_cluster = end_of(ask, 0)[0]
     deny(Operation.CLUSTER_ACTION)

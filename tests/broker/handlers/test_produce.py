@@ -13,24 +13,14 @@ from kohort.broker.server import Server
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from kohort.protocol.messages.init_producer_id import InitProducerIdRequest
-from kohort.protocol.messages.produce import ProduceRequest
 from kohort.protocol.records.batch import Compression
 from kohort.protocol.records.rows import encode_records
 from tests.broker.handlers.conftest import NOW, Ask, Deny, Rules
 from tests.broker.handlers.served import Run, answer_of, transactional, with_bytes
 from tests.broker.raw import RawClient
+from tests.produce_requests import produce_request
 
 NO_TRANSACTIONS = Rules((None, ResourceType.TRANSACTIONAL_ID, None))
-
-
-def produce(batch: bytearray, transactional_id: str | None = None) -> ProduceRequest:
-    part = ProduceRequest.TopicData.PartitionData(index=0, records=bytes(batch))
-    return ProduceRequest(
-        transactional_id=transactional_id,
-        acks=-1,
-        timeout_ms=1000,
-        topic_data=[ProduceRequest.TopicData(name="t", partition_data=[part])],
-    )
 
 
 def produced(response: Any) -> int:
@@ -47,7 +37,7 @@ def test_a_transaction_needs_the_right_to_it_even_where_one_is_open(
         log = server.broker.topics.create("t", 1).partitions[0].log
         log.append(transactional(), now=1_000)
         client = await RawClient.connect(server.port)
-        response = await client.call(produce(transactional(1), transactional_id), 11)
+        response = await client.call(produce_request("t", transactional(1), transactional_id=transactional_id), 11)
         assert produced(response) == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         assert log.log_end_offset == 1
         await client.close()
@@ -56,7 +46,7 @@ def test_a_transaction_needs_the_right_to_it_even_where_one_is_open(
 
 
 def test_records_outside_transactions_need_no_right_to_the_transactional_id(with_server: Run) -> None:
-    request = produce(encode_records([(b"k", b"v")], 1_000), "x")
+    request = produce_request("t", encode_records([(b"k", b"v")], 1_000), transactional_id="x")
     assert produced(answer_of(with_server, request, 11, authorizer=NO_TRANSACTIONS)) == ErrorCode.NONE
 
 
@@ -66,7 +56,12 @@ def test_zstd_is_for_clients_that_know_it(with_server: Run, version: int, code: 
     plain = encode_records([(b"k", b"v")], 1_000)
     batch = bytearray(plain[:61] + pyarrow.compress(bytes(plain[61:]), "zstd", asbytes=True))
     batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
-    assert produced(answer_of(with_server, produce(with_bytes(batch, 22, bytes([Compression.ZSTD]))), version)) == code
+    assert (
+        produced(
+            answer_of(with_server, produce_request("t", with_bytes(batch, 22, bytes([Compression.ZSTD]))), version)
+        )
+        == code
+    )
 
 
 def test_a_coordinator_that_is_away_lets_the_producer_come_again(with_server: Run) -> None:
@@ -76,7 +71,10 @@ def test_a_coordinator_that_is_away_lets_the_producer_come_again(with_server: Ru
         for entry in server.broker.transactions._entries:
             entry.state = ShardState.LOADING
         client = await RawClient.connect(server.port)
-        assert produced(await client.call(produce(transactional(), "x"), 12)) == ErrorCode.NOT_ENOUGH_REPLICAS
+        assert (
+            produced(await client.call(produce_request("t", transactional(), transactional_id="x"), 12))
+            == ErrorCode.NOT_ENOUGH_REPLICAS
+        )
         await client.close()
 
     with_server(test)
@@ -98,7 +96,7 @@ def test_transactions_v2_begin_with_the_first_sequence(with_server: Run, version
         batch = encode_records(
             [(b"k", b"v")], 1_000, producer_id=made.producer_id, producer_epoch=made.producer_epoch, transactional=True
         )
-        request = produce(with_bytes(batch, 53, (5).to_bytes(4, "big")), "x")
+        request = produce_request("t", with_bytes(batch, 53, (5).to_bytes(4, "big")), transactional_id="x")
         assert produced(await client.call(request, version)) == code
         await client.close()
 
@@ -107,7 +105,7 @@ def test_transactions_v2_begin_with_the_first_sequence(with_server: Run, version
 
 def test_records_are_appended(ask: Ask, broker: Broker) -> None:
     log = broker.topics.create("t", 1).partitions[0].log
-    (topic,) = ask(produce(encode_records([(b"k", b"v")], NOW)), 9).responses
+    (topic,) = ask(produce_request("t", encode_records([(b"k", b"v")], NOW)), 9).responses
     (part,) = topic.partition_responses
     assert (part.error_code, part.base_offset, log.log_end_offset) == (ErrorCode.NONE, 0, 1)
 
@@ -127,14 +125,14 @@ def test_records_that_are_refused(
 ) -> None:
     broker.topics.create("t", 1)
     broker.groups.start()
-    request = produce(records)
+    request = produce_request("t", records)
     request.topic_data[0].name, request.acks = name, acks
     assert produced(ask(request, 9)) == code
 
 
 def test_a_partition_that_is_named_twice_is_written_to_once(ask: Ask, broker: Broker) -> None:
     log = broker.topics.create("t", 1).partitions[0].log
-    request = produce(encode_records([(b"k", b"v")], NOW))
+    request = produce_request("t", encode_records([(b"k", b"v")], NOW))
     request.topic_data[0].partition_data *= 2
     codes = [part.error_code for part in ask(request, 9).responses[0].partition_responses]
     assert (codes, log.log_end_offset) == ([ErrorCode.NONE, ErrorCode.INVALID_REQUEST], 1)
@@ -143,4 +141,7 @@ def test_a_partition_that_is_named_twice_is_written_to_once(ask: Ask, broker: Br
 def test_producers_must_be_allowed_to_write(ask: Ask, broker: Broker, deny: Deny) -> None:
     broker.topics.create("t", 1)
     deny(Operation.WRITE, ResourceType.TOPIC, "t")
-    assert produced(ask(produce(encode_records([(b"k", b"v")], NOW)), 9)) == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert (
+        produced(ask(produce_request("t", encode_records([(b"k", b"v")], NOW)), 9))
+        == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    )

@@ -18,7 +18,7 @@ from kohort.protocol.errors import ErrorCode
 from kohort.protocol.message import Request
 from kohort.protocol.messages import api
 from kohort.protocol.schema import Field, Scalar, Struct
-from tests.broker.handlers.conftest import NODE, NOW, asker, produce
+from tests.broker.handlers.conftest import NODE, NOW, append_records, asker
 from tests.protocol.everything import RandomMessages
 
 APIS = (
@@ -129,7 +129,7 @@ def test_any_request_is_answered_and_a_restart_comes_to_the_same(name: str, tmp_
     for number in range(120):
         if broker.topics.get("there") is None:
             broker.topics.create("there", 3)
-            produce(broker, "there", 0, 1)
+            append_records(broker, "there", 0, 1)
         messages = HostileMessages(f"{name} {number}", [topic.id for topic in broker.topics])
         version = draw.choice(request_type.__message__.versions)
         response = ask(messages.message(request_type, version), version, now=NOW + number, client_id="me")

@@ -13,7 +13,7 @@ from kohort.streams.statuses import StatusCode
 from tests.broker.handlers.conftest import Rules
 from tests.broker.streams.members import (
     Crowd,
-    Member,
+    StreamsClient,
     Subtopology,
     Topology,
     counting,
@@ -27,7 +27,7 @@ Run = Callable[..., None]
 CLUSTER = (Operation.CREATE, ResourceType.CLUSTER, None)
 
 
-async def first(crowd: Crowd) -> Member:
+async def first(crowd: Crowd) -> StreamsClient:
     """A member that hasn't joined yet."""
     crowd.topics.create("words", 2)
     return await crowd.member(counting())

@@ -51,7 +51,7 @@ def counting(app: str = "app", source: str = "words", **changelog: str) -> Topol
     )
 
 
-class Member:
+class StreamsClient:
     """A member with its tasks."""
 
     def __init__(self, client: RawClient, topology: Topology, group: str = "app", process: str | None = None) -> None:
@@ -128,12 +128,12 @@ class Crowd:
         self._clients.append(client)
         return client
 
-    async def member(self, topology: Topology, group: str = "app", process: str | None = None) -> Member:
+    async def member(self, topology: Topology, group: str = "app", process: str | None = None) -> StreamsClient:
         """A member that hasn't joined yet, on a connection of its own, with a coordinator that is ready for it."""
         self.server.broker.groups.start()
-        return Member(await self.client(), topology, group, process)
+        return StreamsClient(await self.client(), topology, group, process)
 
-    async def joined(self, topology: Topology, group: str = "app", process: str | None = None) -> Member:
+    async def joined(self, topology: Topology, group: str = "app", process: str | None = None) -> StreamsClient:
         """A member that has joined."""
         member = await self.member(topology, group, process)
         response = await member.join()
@@ -146,7 +146,7 @@ class Crowd:
             await client.close()
 
 
-async def reconcile(*members: Member) -> None:
+async def reconcile(*members: StreamsClient) -> None:
     """Sends heartbeats of all members until nothing changes, and all have the same epoch."""
     async with asyncio.timeout(PATIENCE):
         while True:

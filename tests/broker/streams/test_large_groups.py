@@ -11,17 +11,17 @@ from kohort.broker.streams.placer import SMALL
 from kohort.broker.streams.solver import Solver
 from kohort.protocol.errors import ErrorCode
 from tests.broker.conftest import Run
-from tests.broker.streams.members import PATIENCE, Crowd, Member, stateless, statuses
+from tests.broker.streams.members import PATIENCE, Crowd, StreamsClient, stateless, statuses
 from tests.broker.streams.solvers import SILENT, Gate
 
 
-async def large(crowd: Crowd) -> Member:
+async def large(crowd: Crowd) -> StreamsClient:
     """A member of a group with many tasks."""
     crowd.topics.create("words", SMALL)
     return await crowd.joined(stateless("words"))
 
 
-async def until_placed(member: Member, number: int) -> None:
+async def until_placed(member: StreamsClient, number: int) -> None:
     async with asyncio.timeout(PATIENCE):
         while len(member.active) != number:
             await member.beat()

@@ -10,17 +10,17 @@ from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from kohort.protocol.messages.offset_fetch import OffsetFetchRequest
 from kohort.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from tests.broker.conftest import Run
-from tests.broker.streams.members import Crowd, Member, reconcile, stateless
+from tests.broker.streams.members import Crowd, StreamsClient, reconcile, stateless
 
 
-async def member_of(crowd: Crowd) -> Member:
+async def member_of(crowd: Crowd) -> StreamsClient:
     crowd.topics.create("words", 1)
     member = await crowd.joined(stateless("words"))
     await reconcile(member)
     return member
 
 
-async def commit(member: Member, epoch: int, version: int = 9, member_id: str | None = None) -> int:
+async def commit(member: StreamsClient, epoch: int, version: int = 9, member_id: str | None = None) -> int:
     part = OffsetCommitRequest.Topic.Partition(partition_index=0, committed_offset=7)
     response = await member.client.call(
         OffsetCommitRequest(
@@ -34,7 +34,7 @@ async def commit(member: Member, epoch: int, version: int = 9, member_id: str | 
     return int(response.topics[0].partitions[0].error_code)
 
 
-async def fetch(member: Member, epoch: int, version: int = 9) -> tuple[int, int | None]:
+async def fetch(member: StreamsClient, epoch: int, version: int = 9) -> tuple[int, int | None]:
     asked = OffsetFetchRequest.Group
     response = await member.client.call(
         OffsetFetchRequest(

@@ -50,7 +50,7 @@ class Placing:
         await asyncio.wait_for(ready.wait(), 30)
 
 
-def run(test: Callable[[Placing], Coroutine[Any, Any, None]], solver: Solver) -> None:
+def with_placing(test: Callable[[Placing], Coroutine[Any, Any, None]], solver: Solver) -> None:
     """Run a test; in the end, no thread is left."""
 
     async def main() -> None:
@@ -78,7 +78,7 @@ def test_a_small_group_is_waited_for() -> None:
 
         assert placing.placer(job(20)) == ASSIGNORS["optimal"](group(20))
 
-    run(test, InProcess())
+    with_placing(test, InProcess())
 
 
 @pytest.mark.usefixtures("patient")
@@ -89,7 +89,7 @@ def test_nobody_waits_before_the_process_is_ready() -> None:
         assert placing.placer(asked) is None
         assert await placing.later() == (asked, asked.run())
 
-    run(test, InProcess())
+    with_placing(test, InProcess())
 
 
 @pytest.mark.usefixtures("patient")
@@ -105,7 +105,7 @@ def test_nobody_waits_behind_another_group() -> None:
         assert await placing.later() == (small, small.run())
         assert placing.placer.pending == 0
 
-    run(test, InProcess())
+    with_placing(test, InProcess())
 
 
 def test_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_nobody_waits_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
         assert placing.placer(job(20)) is None
         assert (await placing.later())[1] is not None
 
-    run(test, InProcess(after=0.01))
+    with_placing(test, InProcess(after=0.01))
 
 
 @pytest.mark.usefixtures("patient")
@@ -133,7 +133,7 @@ def test_nobody_waits_in_a_turn_in_which_many_did(monkeypatch: pytest.MonkeyPatc
         await asyncio.sleep(0)
         assert placing.placer(job(20)) is not None
 
-    run(test, InProcess(after=0.01))
+    with_placing(test, InProcess(after=0.01))
 
 
 def test_the_loop_turns_while_a_large_group_is_placed() -> None:
@@ -149,7 +149,7 @@ def test_the_loop_turns_while_a_large_group_is_placed() -> None:
         assert await placing.later() == (asked, asked.run())
         assert turns > 1
 
-    run(test, Solver())
+    with_placing(test, Solver())
 
 
 @pytest.mark.usefixtures("patient")
@@ -164,7 +164,7 @@ def test_jobs_are_counted() -> None:
         assert placing.placer.solved == {"sticky": 2}
         assert placing.placer.seconds["sticky"] > 0
 
-    run(test, InProcess())
+    with_placing(test, InProcess())
 
 
 def test_all_hear_that_the_process_is_ready() -> None:
@@ -174,7 +174,7 @@ def test_all_hear_that_the_process_is_ready() -> None:
         assert placing.placer.ready
         await placing.get_ready()
 
-    run(test, InProcess())
+    with_placing(test, InProcess())
 
 
 def test_a_process_that_cannot_be_started_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
@@ -186,7 +186,7 @@ def test_a_process_that_cannot_be_started_keeps_nobody_waiting(caplog: pytest.Lo
         assert await placing.later() == (asked, None)
 
     with caplog.at_level(logging.ERROR):
-        run(test, Solver(ABSENT))
+        with_placing(test, Solver(ABSENT))
     assert any("could not be started" in message for message in caplog.messages)
 
 
@@ -203,8 +203,44 @@ def test_an_assignor_that_fails_comes_to_nothing(caplog: pytest.LogCaptureFixtur
         assert (await placing.later())[1] is not None
 
     with caplog.at_level(logging.ERROR):
-        run(test, Solver())
+        with_placing(test, Solver())
     assert "tasks could not be placed group='group' assignor=nonsense error=KeyError: 'nonsense'" in caplog.messages
+
+
+def test_a_group_that_would_need_or_tools_is_placed_by_sticky() -> None:
+    members = tuple(Member(f"m{number:02}") for number in range(12))
+    uneven = Group((SubtopologyTasks("0", 1, 1), SubtopologyTasks("1", 4, 3)), members)
+
+    async def test(placing: Placing) -> None:
+        await placing.get_ready()
+        placement = placing.placer(PlacementJob("group", 1, "optimal", uneven)) or (await placing.later())[1]
+        assert placement == ASSIGNORS["sticky"](uneven)
+        assert not placing.placer.failed
+
+    without = "import sys; sys.modules.update(numpy=None, ortools=None)"
+    with_placing(
+        test, Solver((sys.executable, "-P", "-c", f"{without}; from kohort.broker.streams.solver import main; main()"))
+    )
+
+
+def test_the_broker_says_once_that_or_tools_is_missing(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(placing: Placing) -> None:
+        await placing.get_ready()
+        placing.placer(job(20))
+        placing.placer(job(20))
+
+    with caplog.at_level(logging.INFO, "kohort.broker.streams"):
+        with_placing(test, InProcess())
+        assert not caplog.messages
+        monkeypatch.setitem(sys.modules, "ortools", None)
+        with_placing(test, InProcess())
+    (message,) = caplog.messages
+    assert message == (
+        "OR-Tools isn't installed: streams groups are placed by sticky, small ones by optimal; "
+        "pip install 'kohort[placement]'"
+    )
 
 
 def test_a_process_that_dies_comes_to_nothing() -> None:
@@ -214,7 +250,7 @@ def test_a_process_that_dies_comes_to_nothing() -> None:
 
         assert await placing.later() == (asked, None)
 
-    run(test, Solver(MORTAL))
+    with_placing(test, Solver(MORTAL))
 
 
 def test_a_process_that_died_is_started_again() -> None:
@@ -281,7 +317,7 @@ def test_a_process_that_nobody_needs_ends(monkeypatch: pytest.MonkeyPatch) -> No
                 await asyncio.sleep(0.01)
         assert not placing.placer.ready
 
-    run(test, solver)
+    with_placing(test, solver)
 
 
 def test_the_process_ends_with_its_broker() -> None:
@@ -307,7 +343,7 @@ def test_stopping_waits_for_nobody() -> None:
         while not solver.running:
             await asyncio.sleep(0.01)
 
-    run(test, solver)
+    with_placing(test, solver)
     assert time.monotonic() - began < 20
     with pytest.raises(SolverError, match="the broker is stopping"):
         solver.solve("optimal", group(2))

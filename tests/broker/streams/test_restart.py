@@ -13,7 +13,7 @@ from kohort.protocol.messages.create_topics import CreateTopicsRequest
 from kohort.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from kohort.testing import BrokerProcess
 from tests.broker.raw import RawClient
-from tests.broker.streams.members import PATIENCE, Member, counting, reconcile
+from tests.broker.streams.members import PATIENCE, StreamsClient, counting, reconcile
 from tests.broker.streams.test_offsets import commit, fetch
 
 SETTINGS = {"group.streams.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 3}
@@ -25,7 +25,7 @@ def broker(tmp_path: Path) -> BrokerProcess:
     return BrokerProcess(SETTINGS, data_dir=tmp_path)
 
 
-async def connected(broker: BrokerProcess, member: Member) -> None:
+async def connected(broker: BrokerProcess, member: StreamsClient) -> None:
     """Give a member a connection, with a coordinator that is ready for it."""
     member.client = await RawClient.connect(broker.port)
     async with asyncio.timeout(PATIENCE):
@@ -33,13 +33,13 @@ async def connected(broker: BrokerProcess, member: Member) -> None:
             await asyncio.sleep(0.01)
 
 
-async def described(member: Member) -> Any:
+async def described(member: StreamsClient) -> Any:
     (group,) = (await member.client.call(StreamsGroupDescribeRequest(group_ids=("app",)))).groups
     return group
 
 
 def test_members_go_on_where_they_were(broker: BrokerProcess) -> None:
-    members = [Member(None, counting()) for _ in range(2)]  # type: ignore[arg-type]
+    members = [StreamsClient(None, counting()) for _ in range(2)]  # type: ignore[arg-type]
     seen = []
 
     async def before() -> None:

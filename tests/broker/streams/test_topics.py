@@ -13,7 +13,7 @@ from kohort.streams.statuses import StatusCode
 from tests.broker.conftest import Run
 from tests.broker.streams.members import (
     Crowd,
-    Member,
+    StreamsClient,
     Subtopology,
     Topology,
     counting,
@@ -23,7 +23,7 @@ from tests.broker.streams.members import (
 )
 
 
-async def state(member: Member) -> str:
+async def state(member: StreamsClient) -> str:
     """The group's state, which asking doesn't change."""
     response = await member.client.call(StreamsGroupDescribeRequest(group_ids=(member.group,)))
     return str(response.groups[0].group_state)

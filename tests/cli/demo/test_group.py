@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from io import StringIO
 from typing import Any
 from uuid import uuid4
@@ -19,15 +20,15 @@ from kohort.client.administration.group_types import (
     GroupMember,
     GroupType,
     StreamsMemberState,
-    Tasks,
 )
 from kohort.client.types import Broker as BrokerInfo
+from kohort.streams.tasks import Role, TaskId
 from kohort.testing import Broker
 
 ONE = ("127.0.0.1", 1)
 
 
-def member(tasks: Tasks, target: Tasks | None = None) -> GroupMember:
+def member(tasks: Mapping[TaskId, Role], target: Mapping[TaskId, Role] | None = None) -> GroupMember:
     streams = StreamsMemberState(
         process_id="p", endpoint=ONE, tags={}, topology_epoch=0, tasks=tasks, target_tasks=target or tasks,
         task_offsets={}, task_end_offsets={},
@@ -61,17 +62,18 @@ def test_what_isnt_committed_yet_is_all_to_do() -> None:
 
 
 def test_a_group_is_settled_when_all_have_what_they_shall_have() -> None:
-    two, four = Tasks({"0": (0, 1)}), Tasks({"0": (0, 1, 2, 3)})
+    two, four = ({TaskId("0", number): Role.ACTIVE for number in range(count)} for count in (2, 4))
     assert view(member(two)).reconciled
     assert not view(member(two, four)).reconciled
-    assert not view(member(Tasks())).reconciled
+    assert not view(member({})).reconciled
     assert not view().reconciled
     assert not view(member(two), state="Assigning").reconciled  # the target is still the one from before
 
 
 def test_shows_an_instance_by_its_name() -> None:
     console = Console(file=StringIO(), width=120)
-    console.print(view(member(Tasks({"0": (0, 1)}, {"1": (2,)})), flights_0=(0, 1234)).shown())
+    tasks = {TaskId("0", 0): Role.ACTIVE, TaskId("0", 1): Role.ACTIVE, TaskId("1", 2): Role.STANDBY}
+    console.print(view(member(tasks), flights_0=(0, 1234)).shown())
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "stable, epoch 3, 1,234 flights to go" in text
     assert text.split("instance-1")[1].split()[:4] == ["0:", "0-1", "1:", "2"]
@@ -99,18 +101,18 @@ def topic(kohort_broker: Broker) -> str:
 
 
 def test_reads_the_last_committed_value_of_each_key(kohort_broker: Broker, topic: str) -> None:
-    async def run() -> dict[tuple[str, ...], dict[str, Any]]:
+    async def main() -> dict[tuple[str, ...], dict[str, Any]]:
         servers = kohort_broker.bootstrap_servers
         await write(servers, topic, [{"sky": "calm", "n": 1}, {"sky": "snow", "n": 1}], commit=True)
         await write(servers, topic, [{"sky": "calm", "n": 2}], commit=True)
         await write(servers, topic, [{"sky": "calm", "n": 99}, {"sky": "fog", "n": 99}], commit=False)
         return await read_groups(servers, topic, ("sky",))
 
-    assert asyncio.run(run()) == {("calm",): {"sky": "calm", "n": 2}, ("snow",): {"sky": "snow", "n": 1}}
+    assert asyncio.run(main()) == {("calm",): {"sky": "calm", "n": 2}, ("snow",): {"sky": "snow", "n": 1}}
 
 
 def test_markers_of_transactions_are_nothing_to_read(kohort_broker: Broker, topic: str) -> None:
-    async def run() -> tuple[bool, bool]:
+    async def main() -> tuple[bool, bool]:
         servers = kohort_broker.bootstrap_servers
         await write(servers, topic, [{"sky": "calm", "n": 1}], commit=True)
         async with Admin(servers) as admin:
@@ -124,4 +126,4 @@ def test_markers_of_transactions_are_nothing_to_read(kohort_broker: Broker, topi
             await all_read(servers, GroupView(other.group, at_record, {})),
         )
 
-    assert asyncio.run(run()) == (True, False)
+    assert asyncio.run(main()) == (True, False)

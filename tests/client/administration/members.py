@@ -12,7 +12,7 @@ from kohort.client.types import TopicPartition
 from kohort.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kohort.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kohort.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
+from kohort.protocol.messages.produce import ProduceResponse
 from kohort.protocol.messages.streams_group_heartbeat import (
     Endpoint,
     StreamsGroupHeartbeatRequest,
@@ -21,23 +21,17 @@ from kohort.protocol.messages.streams_group_heartbeat import (
 )
 from kohort.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from kohort.protocol.records.rows import encode_rows
+from tests.client.consuming.support import append
+from tests.produce_requests import produce_request
 
-__all__ = ["join_classic", "join_streams", "open_transaction", "produce"]
+__all__ = ["join_classic", "join_streams", "open_transaction", "write_at"]
 
 
-async def produce(servers: str, to: TopicPartition, timestamps: Sequence[int]) -> None:
+async def write_at(servers: str, to: TopicPartition, timestamps: Sequence[int]) -> None:
     """Write records with these times, in ms since 1970."""
     values = [b"value"] * len(timestamps)
     async with Cluster(servers) as cluster:
-        leader = (await cluster.topic(to.topic)).partitions[to.partition].leader
-        assert leader is not None
-        connection = await cluster.connection(leader)
-        kind = ProduceRequest.TopicData
-        records = bytes(encode_rows(timestamps, values, values))
-        data = [kind(name=to.topic, partition_data=[kind.PartitionData(index=to.partition, records=records)])]
-        request = ProduceRequest(transactional_id=None, acks=-1, timeout_ms=5000, topic_data=data)
-        answer = await connection.ask(request, ProduceResponse, version=12)
-        assert answer.responses[0].partition_responses[0].error_code == 0
+        await append(cluster, to.topic, [encode_rows(timestamps, values, values)], to.partition)
 
 
 async def open_transaction(servers: str, transactional_id: str, to: TopicPartition) -> None:
@@ -56,13 +50,7 @@ async def open_transaction(servers: str, transactional_id: str, to: TopicPartiti
             base_sequence=0,
             transactional=True,
         )
-        data = ProduceRequest.TopicData.PartitionData(index=to.partition, records=bytes(records))
-        request = ProduceRequest(
-            transactional_id=transactional_id,
-            acks=-1,
-            timeout_ms=5000,
-            topic_data=[ProduceRequest.TopicData(name=to.topic, partition_data=[data])],
-        )
+        request = produce_request(to.topic, records, to.partition, transactional_id=transactional_id)
         connection = await cluster.any_connection()
         answer = await connection.ask(request, ProduceResponse, version=12)
         assert answer.responses[0].partition_responses[0].error_code == 0

@@ -21,8 +21,9 @@ from kohort.client.admin import (
 from kohort.client.errors import ClientError, ConfigError, UnsupportedError
 from kohort.client.types import OffsetAndMetadata, TopicPartition
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.streams.tasks import Role, TaskId
 from kohort.testing.broker import Broker
-from tests.client.administration.members import join_classic, join_streams, open_transaction, produce
+from tests.client.administration.members import join_classic, join_streams, open_transaction, write_at
 from tests.waiting import run
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -80,7 +81,7 @@ def test_a_topic_that_contradicts_itself_is_not_sent() -> None:
 def test_records_are_found_by_end_and_by_time_and_deleted() -> None:
     async def test(admin: Admin, servers: str) -> None:
         await admin.topics.create("t", partitions=2)
-        await produce(servers, T0, [1000, 3000, 2000])
+        await write_at(servers, T0, [1000, 3000, 2000])
         wanted = {T0: OffsetSpec.LATEST, T1: OffsetSpec.EARLIEST}
         found = await admin.offsets.list(wanted)
         assert (found[T0].offset, found[T1].offset) == (3, 0)
@@ -131,7 +132,7 @@ def test_settings_are_described_and_altered() -> None:
 def test_a_classic_groups_life() -> None:
     async def test(admin: Admin, servers: str) -> None:
         await admin.topics.create("t", partitions=2)
-        await produce(servers, T0, [1000] * 10)
+        await write_at(servers, T0, [1000] * 10)
         member = await join_classic(servers, "g", T0)
         group = (await admin.groups.describe("g"))["g"]
         assert (group.type, group.state, group.assignor) == (GroupType.CLASSIC, "Stable", "range")
@@ -175,7 +176,7 @@ def test_a_streams_group_is_described_with_its_tasks() -> None:
         (member,) = group.members
         assert member.member_id == member_id
         assert member.streams is not None
-        assert member.streams.tasks.active == {"0": (0, 1)}
+        assert member.streams.tasks == {TaskId("0", 0): Role.ACTIVE, TaskId("0", 1): Role.ACTIVE}
         assert member.streams.endpoint == ("here", 80)
         assert group.epoch == group.assignment_epoch == member.epoch
         assert [*group.owners()] == [T0, T1]
@@ -191,7 +192,7 @@ def test_a_streams_group_is_described_with_its_tasks() -> None:
 def test_offsets_are_reset() -> None:
     async def test(admin: Admin, servers: str) -> None:
         await admin.topics.create("t", partitions=2)
-        await produce(servers, T0, [MINUTE, 2 * MINUTE, 3 * MINUTE])
+        await write_at(servers, T0, [MINUTE, 2 * MINUTE, 3 * MINUTE])
         reset = admin.group_offsets.reset
         with pytest.raises(KafkaError) as failed:
             await reset("g", ResetTo.earliest())

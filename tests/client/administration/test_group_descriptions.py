@@ -5,14 +5,14 @@ from __future__ import annotations
 import uuid
 
 from kohort.client.administration.group_descriptions import classic_group, consumer_group, share_group, streams_group
-from kohort.client.administration.group_types import GroupType, Tasks
+from kohort.client.administration.group_types import GroupType
 from kohort.client.types import Broker, TopicPartition
 from kohort.protocol.messages import consumer_group_describe as consumer
 from kohort.protocol.messages import share_group_describe as share
 from kohort.protocol.messages import streams_group_describe as streams
 from kohort.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kohort.protocol.messages.describe_groups import DescribeGroupsResponse
-from kohort.streams.tasks import TaskId
+from kohort.streams.tasks import Role, TaskId
 
 AT = Broker(1, "here", 9092)
 ID = uuid.UUID(int=7)
@@ -163,8 +163,13 @@ def test_a_streams_group_has_tasks_by_role_and_partitions_by_its_topology() -> N
     )
     (found,) = group.members
     assert found.streams is not None
-    assert found.streams.tasks == Tasks({"0": (0, 1)}, {"1": (2,)}, {"1": (0,)})
-    assert found.streams.target_tasks == Tasks({"1": (0,)})
+    assert found.streams.tasks == {
+        TaskId("0", 0): Role.ACTIVE,
+        TaskId("0", 1): Role.ACTIVE,
+        TaskId("1", 2): Role.STANDBY,
+        TaskId("1", 0): Role.WARMUP,
+    }
+    assert found.streams.target_tasks == {TaskId("1", 0): Role.ACTIVE}
     assert found.partitions == (TopicPartition("in", 0), TopicPartition("in", 1))
     assert found.target == (TopicPartition("re", 0),)
     assert (found.streams.endpoint, found.streams.tags) == (("e", 80), {"zone": "a"})

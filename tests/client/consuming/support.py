@@ -12,10 +12,11 @@ from kohort.client.errors import raise_for
 from kohort.client.types import Record
 from kohort.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from kohort.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-from kohort.protocol.messages.produce import ProduceRequest, ProduceResponse
+from kohort.protocol.messages.produce import ProduceResponse
 from kohort.protocol.primitives import Buffer
 from kohort.protocol.records.batch import Compression, assign_offsets, read_header
 from kohort.protocol.records.columns import encode_columns
+from tests.produce_requests import produce_request
 
 __all__ = ["append", "create_topic", "delete_topic", "produce", "take", "values"]
 
@@ -47,12 +48,7 @@ async def append(cluster: Cluster, topic: str, batches: Sequence[Buffer], partit
     for batch in batches:
         base_zero = bytearray(batch)
         assign_offsets(base_zero, read_header(base_zero), 0, -1)
-        data = ProduceRequest.TopicData(
-            name=topic,
-            topic_id=info.topic_id,
-            partition_data=[ProduceRequest.TopicData.PartitionData(index=partition, records=bytes(base_zero))],
-        )
-        request = ProduceRequest(transactional_id=None, acks=-1, timeout_ms=5000, topic_data=[data])
+        request = produce_request(topic, base_zero, partition, topic_id=info.topic_id)
         answer = await connection.ask(request, ProduceResponse)
         said = answer.responses[0].partition_responses[0]
         raise_for(said.error_code, said.error_message)

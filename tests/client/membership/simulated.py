@@ -36,7 +36,7 @@ from kohort.protocol.messages.sync_group import SyncGroupRequest
 from tests.client.membership.consumer_group_coordinator import ConsumerGroupCoordinator
 from tests.coordinator.classic.driver import Driver
 
-__all__ = ["Classic", "Member", "Modern", "Simulation"]
+__all__ = ["Classic", "Modern", "SimulatedMember", "Simulation"]
 
 TOPICS = {"a": 6, "b": 3}
 STEP_MS = 10
@@ -111,7 +111,7 @@ class _Due:
     what: Callable[[], list[Effect]]
 
 
-class Member:
+class SimulatedMember:
     """A machine, its channel, and a consumer that fetches what it was told to."""
 
     def __init__(self, simulation: Simulation, name: str, settings: MembershipSettings) -> None:
@@ -261,15 +261,15 @@ class Simulation:
     def __init__(self, coordinator: Coordinator, seed: int, **settings: Any) -> None:
         self.coordinator, self.random = coordinator, Random(seed)
         self.settings = MembershipSettings(group_id="group", session_timeout_ms=6_000, **settings)
-        self.members: list[Member] = []
+        self.members: list[SimulatedMember] = []
         self.faults = 0.0
 
     @property
     def now(self) -> int:
         return self.coordinator.now
 
-    def add(self, *topics: str) -> Member:
-        member = Member(self, f"member-{len(self.members)}", self.settings)
+    def add(self, *topics: str) -> SimulatedMember:
+        member = SimulatedMember(self, f"member-{len(self.members)}", self.settings)
         self.members.append(member)
         member.subscribe(*topics)
         return member

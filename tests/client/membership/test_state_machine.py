@@ -45,7 +45,7 @@ TOPIC = UUID(int=7)
 SUBSCRIPTION = Subscription(frozenset({"t"}))
 
 
-class Member:
+class MembershipDriver:
     """A machine whose network and consumer do what the test says."""
 
     def __init__(self, kind: str, **extra: Any) -> None:
@@ -205,7 +205,7 @@ CODES = [
 @given(st.sampled_from(KINDS), st.data())
 def test_any_inputs(kind: str, data: st.DataObject) -> None:
     """It fetches only what it owns, acknowledges what has stopped, and can be closed whatever has happened."""
-    member = Member(kind)
+    member = MembershipDriver(kind)
     member.subscribe()
     last_poll = member.now
     epoch = 0
@@ -275,7 +275,7 @@ def test_any_inputs(kind: str, data: st.DataObject) -> None:
     ],
 )
 def test_errors_of_heartbeats(kind: str, code: int, state: State) -> None:
-    member = Member(kind)
+    member = MembershipDriver(kind)
     member.register(0, 1)
     member.tick(3_000)
     member.answer(bad(member.asks[0].call.request, code))
@@ -309,7 +309,7 @@ def test_errors_of_heartbeats(kind: str, code: int, state: State) -> None:
     ],
 )
 def test_joins_that_fail_for_good(kind: str, code: ErrorCode) -> None:
-    member = Member(kind)
+    member = MembershipDriver(kind)
     member.subscribe()
     member.find()
     member.answer(bad(member.asks[0].call.request, code))
@@ -322,7 +322,7 @@ def test_joins_that_fail_for_good(kind: str, code: ErrorCode) -> None:
 
 @pytest.mark.parametrize("kind", KINDS[:2])
 def test_join_and_sync_are_retried(kind: str) -> None:
-    member = Member(kind)
+    member = MembershipDriver(kind)
     member.subscribe()
     member.find()
     member.answer(JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id="me", protocol_type=None))
@@ -337,7 +337,7 @@ def test_join_and_sync_are_retried(kind: str) -> None:
 
 def test_a_sync_that_is_never_answered_is_given_up() -> None:
     """A join waits for the other members; a sync for the leader, whose session would end."""
-    member = Member("eager", session_timeout_ms=6_000)
+    member = MembershipDriver("eager", session_timeout_ms=6_000)
     member.subscribe()
     member.find()
     assert member.asks[0].call.timeout_ms > 300_000
@@ -350,7 +350,7 @@ def test_a_sync_that_is_never_answered_is_given_up() -> None:
 
 
 def test_broker_without_consumer_groups() -> None:
-    member = Member("consumer")
+    member = MembershipDriver("consumer")
     member.subscribe()
     member.find()
     member.answer(bad(member.asks[0].call.request, ErrorCode.UNSUPPORTED_VERSION))
@@ -360,7 +360,7 @@ def test_broker_without_consumer_groups() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_lost_connection(kind: str) -> None:
     """Fetchers are closed at once, and start again where they were if the coordinator still knows the member."""
-    member = Member(kind)
+    member = MembershipDriver(kind)
     member.register(0, 1)
     member.tick(3_000)
     member.lose()
@@ -379,7 +379,7 @@ def test_lost_connection(kind: str) -> None:
 @pytest.mark.parametrize("moved", [False, True])
 def test_a_coordinator_that_moves_during_a_long_rebalance(moved: bool) -> None:
     """Whom it kept waiting, its successor knows: nothing is lost, though there was silence for a minute."""
-    member = Member("cooperative")
+    member = MembershipDriver("cooperative")
     member.register(0, 1)
     member.tick(3_000)
     member.answer(bad(member.asks[0].call.request, ErrorCode.REBALANCE_IN_PROGRESS))
@@ -400,7 +400,7 @@ def test_a_coordinator_that_moves_during_a_long_rebalance(moved: bool) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_session_timeout_without_responses(kind: str) -> None:
-    member = Member(kind)
+    member = MembershipDriver(kind)
     member.register(0)
     member.tick(3_000)
     member.tick(42_000)
@@ -412,7 +412,7 @@ def test_session_timeout_without_responses(kind: str) -> None:
 
 
 def test_unknown_topics_are_waited_for() -> None:
-    member = Member("consumer")
+    member = MembershipDriver("consumer")
     names, member.protocol._cluster.names = dict(member.protocol._cluster.names), {}
     member.subscribe()
     member.find()
@@ -426,7 +426,7 @@ def test_unknown_topics_are_waited_for() -> None:
 
 
 def test_acknowledgement_of_consumer_groups() -> None:
-    member = Member("consumer")
+    member = MembershipDriver("consumer")
     member.register(0, 1)
     member.tick()
     member.answer(good(member.asks[0].call.request, None))
@@ -441,7 +441,7 @@ def test_acknowledgement_of_consumer_groups() -> None:
 
 
 def test_a_topic_that_was_deleted_and_created_again_is_another() -> None:
-    member = Member("consumer")
+    member = MembershipDriver("consumer")
     member.register(0)
     member.tick()
     member.answer(good(member.asks[0].call.request, None))
@@ -458,7 +458,7 @@ def test_a_topic_that_was_deleted_and_created_again_is_another() -> None:
 
 @pytest.mark.parametrize("kind", KINDS[:2])
 def test_a_topic_that_appears_during_the_first_join(kind: str) -> None:
-    member = Member(kind)
+    member = MembershipDriver(kind)
     member.subscribe(Subscription(pattern="[tu]"))
     member.find()
     member.protocol._cluster.topics["u"] = TopicInfo("u", UUID(int=8), False, {})
@@ -474,7 +474,7 @@ def test_a_topic_that_appears_during_the_first_join(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_leaving_with_what_is_lost_starts_no_fetchers(kind: str) -> None:
-    member = Member(kind)
+    member = MembershipDriver(kind)
     member.register(0, 1)
     member.tick(3_000)
     member.answer(bad(member.asks[0].call.request, ErrorCode.UNKNOWN_MEMBER_ID))
@@ -487,7 +487,7 @@ def test_leaving_with_what_is_lost_starts_no_fetchers(kind: str) -> None:
 
 
 def test_an_unreleased_instance_id_is_retried_for_the_session_timeout() -> None:
-    member = Member("consumer", group_instance_id="i")
+    member = MembershipDriver("consumer", group_instance_id="i")
     member.subscribe()
     member.find()
     for wait in (0, 44_000, 1_000):
@@ -501,7 +501,7 @@ def test_an_unreleased_instance_id_is_retried_for_the_session_timeout() -> None:
 
 @pytest.mark.parametrize(("instance", "epoch"), [(None, -1), ("i", -2)])
 def test_leaving_consumer_groups(instance: str | None, epoch: int) -> None:
-    member = Member("consumer", group_instance_id=instance)
+    member = MembershipDriver("consumer", group_instance_id=instance)
     member.register(0)
     member.perform(member.machine.leave(member.now))
     member.do_work()

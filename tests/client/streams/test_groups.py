@@ -37,7 +37,7 @@ END = 50_000
 class Application:
     """A member, and an application that takes its time. `has` is what it really does."""
 
-    def __init__(self, world: World, name: str, process: str, instance_id: str | None) -> None:
+    def __init__(self, world: SteppedSimulation, name: str, process: str, instance_id: str | None) -> None:
         self.world, self.name, self.process = world, name, process
         settings = MemberSettings(
             group_id=GROUP, topology=TOPOLOGY, member_id=name, process_id=process, instance_id=instance_id
@@ -114,7 +114,7 @@ class Application:
         return member.state is State.STABLE and not self.closing and self.has == member.tasks.target
 
 
-class World:
+class SteppedSimulation:
     """Steps of `STEP_MS`, all choices drawn from one generator."""
 
     def __init__(self, seed: int, settings: StreamsSettings) -> None:
@@ -187,7 +187,7 @@ def settings(**more: int) -> StreamsSettings:
 
 @pytest.mark.parametrize("seed", [0, 1, 9, 47])
 def test_members_come_and_go(seed: int) -> None:
-    world = World(seed, settings(num_standby_replicas=seed % 2, num_warmup_replicas=seed % 3))
+    world = SteppedSimulation(seed, settings(num_standby_replicas=seed % 2, num_warmup_replicas=seed % 3))
     for _ in range(3):
         world.start()
         world.run(world.random.randrange(20_000))
@@ -210,7 +210,7 @@ def test_members_come_and_go(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [0, 9])
 def test_members_that_are_thrown_out_come_back(seed: int) -> None:
-    world = World(seed, settings(session_timeout_ms=3_000, num_standby_replicas=1))
+    world = SteppedSimulation(seed, settings(session_timeout_ms=3_000, num_standby_replicas=1))
     world.losses = 0.6
     for _ in range(4):
         world.start()
@@ -220,7 +220,7 @@ def test_members_that_are_thrown_out_come_back(seed: int) -> None:
 
 
 def test_who_does_not_give_up_its_tasks_in_time_is_thrown_out() -> None:
-    world = World(1, settings(num_warmup_replicas=0))
+    world = SteppedSimulation(1, settings(num_warmup_replicas=0))
     world.losses = 0.0
     world.start()
     world.run(10_000)
@@ -234,7 +234,7 @@ def test_who_does_not_give_up_its_tasks_in_time_is_thrown_out() -> None:
 
 
 def test_a_static_member_comes_back_to_its_tasks() -> None:
-    world = World(1, settings(num_warmup_replicas=0))
+    world = SteppedSimulation(1, settings(num_warmup_replicas=0))
     first, second = world.start("a"), world.start("b")
     world.comes_to_rest()
     had, epoch = dict(first.has), second.member.epoch
@@ -249,7 +249,7 @@ def test_a_static_member_comes_back_to_its_tasks() -> None:
 
 
 def test_a_restart_of_the_coordinator_moves_nothing() -> None:
-    world = World(1, settings())
+    world = SteppedSimulation(1, settings())
     for _ in range(3):
         world.start()
     world.comes_to_rest()
@@ -262,7 +262,7 @@ def test_a_restart_of_the_coordinator_moves_nothing() -> None:
 
 
 def test_two_members_talk_little() -> None:
-    world = World(1, settings(heartbeat_interval_ms=5_000))
+    world = SteppedSimulation(1, settings(heartbeat_interval_ms=5_000))
     world.start()
     world.start()
     world.comes_to_rest()

@@ -1,19 +1,27 @@
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from kohort.coordinator.placement.min_cost_flow import MinCostFlow
 
 
+@pytest.fixture(autouse=True, params=["OR-Tools", "Python"])
+def solver(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "Python":
+        monkeypatch.setitem(sys.modules, "ortools", None)
+
+
 def two_ways(units: int, first: dict[str, int], second: dict[str, int], low: int = 0) -> list[int]:
     """How much flows each of two ways, each wide enough for all but one unit."""
     network = MinCostFlow(units)
-    source, one, two, sink = network.nodes(4)
-    network.supply([source, sink], [units, -units])
+    (source,), (one, two), (sink,) = network.nodes(1, units), network.nodes(2), network.nodes(1, -units)
     ways = network.arcs([source, source], [one, two], units - 1, [0, low])
     network.arcs([one], [sink], units, **first)
     network.arcs([two], [sink], units, **second)
-    return list(network.solve()[ways].tolist())
+    flows = network.solve()
+    return [flows[way] for way in ways]
 
 
 def test_flow_takes_the_cheaper_way() -> None:

@@ -100,10 +100,11 @@ class Driver:
     def finish(self, *, fails: bool = False) -> None:
         """The oldest job is done."""
         job = self.jobs.pop(0)
-        self.perform(self.shard.streams.placed(job, None if fails else job.run(), self.now))
+        self.perform(self.shard.streams.placed(job, None if fails else job.run()))
 
     def configure(self, **changes: Any) -> None:
         self.settings = replace(self.settings, **changes)
+        self.perform(self.shard.streams.settings_changed())
 
     def perform(self, step: Step) -> list[str]:
         """Carry a step out; the kinds of its records."""
@@ -118,6 +119,8 @@ class Driver:
             kinds.append(f"{kind.number}{'' if value is not None else '-'}")
         for key, value in step.records:
             self.shard.replay(key, value, step.producer)
+        if step.apply is not None:
+            step.apply()
         for reply, response in step.answers:
             reply(response)
         self.kinds = kinds
@@ -155,7 +158,7 @@ class Driver:
             del self.cluster.topics[name]
         else:
             self.cluster.topics[name] = partitions
-        self.perform(self.shard.streams.topics_changed([name], self.now))
+        self.perform(self.shard.streams.topics_changed([name]))
 
     # Requests ---------------------------------------------------------------------------------------------------
 
@@ -174,7 +177,7 @@ class Driver:
             self.created.append(topic)
             self.cluster.topics[topic.name] = topic.partitions
         names = [topic.name for topic in self.result.missing_topics]
-        self.perform(self.shard.streams.topics_changed(names, self.now))
+        self.perform(self.shard.streams.topics_changed(names))
 
     # What tests ask ---------------------------------------------------------------------------------------------
 

@@ -106,13 +106,13 @@ def test_the_map_of_endpoints_of_a_large_group_is_told_once_an_interval_while_ta
     epochs = []
     for app in apps:
         app.full()
-        epochs.append(driver.group.endpoint_epoch)
+        epochs.append(driver.group.soft.endpoint_epoch)
     assert len(set(epochs)) <= 3
     driver.sleep(5_000)
     for _ in range(2):
         for app in apps:
             app.full()
-    assert not driver.group.endpoints_stale
+    assert not driver.group.soft.endpoints_stale
 
 
 def test_members_of_a_replaced_topology_keep_no_tasks_however_much_state_they_have() -> None:

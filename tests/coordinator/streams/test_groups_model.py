@@ -283,7 +283,7 @@ class Groups(RuleBasedStateMachine):
             group = self.driver.group
             current = {name: member.current for name, member in group.members.items()}
             have = {app.name: app.tasks for app in self.alive}
-            raise AssertionError(f"no rest: {group} {group.target=} {group.refined=} {current=} {have=}")
+            raise AssertionError(f"no rest: {group} {group.target=} {group.soft=} {current=} {have=}")
         active = sorted(task for app in self.alive for task, role in app.tasks.items() if role is Role.ACTIVE)
         plain = self.driver.cluster.topics["plain"]
         assert active == [*(TaskId("0", n) for n in range(3)), *(TaskId("1", n) for n in range(plain))], (

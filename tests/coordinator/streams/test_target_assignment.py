@@ -170,7 +170,7 @@ def test_a_placement_for_a_group_that_is_gone_comes_to_nothing() -> None:
     App(driver, "m1").join()
     job = driver.jobs.pop()
     driver.shard.streams.unload()
-    assert driver.shard.streams.placed(job, job.run(), driver.now).records == []
+    assert driver.shard.streams.placed(job, job.run()).records == []
 
 
 def test_a_placement_of_before_a_restart_comes_to_nothing() -> None:

@@ -32,18 +32,18 @@ class Group:
 
     def in_process(self, name: str, process: str) -> None:
         self.holders[name] = CurrentMember(process, self.holders[name].tasks, self.holders[name].revoking)
-        self.offsets.forget(name)
+        self.offsets = self.offsets.forget(name)
         self.report(name, {})
 
     def silent(self, name: str) -> None:
-        self.offsets.forget(name)
+        self.offsets = self.offsets.forget(name)
 
     def revoking(self, name: str, tasks: Tasks) -> None:
         self.holders[name] = CurrentMember(self.holders[name].process, self.holders[name].tasks, tasks)
 
     def report(self, name: str, offsets: Mapping[TaskId, int], ends: Mapping[TaskId, int] | None = None) -> None:
         ends = dict.fromkeys(offsets, END) if ends is None else ends
-        self.offsets.report(name, self.holders[name].process, offsets, ends)
+        self.offsets = self.offsets.report(name, self.holders[name].process, offsets, ends)
 
     def refine(self, slots: int = 2, **target: Tasks) -> Refined:
         return refine(target, self.holders, self.offsets, {"state"}, slots, LAG)
@@ -254,7 +254,7 @@ def test_tasks_that_nobody_is_to_have_are_given_up() -> None:
     assert group.refine(m1={T1: ACTIVE}).tasks == {"m1": {T1: ACTIVE}, "m2": {}}
 
 
-class World:
+class RestoringMembers:
     """Members that do as they are told, in their own time, and restore what they have copies of."""
 
     def __init__(self, members: Mapping[str, tuple[str, bool]], slots: int) -> None:
@@ -321,7 +321,7 @@ class World:
 
     def kill(self, name: str) -> None:
         del self.tasks[name], self.revoking[name]
-        self.offsets.forget(name)
+        self.offsets = self.offsets.forget(name)
 
     def _held(self, name: str) -> set[tuple[TaskId, Role]]:
         return {*self.tasks[name].items(), *self.revoking[name].items()}
@@ -340,20 +340,20 @@ class World:
                 self.disks[process, task] = min(self.disks.get((process, task), 0) + END // 4, END)
         if name in self.reporting:
             offsets = {task: offset for (place, task), offset in self.disks.items() if place == process}
-            self.offsets.report(name, process, offsets, dict.fromkeys(self.tasks[name], END))
+            self.offsets = self.offsets.report(name, process, offsets, dict.fromkeys(self.tasks[name], END))
 
 
 TASKS = [*(TaskId("state", partition) for partition in range(5)), PLAIN, TaskId("plain", 1)]
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> World:
+def histories(draw: st.DrawFn) -> RestoringMembers:
     """A group that went through target changes, heartbeats and deaths, and whose target is now final."""
     members = {
         f"m{number}": (f"p{draw(st.integers(0, 3))}", draw(st.integers(0, 4)) > 0)
         for number in range(draw(st.integers(1, 6)))
     }
-    world = World(members, draw(st.integers(1, 3)))
+    world = RestoringMembers(members, draw(st.integers(1, 3)))
 
     def retarget() -> None:
         world.target = {name: {} for name in world.tasks}
@@ -379,7 +379,7 @@ def histories(draw: st.DrawFn) -> World:
 
 @settings(max_examples=60, deadline=None)
 @given(histories())
-def test_left_alone_a_group_comes_to_its_target(world: World) -> None:
+def test_left_alone_a_group_comes_to_its_target(world: RestoringMembers) -> None:
     for _ in range(60):
         if world.tasks == world.target and not any(world.revoking.values()):
             break
@@ -390,7 +390,7 @@ def test_left_alone_a_group_comes_to_its_target(world: World) -> None:
 
 
 def test_a_task_is_run_all_the_time_while_it_moves() -> None:
-    world = World({"m1": ("p1", True), "m2": ("p2", True)}, slots=1)
+    world = RestoringMembers({"m1": ("p1", True), "m2": ("p2", True)}, slots=1)
     world.target = {"m1": {T: ACTIVE}, "m2": {}}
     world.beat("m1")
     world.target = {"m1": {}, "m2": {T: ACTIVE}}

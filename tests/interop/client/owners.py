@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from itertools import pairwise
 
-from ..members import Member
+from ..members import MemberProcess
 
 
-def assert_one_owner(members: Iterable[Member]) -> None:
+def assert_one_owner(members: Iterable[MemberProcess]) -> None:
     """No partition was given to a member before the last one had given it up.
 
     Members that crashed or lost their partitions don't give them up: the group takes these, when it has waited

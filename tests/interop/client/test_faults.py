@@ -82,7 +82,7 @@ def test_anything_at_random(
         # nothing, perhaps with its old id: for what it is given from now on it is another member.
         given.last.clear()
 
-    async def produce(proxy: FaultyProxy) -> None:
+    async def send_all(proxy: FaultyProxy) -> None:
         async with Producer(impatient(proxy.bootstrap), batch_size=500, linger_ms=1) as producer:
             deliveries = []
             for n in range(count):
@@ -113,7 +113,7 @@ def test_anything_at_random(
             asyncio.TaskGroup() as group,
         ):
             group.create_task(consume(for_consumer))
-            group.create_task(produce(for_producer))
+            group.create_task(send_all(for_producer))
         assert for_consumer.done.total() > 15 and for_producer.done.total() > 15
 
     run(scenario())

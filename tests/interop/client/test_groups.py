@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from ...waiting import eventually
 from ..group_life import ALL, live, shared
-from ..members import Member, Members, assert_at_least_once, monotonic
+from ..members import MemberProcess, Members, assert_at_least_once, monotonic
 from ..servers import Server
 from .owners import assert_one_owner
 
@@ -52,7 +52,7 @@ def test_a_group_of_several_libraries_lives(
     """At the end, nothing was lost, nothing was read twice without need, nothing was owned by two."""
     topic, group = new_topic(len(ALL)), new_name()
 
-    def start(slot: int) -> Member:
+    def start(slot: int) -> MemberProcess:
         options: dict[str, Any] = {"instance": f"{group}-{slot}"} if case.static else {}
         if case.protocol != "classic":
             options["protocol"] = case.protocol

@@ -19,7 +19,7 @@ class Aiokafka:
     def produce(
         self, bootstrap: str, topic: str, messages: Sequence[Message], *, compression: str = "none", **settings: Any
     ) -> None:
-        async def run() -> None:
+        async def main() -> None:
             chosen = None if compression == "none" else compression
             async with AIOKafkaProducer(
                 bootstrap_servers=bootstrap, compression_type=chosen, enable_idempotence=True, **settings
@@ -27,7 +27,7 @@ class Aiokafka:
                 sent = [await producer.send(topic, m.value, m.key, 0, m.timestamp, list(m.headers)) for m in messages]
                 await asyncio.gather(*sent)
 
-        asyncio.run(run())
+        asyncio.run(main())
 
     def consume(self, bootstrap: str, topic: str, *, committed: bool = False) -> list[Message]:
         return asyncio.run(self.read(bootstrap, topic, "read_committed" if committed else "read_uncommitted"))

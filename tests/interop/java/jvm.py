@@ -89,6 +89,12 @@ class Tools(Jvm):
         answer = self.ask({"main": main, "args": args, "stdin": stdin}, seconds)
         return Finished(answer["code"], answer["out"], answer["err"])
 
+    def succeed(self, bootstrap: str, main: str, *args: str, stdin: str = "") -> Finished:
+        """What a tool printed about the server there; AssertionError if its exit code isn't 0."""
+        done = self.run(main, "--bootstrap-server", bootstrap, *args, stdin=stdin)
+        assert done.code == 0, f"{main} {' '.join(args)}: exit code {done.code}\n{done.out}{done.err}"
+        return done
+
 
 @contextlib.contextmanager
 def scenario_process(name: str, bootstrap: str, **options: object) -> Iterator[subprocess.Popen[bytes]]:

@@ -68,7 +68,7 @@ class Coordinator:
             self._missing.discard(topic.name)
             self.topics.create(topic.name, topic.partitions)
         if self.up:
-            self._perform(self.shard.streams.topics_changed([topic.name for topic in missing], self.clock.now))
+            self._perform(self.shard.streams.topics_changed([topic.name for topic in missing]))
 
     def txn_commit(self, request: TxnOffsetCommitRequest) -> ErrorCode:
         """Take offsets into a transaction."""
@@ -108,6 +108,11 @@ class Coordinator:
         group = self.shard.streams.get(GROUP)
         return set() if group is None else {member.metadata.process_id for member in group.members.values()}
 
+    def configure(self, settings: StreamsSettings) -> None:
+        """Change the settings of groups."""
+        self.settings = settings
+        self._perform(self.shard.streams.settings_changed())
+
     # By itself --------------------------------------------------------------------------------------------------
 
     def advance(self) -> None:
@@ -139,6 +144,8 @@ class Coordinator:
         for key, value in step.records:
             self._log.append((key, value, step.producer))
             self.shard.replay(key, value, step.producer)
+        if step.apply is not None:
+            step.apply()
         for reply, response in step.answers:
             reply(response)
         self._drain()

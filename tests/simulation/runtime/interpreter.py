@@ -17,7 +17,7 @@ from kohort.streams.tasks import TaskId
 from tests.simulation.books import InvariantError
 from tests.simulation.runtime.activation import Activation, transactional_id
 from tests.simulation.runtime.clock import JobError, Steps
-from tests.simulation.runtime.jobs import Made, run
+from tests.simulation.runtime.jobs import Made, run_job
 from tests.simulation.runtime.producer import Committer, Producer
 from tests.simulation.runtime.work import Work
 
@@ -233,7 +233,7 @@ class Interpreter:
     def _job(self, effect: ForEpochs) -> Steps:
         assert effect.epoch is not None
         yield self._rng.randrange(JOB_MS)
-        made = run(self._instance.application, self._cluster.logs, self._instance.disk, effect.epoch)
+        made = run_job(self._instance.application, self._cluster.logs, self._instance.disk, effect.epoch)
         if self._rng.random() < self._cluster.faults.job:
             self._cluster.counts["job failed"] += 1
             raise JobError("an executor is gone")

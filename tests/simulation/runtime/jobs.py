@@ -32,7 +32,7 @@ class Made:
     statistics: EpochStatistics = field(default_factory=EpochStatistics)
 
 
-def run(application: Application, logs: Logs, disk: Disk, epoch: Epoch) -> Made:
+def run_job(application: Application, logs: Logs, disk: Disk, epoch: Epoch) -> Made:
     """Run an epoch's job.
 
     Raises:

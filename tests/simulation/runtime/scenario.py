@@ -92,7 +92,7 @@ class Scenario:
             after(rng.choice([100, rng.randrange(6_000)]), cluster.coordinator.start)
         elif kind == "configure":
             settings = cluster.coordinator.settings
-            cluster.coordinator.settings = replace(settings, num_standby_replicas=rng.choice([0, 1]))
+            cluster.coordinator.configure(replace(settings, num_standby_replicas=rng.choice([0, 1])))
         elif kind == "start" or not alive:
             if away:
                 rng.choice(away).start()

@@ -14,7 +14,7 @@ from tests.simulation.streams.application import Application, Part
 from tests.simulation.streams.convergence import why_not_converged
 from tests.simulation.streams.member import Habits
 from tests.simulation.streams.process import Process
-from tests.simulation.streams.world import State, World
+from tests.simulation.streams.world import State, StreamsWorld
 
 GROUP = "app"
 THREADS = 2
@@ -51,7 +51,7 @@ class Outcome:
 class Meter:
     """Counts how long each stateful task stands still."""
 
-    def __init__(self, world: World, tasks: list[TaskId]) -> None:
+    def __init__(self, world: StreamsWorld, tasks: list[TaskId]) -> None:
         self._world = world
         self._began = world.now
         self._idle_since = {task: world.now for task in tasks if not world.runners(GROUP, task)}
@@ -86,7 +86,7 @@ class Experiment:
     """
 
     def __init__(self, settings: StreamsSettings, processes: int) -> None:
-        self.world = World(Random(1))
+        self.world = StreamsWorld(Random(1))
         self.world.state = STATE
         self.world.settings[GROUP] = settings
         self.application = Application(GROUP, 0, (Part("0", stores=1), Part("1", sources=2, stores=2), Part("2")))
@@ -157,7 +157,7 @@ def scale_out(experiment: Experiment) -> None:
         experiment.add()
 
 
-def run(change: Callable[[Experiment], None], standbys: int, warmups: int) -> Outcome:
+def outcome_of(change: Callable[[Experiment], None], standbys: int, warmups: int) -> Outcome:
     """What a change comes to with so many standbys and warm-ups."""
     settings = StreamsSettings(num_standby_replicas=standbys, num_warmup_replicas=warmups)
     return Experiment(settings, 3).measure(change)
@@ -167,7 +167,7 @@ def report() -> Iterator[str]:
     """A table of it all, line by line."""
     yield "change           standbys  warm-ups  available  longest outage  restored records  moves  converged after"
     for change, standbys, warmups in itertools.product((rolling_restart, scale_out), (0, 1), (0, 2, 8)):
-        outcome = run(change, standbys, warmups)
+        outcome = outcome_of(change, standbys, warmups)
         yield (
             f"{outcome.change:<15}  {standbys:>8}  {warmups:>8}  {outcome.available:>9.3%}"
             f"  {outcome.worst_ms / 1_000:>12.1f} s  {outcome.restored:>16,}  {outcome.moved:>5}"

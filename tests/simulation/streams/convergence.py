@@ -12,10 +12,10 @@ from tests.simulation.streams.member import Member
 from tests.simulation.streams.process import Process
 
 if TYPE_CHECKING:
-    from tests.simulation.streams.world import World
+    from tests.simulation.streams.world import StreamsWorld
 
 
-def why_not_converged(world: World, processes: Mapping[str, list[Process]]) -> str:
+def why_not_converged(world: StreamsWorld, processes: Mapping[str, list[Process]]) -> str:
     """Why some group hasn't converged; empty if all have."""
     for group_id, of_group in processes.items():
         for reason in _reasons(world, group_id, of_group):
@@ -23,7 +23,7 @@ def why_not_converged(world: World, processes: Mapping[str, list[Process]]) -> s
     return ""
 
 
-def _reasons(world: World, group_id: str, processes: list[Process]) -> Iterator[str]:
+def _reasons(world: StreamsWorld, group_id: str, processes: list[Process]) -> Iterator[str]:
     group = world.checker.ledger.group(group_id)
     members = {member.member_id: member for process in processes for member in process.members}
     if len(group.current) >= world.settings_of(group_id).max_size:  # the others don't get in
@@ -39,7 +39,7 @@ def _reasons(world: World, group_id: str, processes: list[Process]) -> Iterator[
                 yield f"{task} is run by {runners} members"
 
 
-def _of_member(world: World, member: Member) -> Iterator[str]:
+def _of_member(world: StreamsWorld, member: Member) -> Iterator[str]:
     group = world.checker.ledger.group(member.group_id)
     current, target = group.current[member.member_id], group.target.get(member.member_id)
     epochs = {member.epoch, current.epoch, group.assignment_epoch, group.epoch}
@@ -56,7 +56,7 @@ def _of_member(world: World, member: Member) -> Iterator[str]:
                 yield f"{member} restores {task}"
 
 
-def check_convergence(world: World, processes: Mapping[str, list[Process]]) -> None:
+def check_convergence(world: StreamsWorld, processes: Mapping[str, list[Process]]) -> None:
     """Groups that are at rest look so from outside, and nothing is left behind."""
     members = 0
     for group_id in processes:
@@ -72,7 +72,7 @@ def check_convergence(world: World, processes: Mapping[str, list[Process]]) -> N
         raise InvariantError(f"{members} members have {len(world.wheel)} timers")
 
 
-def _check_answers(world: World, processes: list[Process]) -> None:
+def _check_answers(world: StreamsWorld, processes: list[Process]) -> None:
     """Nobody is told of any trouble, and everybody knows which instance has which partitions."""
     members = [member for process in processes for member in process.members if member.epoch]
     expected: dict[tuple[str, int], tuple[set[tuple[str, int]], set[tuple[str, int]]]] = {}

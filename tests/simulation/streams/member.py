@@ -24,7 +24,7 @@ from tests.simulation.streams.changelogs import Copy
 
 if TYPE_CHECKING:
     from tests.simulation.streams.process import Process
-    from tests.simulation.streams.world import World
+    from tests.simulation.streams.world import StreamsWorld
 
 Partitions = frozenset[tuple[str, int]]
 
@@ -84,7 +84,7 @@ class Member:
         endpoints: which instance has which partitions, as it was told last.
     """
 
-    def __init__(self, world: World, process: Process, habits: Habits) -> None:
+    def __init__(self, world: StreamsWorld, process: Process, habits: Habits) -> None:
         self.world = world
         self.process = process
         self.habits = habits

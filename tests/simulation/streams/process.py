@@ -11,7 +11,7 @@ from tests.simulation.streams.changelogs import Copy
 from tests.simulation.streams.member import Habits, Member
 
 if TYPE_CHECKING:
-    from tests.simulation.streams.world import World
+    from tests.simulation.streams.world import StreamsWorld
 
 CLEANUP_MS = 600_000  # state that nobody uses is removed after it
 
@@ -28,7 +28,7 @@ class Process:
     """
 
     def __init__(
-        self, world: World, name: str, application: Application, habits: list[Habits], tags: dict[str, str]
+        self, world: StreamsWorld, name: str, application: Application, habits: list[Habits], tags: dict[str, str]
     ) -> None:
         self.world = world
         self.name = name

@@ -14,7 +14,7 @@ from tests.simulation.streams.application import Application, changed, draw
 from tests.simulation.streams.convergence import check_convergence, why_not_converged
 from tests.simulation.streams.member import Habits, Member
 from tests.simulation.streams.process import Process
-from tests.simulation.streams.world import Faults, Solver, State, World
+from tests.simulation.streams.world import Faults, Solver, State, StreamsWorld
 
 EXPECTED = frozenset(
     {
@@ -69,7 +69,7 @@ class Scenario:
         self.rng = rng = Random(seed)
         self.scale = scale
         solver = Solver(elsewhere=1 if scale.full else rng.choice([0, 0, 0.5, 1]))
-        self.world = world = World(rng, faults=Faults(), solver=solver)
+        self.world = world = StreamsWorld(rng, faults=Faults(), solver=solver)
         world.thorough = scale.thorough
         world.state = State(restored=rng.choice([5_000, 20_000, 100_000]))
         world.fatal = self._fatal
@@ -87,7 +87,7 @@ class Scenario:
             "configure": 1,
             "delete": 0.5,
             "restart": 1,
-            "append": rng.choice([0, 0, 0, 1]),
+            "append": rng.choice([0, 0, 1, 3]),
             "shut down": 0.3,
             "remove": 1,
         }
@@ -272,13 +272,14 @@ class Scenario:
                 replace(settings, acceptable_recovery_lag=rng.choice([0, 1_000, 10_000])),
             ]
         )
+        self.world.perform(self.world.shard.streams.settings_changed(group_id))
 
     def _append_again(self) -> None:
         self.world.append_error = None
 
     # Calm -------------------------------------------------------------------------------------------------------
 
-    def run(self) -> World:
+    def run(self) -> StreamsWorld:
         """Run it, and raise `InvariantError` if anything was wrong."""
         world = self.world
         world.after(0, self._mishap)

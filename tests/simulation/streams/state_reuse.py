@@ -17,7 +17,7 @@ from tests.simulation.streams.ledger import Current, Group
 from tests.simulation.streams.member import Member, Tasks
 
 if TYPE_CHECKING:
-    from tests.simulation.streams.world import World
+    from tests.simulation.streams.world import StreamsWorld
 
 
 class Decision(NamedTuple):
@@ -39,7 +39,7 @@ class Decision(NamedTuple):
 class StateReuse:
     """Watches the copies of stateful tasks in groups with warm-ups whose members all report offsets."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: StreamsWorld) -> None:
         self.world = world
         self._offsets: dict[tuple[str, str], dict[TaskId, int]] = {}
         self._ends: dict[tuple[str, str], dict[TaskId, int]] = {}

@@ -1,9 +1,8 @@
-"""Time, network, coordinator and topics of a simulated world. Nothing in it is random but by its generator."""
+"""Network, coordinator and topics of a simulated world. Nothing in it is random but by its generator."""
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -19,9 +18,11 @@ from kohort.coordinator.timing_wheel import TimingWheel
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
-from kohort.protocol.stored import OFFSETS_TOPIC, decode_key, record_type
+from kohort.protocol.stored import OFFSETS_TOPIC, record_type
 from kohort.streams.tasks import TaskId
+from tests.coordinator.streams.snapshots import snapshot
 from tests.simulation.books import InvariantError
+from tests.simulation.coordinator_world import START, CoordinatorWorld
 from tests.simulation.streams.application import Application
 from tests.simulation.streams.changelogs import Changelog
 from tests.simulation.streams.checker import Checker
@@ -30,7 +31,6 @@ from tests.simulation.streams.member import Member, nothing_new
 from tests.simulation.streams.placement_checks import PlacementChecks
 from tests.simulation.streams.replay import compare
 
-START = 1_700_000_000_000
 REQUEST_TIMEOUT_MS = 10_000
 RECONNECT_MS = 200
 
@@ -76,19 +76,16 @@ class State:
     restored: int = 20_000
 
 
-class World:
-    """Members' heartbeats go in, and their answers come out, if nothing gets lost.
-
-    The coordinator is driven as the broker drives it. Its log is kept in bytes, compacted, and read by a shadow shard
-    as it grows; a restart makes a new shard of it.
-    """
+class StreamsWorld(CoordinatorWorld):
+    """Members' heartbeats go in, and their answers come out, if nothing gets lost."""
 
     def __init__(self, rng: Random, *, faults: Faults | None = None, solver: Solver | None = None) -> None:
+        super().__init__(remembered=300)
         self.rng = rng
         self.faults = faults
         self.solver = solver or Solver(elsewhere=0)
         self.state = State()
-        self.start = self.now = START
+        self.start = START
         self.topics = Topics()
         self.settings: dict[str, StreamsSettings] = {}
         self.members: dict[str, Member] = {}
@@ -97,23 +94,16 @@ class World:
         self.fatal: Callable[[Member, ErrorCode, str | None], None] = unexpected
         self.on_run: Callable[[str, TaskId, int], None] = lambda group_id, task, change: None
         self.append_error: ErrorCode | None = None
-        self.failed_appends = 0
         self.commits = 0.02
         self.thorough = (
             1  # every how many steps live and replayed state are compared; with more, what is slow is left out
         )
-        self.log: dict[bytes, bytes] = {}
-        self.trace: deque[tuple[object, ...]] = deque(maxlen=300)
         self.counts: Counter[str] = Counter()
-        self.up = True
-        self._events: list[tuple[int, int, Callable[[], object]]] = []
-        self._order = 0
         self._changelogs: dict[tuple[str, TaskId], Changelog] = {}
         self._runners: Counter[tuple[str, TaskId]] = Counter()
         self.untold_topics: set[str] = set()
         self._missing: set[str] = set()
         self._steps = 0
-        self.wheel = TimingWheel(self.now)
         self.shard = self._new_shard(self.wheel)
         self.shadow = self._new_shard(TimingWheel(self.now))
         self.checker = Checker(self)
@@ -134,37 +124,6 @@ class World:
     def new_id(self, name: str) -> str:
         self.counts["ids"] += 1
         return f"{name}-{self.counts['ids']}"
-
-    def note(self, *event: object) -> None:
-        """Remember what happened, for whoever reads a failure."""
-        self.trace.append((self.elapsed, *event))
-
-    # Time -------------------------------------------------------------------------------------------------------
-
-    def after(self, ms: int, action: Callable[[], object]) -> None:
-        """Do something later."""
-        self._order += 1
-        heapq.heappush(self._events, (self.now + ms, self._order, action))
-
-    def run(self, ms: int) -> None:
-        """Let time pass. At any moment the coordinator's timers run first, as late as they may."""
-        end = self.now + ms
-        events = self._events
-        while True:
-            due = self.wheel.next_deadline()
-            first = events[0][0] if events else end + 1
-            if due is not None and due <= first and due <= end:
-                self.now = max(self.now, due)
-                self.wheel.advance(self.now)
-                self._drain()
-                self.checker.check_deadlines()
-            elif first <= end:
-                self.now, _, action = heapq.heappop(events)
-                action()
-            else:
-                self.now = end
-                self.checker.check_deadlines()
-                return
 
     def application(self, group_id: str, epoch: int) -> Application:
         """An application, as of a topology epoch."""
@@ -261,8 +220,11 @@ class World:
                 self._create_internal(result.missing_topics)
 
         expected = self.checker.verdict(request)
+        before, failed = None if self.append_error is None else snapshot(self.shard), self.counts["failed appends"]
         step = self.shard.streams.heartbeat(request, member.client, self.now, reply)
         self.perform(step, request)
+        if self.counts["failed appends"] > failed and before != snapshot(self.shard):
+            raise InvariantError(f"records couldn't be appended, and yet something has changed: {request}")
         if len(answers) != 1:
             raise InvariantError(f"answered {len(answers)} times: {request}")
         code = ErrorCode(answers[0].error_code)
@@ -311,7 +273,7 @@ class World:
         self.untold_topics.clear()
         if self.up:
             self.note("topics changed", names)
-            self.perform(self.shard.streams.topics_changed(names, self.now))
+            self.perform(self.shard.streams.topics_changed(names))
 
     def _create_internal(self, topics: Iterable[Any]) -> None:
         """Create internal topics as the broker does when an answer says that they are missing."""
@@ -342,22 +304,23 @@ class World:
             return
         placement = None if self.rng.random() < self.solver.failing else self.placement_checks.solve(job)
         self.note("placed", job.group_id, job.group_epoch, placement is not None)
-        self.perform(shard.streams.placed(job, placement, self.now))
+        self.perform(shard.streams.placed(job, placement))
 
     # Coordinator ------------------------------------------------------------------------------------------------
 
     def perform(self, step: Step, cause: StreamsGroupHeartbeatRequest | None = None) -> None:
-        """Do what the coordinator decided, because of a heartbeat or by itself: append, replay, answer."""
-        if step.records:
-            if self.append_error is not None:
-                self.note("not appended", self.append_error)
-                self.failed_appends += 1
-                self.placement_checks.failed()
-                if step.failed is not None:
-                    self.perform(step.failed(append_error(self.append_error)))
-                    return
-            else:
-                self._append(step)
+        """Do what the coordinator decided, because of a heartbeat or by itself: append, replay, apply, answer."""
+        if step.records and self.append_error is not None:
+            self.note("not appended", self.append_error)
+            self.counts["failed appends"] += 1
+            self.placement_checks.failed()
+            if step.failed is not None:
+                self.perform(step.failed(append_error(self.append_error)))
+                return
+        else:
+            self._append(step)
+            if step.apply is not None:
+                step.apply()
         for reply, response in step.answers:
             reply(response)
         self._stepped(cause)
@@ -375,16 +338,6 @@ class World:
             self._replay(self.shadow, raw_key)
         for key, value in step.records:
             self.shard.replay(key, value, step.producer)
-
-    def _replay(self, shard: GroupShard, raw_key: bytes) -> None:
-        kind, key = decode_key(OFFSETS_TOPIC, raw_key)
-        raw_value = self.log.get(raw_key)
-        shard.replay(key, None if raw_value is None else kind.decode_value(raw_value)[0])
-
-    def _drain(self) -> None:
-        while self.shard.pending_steps:
-            step = self.shard.pending_steps.pop(0)
-            self.perform(step() if callable(step) else step)
 
     def _stepped(self, cause: StreamsGroupHeartbeatRequest | None) -> None:
         changed = list(dict.fromkeys(group_id for group_id, _ in self.checker.ledger.touched))

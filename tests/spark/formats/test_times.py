@@ -56,7 +56,7 @@ def test_numbers_may_have_fractions_and_quotes() -> None:
 @pytest.mark.parametrize(
     ("format", "value"),
     [
-        ("timestamp_seconds", "1359608400.123456789"),
+        ("timestamp_seconds", 1_359_608_400.123456),
         ("timestamp_millis", 1_359_608_400_000),
         ("yyyy-MM-dd HH:mm:ss", "2013-01-31 00:00:00"),
         ("", "2013-01-31 00:00:00"),

@@ -25,12 +25,12 @@ from tests.spark.program.programs import FLIGHT, program, spec
 _names = (f"checked{number}" for number in itertools.count())
 
 
-def run(broker: Broker, test: Callable[[Admin, str], Awaitable[None]]) -> None:
-    async def with_admin() -> None:
+def with_admin(broker: Broker, test: Callable[[Admin, str], Awaitable[None]]) -> None:
+    async def main() -> None:
         async with Admin(broker.bootstrap_servers) as admin:
             await test(admin, next(_names))
 
-    asyncio.run(with_admin())
+    asyncio.run(main())
 
 
 async def create(admin: Admin, name: str, *, airlines: int = 2) -> Program:
@@ -44,7 +44,7 @@ def test_a_program_whose_topics_are_there_is_fine(kohort_broker: Broker) -> None
     async def test(admin: Admin, name: str) -> None:
         await check_against(admin, await create(admin, name))
 
-    run(kohort_broker, test)
+    with_admin(kohort_broker, test)
 
 
 def test_topics_that_are_missing(kohort_broker: Broker) -> None:
@@ -55,7 +55,7 @@ def test_topics_that_are_missing(kohort_broker: Broker) -> None:
         with pytest.raises(ProgramError, match=rf"topic '{name}\.dead' that {name} writes: there is no such topic"):
             await check_against(admin, program(name, prefix=f"{name}.", dead=f"{name}.dead"))
 
-    run(kohort_broker, test)
+    with_admin(kohort_broker, test)
 
 
 def test_topics_that_are_joined_need_equally_many_partitions(kohort_broker: Broker) -> None:
@@ -72,7 +72,7 @@ def test_topics_that_are_joined_need_equally_many_partitions(kohort_broker: Brok
         with pytest.raises(ProgramError, match=r"rows has 2, .*airlines has 3: leave partitions= out of \.repartition"):
             await check_against(admin, replace(joined, subtopologies=(subtopology,)))
 
-    run(kohort_broker, test)
+    with_admin(kohort_broker, test)
 
 
 def test_another_topology_under_the_same_application_id(kohort_broker: Broker) -> None:
@@ -93,7 +93,7 @@ def test_another_topology_under_the_same_application_id(kohort_broker: Broker) -
             ):
                 await check_against(admin, after)
 
-    run(kohort_broker, test)
+    with_admin(kohort_broker, test)
 
 
 def test_offsets_that_another_program_committed(kohort_broker: Broker) -> None:
@@ -111,7 +111,7 @@ def test_offsets_that_another_program_committed(kohort_broker: Broker) -> None:
         ):
             await check_against(admin, program(name, prefix=f"{name}.", aggregate=window))
 
-    run(kohort_broker, test)
+    with_admin(kohort_broker, test)
 
 
 def test_expressions_that_have_changed_are_warned_of_once(
@@ -132,7 +132,7 @@ def test_expressions_that_have_changed_are_warned_of_once(
         assert "If you changed what they mean, give the program another application_id, and" in caplog.text
         assert "an aggregation(…) or a class of your own a new version" in caplog.text
 
-    run(kohort_broker, test)
+    with_admin(kohort_broker, test)
 
 
 def test_a_group_of_another_kind(kohort_broker: Broker) -> None:
@@ -149,4 +149,4 @@ def test_a_group_of_another_kind(kohort_broker: Broker) -> None:
             ):
                 await check_against(admin, wanted)
 
-    run(kohort_broker, test)
+    with_admin(kohort_broker, test)

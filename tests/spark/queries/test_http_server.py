@@ -30,12 +30,12 @@ def http_response(body: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Type: application/msgpack\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
 
-def run(test: Callable[[Instances], Awaitable[None]], count: int = 2, timeout_ms: int = 10_000) -> None:
-    async def with_instances() -> None:
+def with_query_servers(test: Callable[[Instances], Awaitable[None]], count: int = 2, timeout_ms: int = 10_000) -> None:
+    async def main() -> None:
         async with Instances(count, timeout_ms) as instances:
             await test(instances)
 
-    asyncio.run(with_instances())
+    asyncio.run(main())
 
 
 def test_the_owner_answers() -> None:
@@ -59,7 +59,7 @@ def test_the_owner_answers() -> None:
         assert gone.status == 404
         assert "has no key" in gone.json["message"]
 
-    run(test)
+    with_query_servers(test)
 
 
 def test_other_instances_forward_to_the_owner() -> None:
@@ -70,7 +70,7 @@ def test_other_instances_forward_to_the_owner() -> None:
         assert (reply.status, reply.json["instance"]) == (200, f"127.0.0.1:{two.servers[1].port}")
         assert (await two.get("/stores/delays/JFK@2013-01-01T06", 0)).status == 404
 
-    run(test)
+    with_query_servers(test)
 
 
 def test_a_key_whose_partition_isnt_certain_is_found_in_any() -> None:
@@ -86,7 +86,7 @@ def test_a_key_whose_partition_isnt_certain_is_found_in_any() -> None:
         assert (await two.get("/stores/airlines/U9")).status == 503
         assert (await two.get("/stores/airlines/U0")).status == 200
 
-    run(test)
+    with_query_servers(test)
 
 
 def test_a_key_is_in_the_partition_of_its_topics_partitioner() -> None:
@@ -100,7 +100,7 @@ def test_a_key_is_in_the_partition_of_its_topics_partitioner() -> None:
             reply = await two.get(f"/stores/tails/{tail.decode()}")
             assert reply.json["partition"] == zlib.crc32(tail) % PARTITIONS
 
-    run(test)
+    with_query_servers(test)
 
 
 def test_every_instance_has_a_global_table() -> None:
@@ -119,7 +119,7 @@ def test_every_instance_has_a_global_table() -> None:
         ]  # fmt: skip
         assert (await two.get("/stores/planes/%FF")).status == 200
 
-    run(test)
+    with_query_servers(test)
 
 
 # While tasks move -----------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def test_a_task_that_moved_meanwhile() -> None:
         assert (reply.status, reply.headers["Retry-After"], reply.json["error"]) == (503, "1", "moving")
         assert reply.json["missing"][0]["ask"] == "10.0.0.3:8080"
 
-    run(test)
+    with_query_servers(test)
 
 
 def test_endpoints_change_during_a_query() -> None:
@@ -154,7 +154,7 @@ def test_endpoints_change_during_a_query() -> None:
         three.fakes[1].open_stores = moving  # type: ignore[method-assign]
         assert (await three.get(PATH)).json["instance"] == f"127.0.0.1:{three.servers[2].port}"
 
-    run(test, 3)
+    with_query_servers(test, 3)
 
 
 def test_two_instances_that_take_each_other_for_the_owner() -> None:
@@ -167,7 +167,7 @@ def test_two_instances_that_take_each_other_for_the_owner() -> None:
         reply = await asyncio.wait_for(two.get(PATH), 5)
         assert reply.status == 503
 
-    run(test)
+    with_query_servers(test)
 
 
 def test_a_store_that_is_restored_here() -> None:
@@ -184,7 +184,7 @@ def test_a_store_that_is_restored_here() -> None:
         stale = (await two.get(PATH + "?stale=true", 1)).json
         assert (stale["role"], stale["lag"], stale["value"]) == ("standby", 5, {"n": 11})
 
-    run(test)
+    with_query_servers(test)
 
 
 def test_a_store_that_is_closed_while_it_is_read() -> None:
@@ -200,7 +200,7 @@ def test_a_store_that_is_closed_while_it_is_read() -> None:
         store.get_many = closing  # type: ignore[method-assign]
         assert (await two.get(PATH)).status == 503
 
-    run(test)
+    with_query_servers(test)
 
 
 def test_no_instance_has_the_partition() -> None:
@@ -214,7 +214,7 @@ def test_no_instance_has_the_partition() -> None:
         two.fakes[0].count = None
         assert "doesn't know yet" in (await two.get(PATH)).json["message"]
 
-    run(test)
+    with_query_servers(test)
 
 
 def test_the_owner_is_dead() -> None:
@@ -229,7 +229,7 @@ def test_the_owner_is_dead() -> None:
         stale = (await two.get(PATH + "?stale=true")).json
         assert (stale["role"], stale["lag"], stale["value"]) == ("standby", None, {"n": 11})
 
-    run(test)
+    with_query_servers(test)
 
 
 def test_the_owner_hangs_and_another_instance_has_a_copy() -> None:
@@ -245,7 +245,7 @@ def test_the_owner_hangs_and_another_instance_has_a_copy() -> None:
             stale = (await three.get(PATH + "?stale=true")).json
         assert (stale["instance"], stale["lag"]) == (f"127.0.0.1:{three.servers[2].port}", 7)
 
-    run(test, 3, timeout_ms=2_000)
+    with_query_servers(test, 3, timeout_ms=2_000)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_invalid_results_of_the_owner(answer: bytes) -> None:
         other.close()
         await other.wait_closed()
 
-    run(test)
+    with_query_servers(test)
 
 
 # Keys in URLs ---------------------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ def test_any_key_can_be_queried(origin: str) -> None:
         windows = await two.get(f"/stores/delays?key={quote(stored_route(origin), safe='')}")
         assert [row["key"]["origin"] for row in windows.json["rows"]] == [origin]
 
-    run(test)
+    with_query_servers(test)
 
 
 def stored_route(origin: str) -> str:
@@ -352,7 +352,7 @@ def test_thousands_of_keys_page_by_page() -> None:
         assert {partition_of(row["key"]["origin"]) for row in only} == {1}
         assert len((await two.get("/stores/delays")).json["rows"]) == 100
 
-    run(test)
+    with_query_servers(test)
 
 
 def test_large_values_are_read_a_few_at_a_time() -> None:
@@ -382,7 +382,7 @@ def test_equal_keys_in_several_partitions_stay_on_one_page() -> None:
         page = (await two.get(page["next"])).json
         assert ([row["key"] for row in page["rows"]], page["next"]) == (["UA"] * 4, None)
 
-    run(test)
+    with_query_servers(test)
 
 
 def test_a_range_that_lacks_a_partition() -> None:
@@ -401,7 +401,7 @@ def test_a_range_that_lacks_a_partition() -> None:
         assert [row["key"] for row in stale["rows"]] == ["A0", "A1", "A2", "A3"]
         assert [(copy["partition"], copy["lag"]) for copy in stale["copies"]] == [(3, 9)]
 
-    run(test)
+    with_query_servers(test)
 
 
 # Invalid requests -----------------------------------------------------------------------------------------------------
@@ -440,7 +440,7 @@ def test_hostile_urls(path: str, status: int, message: str) -> None:
         assert message in reply.json["message"]
         assert reply.headers["X-Content-Type-Options"] == "nosniff"
 
-    run(test)
+    with_query_servers(test)
 
 
 def test_hostile_requests() -> None:
@@ -476,7 +476,7 @@ def test_hostile_requests() -> None:
             writer.close()
         assert (await two.get("/")).status == 200
 
-    run(test)
+    with_query_servers(test)
 
 
 def test_a_response_does_not_have_the_text_of_an_error(caplog: pytest.LogCaptureFixture) -> None:
@@ -493,7 +493,7 @@ def test_a_response_does_not_have_the_text_of_an_error(caplog: pytest.LogCapture
         assert b"secret" not in reply.body
         assert "a query failed" in caplog.text
 
-    run(test)
+    with_query_servers(test)
 
 
 # Pages ----------------------------------------------------------------------------------------------------------------
@@ -517,4 +517,4 @@ def test_stores_page() -> None:
         }
         assert "/metrics" in (await two.get("/")).json
 
-    run(test)
+    with_query_servers(test)

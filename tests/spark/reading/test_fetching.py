@@ -25,7 +25,7 @@ MOVED = Read(partition_index=0, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, hig
 FENCED = Read(partition_index=0, error_code=ErrorCode.FENCED_LEADER_EPOCH, high_watermark=-1)
 
 
-async def run(answers: list[Any], patience_ms: float = 5000) -> int:
+async def fetch_from(answers: list[Any], patience_ms: float = 5000) -> int:
     """Fetch offsets 5 to 10 from somebody who answers so; how many answers it took. The last one comes again."""
     asked = 0
     pieces: asyncio.Queue[Any] = asyncio.Queue()
@@ -47,7 +47,7 @@ async def run(answers: list[Any], patience_ms: float = 5000) -> int:
 
 
 def test_a_gap_that_compaction_left_at_the_end_ends_the_range() -> None:
-    assert asyncio.run(run([EMPTY])) == 2
+    assert asyncio.run(fetch_from([EMPTY])) == 2
 
 
 def test_no_leader_is_asked_which_follower_is_near() -> None:
@@ -80,11 +80,11 @@ def test_no_leader_is_asked_which_follower_is_near() -> None:
 
 
 def test_leaders_that_move_are_followed() -> None:
-    assert asyncio.run(run([MOVED, FENCED, BEHIND, EMPTY])) == 5
+    assert asyncio.run(fetch_from([MOVED, FENCED, BEHIND, EMPTY])) == 5
 
 
 def test_a_leader_that_never_catches_up_is_given_up() -> None:
     with pytest.raises(RangeError, match=r"no progress within 0\.3 s: the last stable offset is 7"):
-        asyncio.run(run([BEHIND], 300))
+        asyncio.run(fetch_from([BEHIND], 300))
     with pytest.raises(RangeError, match="NOT_LEADER_OR_FOLLOWER"):
-        asyncio.run(run([MOVED], 300))
+        asyncio.run(fetch_from([MOVED], 300))

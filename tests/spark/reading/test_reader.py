@@ -25,11 +25,11 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning
 
 
 def write(servers: str, work: Callable[[Producer], Awaitable[object]], **settings: object) -> None:
-    async def run() -> None:
+    async def main() -> None:
         async with Producer(servers, **settings) as producer:  # type: ignore[arg-type]
             await work(producer)
 
-    asyncio.run(run())
+    asyncio.run(main())
 
 
 def numbers(servers: str, first: int, count: int, **settings: object) -> None:

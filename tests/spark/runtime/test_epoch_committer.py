@@ -118,10 +118,10 @@ def _commit(
 
 
 def _run(commit: Callable[[], Awaitable[Any]]) -> Any:
-    async def run() -> Any:
+    async def main() -> Any:
         return await commit()
 
-    return asyncio.run(run())
+    return asyncio.run(main())
 
 
 def test_once() -> None:

@@ -248,7 +248,7 @@ class _World(Listener):
         return [each[partition].offset for each in self.committer.committed if partition in each]
 
 
-def run(
+def with_interpreter(
     scenario: Callable[[_World], Awaitable[None]],
     plan: SubtopologyPlan = PLAN,
     probe: Callable[[str], Awaitable[None]] | None = None,
@@ -285,7 +285,7 @@ def test_epochs() -> None:
         assert world.jobs.inputs[-1].stream_times == {0: 10}
         assert len(world.jobs.threads) == 1 and threading.current_thread() not in world.jobs.threads
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 @pytest.mark.parametrize("placed", [True, False])
@@ -299,7 +299,7 @@ def test_how_many_partitions_there_are_is_asked_where_it_matters(placed: bool) -
         assert [each.partitions for each in world.jobs.inputs] == [4 if placed else 0]
         assert bool(world.ends.no_partitions) != placed and not world.failures
 
-    run(scenario, dataclasses.replace(PLAN, placed=frozenset(["s"])) if placed else PLAN)
+    with_interpreter(scenario, dataclasses.replace(PLAN, placed=frozenset(["s"])) if placed else PLAN)
 
 
 def test_a_revoked_task_is_closed_when_its_epoch_is_committed() -> None:
@@ -315,7 +315,7 @@ def test_a_revoked_task_is_closed_when_its_epoch_is_committed() -> None:
         await world.until(lambda: world.acknowledged == [T0])
         assert world.offsets() == [10] and not world.stores.open_ones and world.manager.left == {T0: 101}
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 @pytest.mark.parametrize("where", ["job", "commit"])
@@ -334,7 +334,7 @@ def test_a_lost_task_is_given_up_at_once(where: str) -> None:
         assert world.jobs.cancelled == (where == "job")
         assert not world.failures and not world.stopped
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 def test_a_copy_follows_its_changelogs_until_it_is_closed() -> None:
@@ -346,7 +346,7 @@ def test_a_copy_follows_its_changelogs_until_it_is_closed() -> None:
         await world.until(lambda: world.acknowledged)
         assert not world.followed and not world.stores.open_ones
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 def test_restoring_is_cancelled() -> None:
@@ -358,7 +358,7 @@ def test_restoring_is_cancelled() -> None:
         await world.until(lambda: world.acknowledged)
         assert not world.stores.open_ones and not world.manager.tasks
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 def test_it_is_cancelled_before_it_takes_its_first_step() -> None:
@@ -367,7 +367,7 @@ def test_it_is_cancelled_before_it_takes_its_first_step() -> None:
         world.revoked(T0)
         await world.until(lambda: world.acknowledged)
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 @pytest.mark.parametrize("error", [NoBrokerError("away"), StateError("the disk is full")], ids=repr)
@@ -380,7 +380,7 @@ def test_what_cannot_be_restored_is_tried_again(error: Exception, monkeypatch: p
         await world.until(lambda: world.manager.tasks[T0].state is TaskState.RUNNING)
         assert f"task 0_0 can't be restored yet: {error}" in world.reasons and world.reasons[-1] is None
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 def test_what_can_never_be_restored_stops_the_application() -> None:
@@ -391,7 +391,7 @@ def test_what_can_never_be_restored_stops_the_application() -> None:
         world.revoked(T0)  # the member leaves its group
         await world.until(lambda: world.acknowledged)
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 def test_a_bug_stops_the_application() -> None:
@@ -401,7 +401,7 @@ def test_a_bug_stops_the_application() -> None:
         await world.until(lambda: world.stopped)
         assert isinstance(world.stopped[0], ZeroDivisionError)
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 @pytest.mark.parametrize("where", ["send", "commit"])
@@ -414,7 +414,7 @@ def test_a_producer_that_is_fenced_has_its_tasks_begin_from_what_is_committed(wh
         assert world.offsets() == [10] and world.committer.closed == 1 and len(world.jobs.inputs) == 2
         assert not world.failures
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 def test_what_is_refused_is_sent_again_and_nothing_is_computed_again() -> None:
@@ -428,7 +428,7 @@ def test_what_is_refused_is_sent_again_and_nothing_is_computed_again() -> None:
         assert any(reason and "is tried again" in reason for reason in world.reasons)
         assert any(reason and "don't say whether a transaction is committed" in reason for reason in world.reasons)
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 def test_a_job_that_fails_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -441,7 +441,7 @@ def test_a_job_that_fails_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
         await world.until(lambda: world.epochs)
         assert world.failures == ["subtopology 0: an executor is gone"] and world.offsets() == [10]
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 def test_one_that_always_fails_stops_the_application(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -458,7 +458,7 @@ def test_one_that_always_fails_stops_the_application(monkeypatch: pytest.MonkeyP
         world.revoked(T0)
         await world.until(lambda: world.acknowledged)
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 def test_a_record_that_cannot_be_read_stops_it() -> None:
@@ -469,7 +469,7 @@ def test_a_record_that_cannot_be_read_stops_it() -> None:
         await world.until(lambda: world.stopped)
         assert "s-0, offset 4: no JSON" in str(world.stopped[0]) and world.committer.committed == []
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 def test_dead_letters_do_not() -> None:
@@ -480,7 +480,7 @@ def test_dead_letters_do_not() -> None:
         await world.until(lambda: world.epochs)
         assert world.epochs[0].out_records == 3
 
-    run(scenario, dataclasses.replace(PLAN, unreadable={"s": Unreadable(stop=False, dead_letters="dead")}))
+    with_interpreter(scenario, dataclasses.replace(PLAN, unreadable={"s": Unreadable(stop=False, dead_letters="dead")}))
 
 
 def test_a_broker_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -494,7 +494,7 @@ def test_a_broker_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) ->
         assert any(reason and "can't see how far its topics go" in reason for reason in world.reasons)
         assert world.reasons[-1] is None
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 STEPS = ("planned", "job", "committed", "stored")
@@ -527,7 +527,7 @@ def test_stopped_between_any_two_steps(step: str, how: str, monkeypatch: pytest.
         await world.until(lambda: 15 in world.offsets())
         assert sorted(set(world.offsets())) == world.offsets()  # nothing was committed twice
 
-    run(scenario, probe=probe)
+    with_interpreter(scenario, probe=probe)
 
 
 def test_how_far_it_is_behind_is_seen_while_an_epoch_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -548,7 +548,7 @@ def test_how_far_it_is_behind_is_seen_while_an_epoch_hangs(monkeypatch: pytest.M
         world.jobs.gate.set()
         await world.until(lambda: epochs.lag == 0)
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 def test_what_no_broker_would_take_stops_the_application() -> None:
@@ -562,7 +562,7 @@ def test_what_no_broker_would_take_stops_the_application() -> None:
         assert isinstance(error.__cause__, ValueError)
         await world.until(lambda: world.committer.closed == 1)  # its transaction is aborted
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 def test_nothing_of_an_epoch_is_kept_when_it_is_over() -> None:
@@ -573,7 +573,7 @@ def test_nothing_of_an_epoch_is_kept_when_it_is_over() -> None:
         runner = world.runner
         assert not runner._writes.records and not runner._by_partition and not runner._positions
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 def test_stores_that_cannot_be_closed_stop_the_application_and_keep_nobody_waiting() -> None:
@@ -588,7 +588,7 @@ def test_stores_that_cannot_be_closed_stop_the_application_and_keep_nobody_waiti
         await world.until(lambda: world.acknowledged)
         assert isinstance(world.stopped[0], OSError)
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 def test_nothing_is_begun_after_the_end() -> None:
@@ -634,7 +634,7 @@ def test_a_bug_beside_a_store_that_fails_stops_the_application(first: bool) -> N
         await world.until(lambda: world.stopped)
         assert isinstance(world.stopped[0], KeyError)
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 def test_what_is_aborted_ends_its_cleanup() -> None:
@@ -657,7 +657,7 @@ def test_what_is_aborted_ends_its_cleanup() -> None:
         await world.until(lambda: world.acknowledged)
         assert cleaned.is_set()
 
-    run(scenario)
+    with_interpreter(scenario)
 
 
 def test_a_job_that_cannot_be_cancelled_is_abandoned_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ def test_an_application_that_does_not_run_is_not_stopped(monkeypatch: pytest.Mon
     began: list[Shutdown] = []
     compiled = []
 
-    def run(*_: object, stopping: Shutdown, **__: object) -> None:
+    def run_and_stop(*_: object, stopping: Shutdown, **__: object) -> None:
         began.append(stopping)
         app.stop()
         app.stop()
@@ -62,7 +62,7 @@ def test_an_application_that_does_not_run_is_not_stopped(monkeypatch: pytest.Mon
         if len(compiled) > 1:
             app.stop()  # while it comes to run
 
-    monkeypatch.setattr("kohort.spark.runtime.application.run_application", run)
+    monkeypatch.setattr("kohort.spark.runtime.application.run_application", run_and_stop)
     monkeypatch.setattr(app, "compile", compile_)
     app.stop()
     app.run(object())  # type: ignore[arg-type]

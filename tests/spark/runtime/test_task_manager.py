@@ -23,7 +23,7 @@ T0, T1 = TaskId("0", 0), TaskId("0", 1)
 PLAN = SubtopologyPlan("0", SubtopologyInputs("s", {}), {0: StoreOutput("counts", "changelog")})
 
 
-class World:
+class ManagedTasks:
     """A manager, and the effects that have no outcome yet: the latest for each task, and for the subtopology."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class World:
 
 
 def test_an_active_task_is_restored_and_runs_epochs() -> None:
-    world = World()
+    world = ManagedTasks()
     world.run(T0)
     world.looked({S0: 10})
     assert world.state() is TaskState.IN_EPOCH
@@ -118,7 +118,7 @@ def test_an_active_task_is_restored_and_runs_epochs() -> None:
 
 def test_tasks_that_are_assigned_together_begin_together() -> None:
     """Or the backlog of the first would go before that of the others."""
-    world = World()
+    world = ManagedTasks()
     world.do(world.manager.assigned({T0: Role.ACTIVE, T1: Role.ACTIVE}))
     world.restored(T0)
     assert world.epochs is not None and world.epochs.effect is EpochEffect.GATHER
@@ -128,7 +128,7 @@ def test_tasks_that_are_assigned_together_begin_together() -> None:
 
 
 def test_one_that_takes_long_to_restore_holds_up_none() -> None:
-    world = World()
+    world = ManagedTasks()
     world.do(world.manager.assigned({T0: Role.ACTIVE, T1: Role.ACTIVE}))
     world.restored(T0)
     world.epoch_event(EpochEffect.GATHER, EpochEvent.GATHERED)
@@ -137,7 +137,7 @@ def test_one_that_takes_long_to_restore_holds_up_none() -> None:
 
 
 def test_a_revoked_task_finishes_its_epoch_and_the_others_go_on() -> None:
-    world = World()
+    world = ManagedTasks()
     world.run(T0, T1)
     world.looked({S0: 10, S1: 10})
     world.do(world.manager.revoked([T0]))
@@ -150,7 +150,7 @@ def test_a_revoked_task_finishes_its_epoch_and_the_others_go_on() -> None:
 
 
 def test_one_that_is_in_no_epoch_is_closed_at_once() -> None:
-    world = World()
+    world = ManagedTasks()
     world.run(T0)
     world.looked({S0: 10})
     world.do(world.manager.assigned({T1: Role.ACTIVE}))
@@ -161,7 +161,7 @@ def test_one_that_is_in_no_epoch_is_closed_at_once() -> None:
 
 
 def test_lost_tasks_take_their_epoch_with_them() -> None:
-    world = World()
+    world = ManagedTasks()
     world.run(T0, T1)
     world.looked({S0: 10, S1: 10})
     world.do(world.manager.revoked([T1]))
@@ -174,7 +174,7 @@ def test_lost_tasks_take_their_epoch_with_them() -> None:
 
 
 def test_what_a_lost_job_comes_to_changes_nothing() -> None:
-    world = World()
+    world = ManagedTasks()
     world.run(T0)
     world.looked({S0: 10})
     job = world.epochs
@@ -187,7 +187,7 @@ def test_what_a_lost_job_comes_to_changes_nothing() -> None:
 
 
 def test_an_epoch_that_is_being_stored_when_its_task_is_lost_counts() -> None:
-    world = World()
+    world = ManagedTasks()
     world.run(T0)
     world.looked({S0: 10})
     world.job_done()
@@ -201,7 +201,7 @@ def test_an_epoch_that_is_being_stored_when_its_task_is_lost_counts() -> None:
 
 
 def test_a_copy_follows_and_is_promoted_as_it_is() -> None:
-    world = World()
+    world = ManagedTasks()
     world.do(world.manager.assigned({T0: Role.STANDBY}))
     world.event(TaskEffect.FOLLOW, TaskEvent.OPENED)
     world.do(world.manager.roles_changed({T0: (Role.STANDBY, Role.WARMUP)}))
@@ -213,7 +213,7 @@ def test_a_copy_follows_and_is_promoted_as_it_is() -> None:
 
 
 def test_a_task_that_is_demoted_is_acknowledged_once_it_runs_no_more_and_follows() -> None:
-    world = World()
+    world = ManagedTasks()
     world.run(T0)
     world.looked({S0: 10})
     world.do(world.manager.roles_changed({T0: (Role.ACTIVE, Role.STANDBY)}))
@@ -227,7 +227,7 @@ def test_a_task_that_is_demoted_is_acknowledged_once_it_runs_no_more_and_follows
 
 
 def test_a_task_that_is_lost_while_it_is_demoted_is_acknowledged_once() -> None:
-    world = World()
+    world = ManagedTasks()
     world.run(T0)
     world.looked({S0: 10})
     world.do(world.manager.roles_changed({T0: (Role.ACTIVE, Role.STANDBY)}))
@@ -241,7 +241,7 @@ def test_a_task_that_is_lost_while_it_is_demoted_is_acknowledged_once() -> None:
 
 @pytest.mark.parametrize("then", ["revoked", "lost", "demoted"])
 def test_restoring_is_cancelled_and_nothing_is_done_at_the_same_time(then: str) -> None:
-    world = World()
+    world = ManagedTasks()
     world.do(world.manager.assigned({T0: Role.ACTIVE}))
     match then:
         case "revoked":
@@ -261,7 +261,7 @@ def test_restoring_is_cancelled_and_nothing_is_done_at_the_same_time(then: str) 
 
 
 def test_a_restore_that_is_done_before_it_is_cancelled_does_not_run() -> None:
-    world = World()
+    world = ManagedTasks()
     world.do(world.manager.assigned({T0: Role.ACTIVE}))
     world.do(world.manager.revoked([T0]))
     world.restored()
@@ -269,7 +269,7 @@ def test_a_restore_that_is_done_before_it_is_cancelled_does_not_run() -> None:
 
 
 def test_however_often_the_group_changes_its_mind_the_last_word_holds() -> None:
-    world = World()
+    world = ManagedTasks()
     world.do(world.manager.assigned({T0: Role.ACTIVE}))
     world.do(world.manager.roles_changed({T0: (Role.ACTIVE, Role.STANDBY)}))
     world.do(world.manager.roles_changed({T0: (Role.STANDBY, Role.ACTIVE)}))
@@ -281,7 +281,7 @@ def test_however_often_the_group_changes_its_mind_the_last_word_holds() -> None:
 
 
 def test_what_cannot_be_restored_is_tried_again_and_says_why() -> None:
-    world = World()
+    world = ManagedTasks()
     world.do(world.manager.assigned({T0: Role.ACTIVE}))
     world.manager.says("group", "the group says nothing")
     for _ in range(2):
@@ -296,7 +296,7 @@ def test_what_cannot_be_restored_is_tried_again_and_says_why() -> None:
 
 
 def test_one_that_waits_to_be_tried_again_is_given_up_at_once() -> None:
-    world = World()
+    world = ManagedTasks()
     world.do(world.manager.assigned({T0: Role.STANDBY}))
     world.event(TaskEffect.FOLLOW, TaskEvent.FAILED, why="the disk is full")
     assert world.manager.reason == "task 0_0 can't follow its changelogs yet: the disk is full"
@@ -309,7 +309,7 @@ def test_one_that_waits_to_be_tried_again_is_given_up_at_once() -> None:
 
 
 def test_a_transaction_is_sent_again_while_nothing_of_it_can_count() -> None:
-    world = World()
+    world = ManagedTasks()
     world.run(T0)
     world.looked({S0: 10})
     world.job_done()
@@ -328,7 +328,7 @@ def test_a_transaction_is_sent_again_while_nothing_of_it_can_count() -> None:
 
 
 def test_when_nobody_knows_whether_it_counts_its_tasks_begin_from_what_is_committed() -> None:
-    world = World()
+    world = ManagedTasks()
     world.run(T0, T1)
     world.looked({S0: 10})
     world.job_done()
@@ -343,7 +343,7 @@ def test_when_nobody_knows_whether_it_counts_its_tasks_begin_from_what_is_commit
 
 
 def test_an_epoch_that_always_fails_stops_the_application_also_if_others_succeed() -> None:
-    world = World()
+    world = ManagedTasks()
     world.run(T0, T1)
     for failures in (1, 2, 3):
         world.looked({S0: 10})
@@ -371,7 +371,7 @@ def test_an_epoch_that_always_fails_stops_the_application_also_if_others_succeed
 
 
 def test_a_topic_that_is_shorter_than_what_was_read() -> None:
-    world = World()
+    world = ManagedTasks()
     world.do(world.manager.assigned({T0: Role.ACTIVE}))
     world.restored(at=10)
     world.looked({S0: 3}, now=100)
@@ -386,7 +386,7 @@ def test_a_topic_that_is_shorter_than_what_was_read() -> None:
 
 
 def test_brokers_that_do_not_say_where_inputs_end_are_asked_again() -> None:
-    world = World()
+    world = ManagedTasks()
     world.run(T0)
     world.epoch_event(EpochEffect.LOOK, EpochEvent.UNSEEN, "no broker")
     assert world.manager.reason == "no broker" and world.epochs is not None and world.epochs.seconds > 0
@@ -396,7 +396,7 @@ def test_brokers_that_do_not_say_where_inputs_end_are_asked_again() -> None:
 
 
 def test_a_subtopology_without_tasks_comes_to_rest() -> None:
-    world = World()
+    world = ManagedTasks()
     world.run(T0)
     world.do(world.manager.revoked([T0]))
     world.stores_closed()
@@ -405,7 +405,7 @@ def test_a_subtopology_without_tasks_comes_to_rest() -> None:
 
 
 def test_a_failed_epoch_is_no_reason_any_more_when_its_tasks_have_gone() -> None:
-    world = World()
+    world = ManagedTasks()
     world.run(T0)
     world.looked({S0: 10})
     world.do(world.manager.revoked([T0]))
@@ -418,7 +418,7 @@ def test_a_failed_epoch_is_no_reason_any_more_when_its_tasks_have_gone() -> None
 
 
 def test_a_failed_epoch_is_the_reason_until_its_tasks_get_on() -> None:
-    world = World()
+    world = ManagedTasks()
     world.run(T0)
     world.looked({S0: 10})
     world.epoch_event(EpochEffect.JOB, EpochEvent.FAILED, "an executor is gone")
@@ -446,7 +446,7 @@ def test_the_reason_that_has_held_the_longest_is_told() -> None:
 
 def test_failures_of_a_task_that_followed_meanwhile_do_not_count() -> None:
     """Others have committed its records since."""
-    world = World()
+    world = ManagedTasks()
     world.run(T0)
     for _ in range(2):
         world.looked({S0: 10})
@@ -464,7 +464,7 @@ def test_failures_of_a_task_that_followed_meanwhile_do_not_count() -> None:
 
 def test_all_tasks_are_lost_together() -> None:
     """Also one that the member doesn't know of any more, since it was given up just before."""
-    world = World()
+    world = ManagedTasks()
     world.run(T0)
     world.do(world.manager.roles_changed({T0: (Role.ACTIVE, Role.STANDBY)}))
     world.event(TaskEffect.FOLLOW, TaskEvent.OPENED)
@@ -474,7 +474,7 @@ def test_all_tasks_are_lost_together() -> None:
 
 
 def test_how_long_a_topic_is_short_is_counted_anew_for_other_tasks() -> None:
-    world = World()
+    world = ManagedTasks()
     world.do(world.manager.assigned({T0: Role.ACTIVE}))
     world.restored(at=10)
     world.looked({S0: 3}, now=100)
@@ -488,7 +488,7 @@ def test_how_long_a_topic_is_short_is_counted_anew_for_other_tasks() -> None:
 
 
 def test_a_failed_epoch_says_what_failed() -> None:
-    world = World()
+    world = ManagedTasks()
     world.run(T0)
     world.looked({S0: 10})
     world.epoch_event(EpochEffect.JOB, EpochEvent.FAILED, "ZeroDivisionError: division by zero")
@@ -497,14 +497,14 @@ def test_a_failed_epoch_says_what_failed() -> None:
 
 @pytest.mark.parametrize("role", [Role.ACTIVE, Role.STANDBY])
 def test_what_is_cancelled_though_nobody_asked_for_that_is_tried_again(role: Role) -> None:
-    world = World()
+    world = ManagedTasks()
     world.do(world.manager.assigned({T0: role}))
     world.event(TaskEffect.RESTORE if role is Role.ACTIVE else TaskEffect.FOLLOW, TaskEvent.CANCELLED)
     assert world.state() is TaskState.RETRYING
 
 
 def test_it_is_known_whether_tasks_have_changed() -> None:
-    world = World()
+    world = ManagedTasks()
     world.run(T0)
     before = world.manager.changes
     world.looked({S0: 0})
@@ -534,7 +534,7 @@ def test_many_tasks_are_assigned_in_linear_time() -> None:
 
 def test_a_task_that_is_assigned_again_owes_no_acknowledgement() -> None:
     """The member may have taken one that came just before it was fenced for that of the loss."""
-    world = World()
+    world = ManagedTasks()
     world.do(world.manager.assigned({T0: Role.ACTIVE}))
     world.do(world.manager.roles_changed({T0: (Role.ACTIVE, Role.STANDBY)}))
     world.do(world.manager.lost())

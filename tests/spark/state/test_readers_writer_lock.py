@@ -8,7 +8,7 @@ import pytest
 
 from kohort.spark.state.readers_writer_lock import ReadersWriterLock
 
-from ...interop.waiting import eventually
+from ...waiting import eventually
 
 
 class GoneError(Exception):

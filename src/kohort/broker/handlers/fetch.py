@@ -65,7 +65,7 @@ class _Fetch:
         self.context = context
         self.session = session
         self._committed = request.isolation_level == READ_COMMITTED
-        self._max_bytes = min(request.max_bytes, context.broker.dynamic_config.fetch_max_bytes)
+        self._max_bytes = min(request.max_bytes, context.broker.fetch_max_bytes)
         self.min_bytes = min(request.min_bytes, self._max_bytes)
         self.size = 0
         self.failed = False

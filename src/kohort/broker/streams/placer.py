@@ -13,6 +13,7 @@ from typing import Final
 
 from kohort.broker.streams.solver import Solver
 from kohort.coordinator.placement.model import Group, Placement
+from kohort.coordinator.placement.or_tools import is_installed
 from kohort.coordinator.streams.environment import PlacementJob
 from kohort.protocol.errors import shown
 
@@ -57,6 +58,11 @@ class Placer:
         self.seconds: defaultdict[str, float] = defaultdict(float)
         self.pending = 0
         self.ready = False
+        if not is_installed():
+            log.info(
+                "OR-Tools isn't installed: streams groups are placed by sticky, small ones by optimal; "
+                "pip install 'kohort[placement]'"
+            )
 
     def __call__(self, job: PlacementJob) -> Placement | None:
         """Returns a group's placement, or None if `on_placed` is called with it later (never once the broker stops)."""

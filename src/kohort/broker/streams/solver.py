@@ -24,7 +24,7 @@ import time
 from collections.abc import Sequence
 from typing import IO, Any, Final
 
-from kohort.coordinator.placement import ASSIGNORS
+from kohort.coordinator.placement import ASSIGNORS, place
 from kohort.coordinator.placement.model import Group, Member, Placement, SubtopologyTasks
 
 _ANY: Final = Group((SubtopologyTasks("0", 3, 1),), (Member("a"), Member("b")), standbys=1)
@@ -172,7 +172,7 @@ def main() -> None:
         while (asked := _read(sys.stdin.buffer)) is not None:
             assignor, group = asked
             try:
-                answer: Placement | str = ASSIGNORS[assignor](group)
+                answer: Placement | str = place(assignor, group)
             except Exception as error:
                 answer = f"{type(error).__name__}: {error}"
             _write(answers, answer)

@@ -18,10 +18,9 @@ from kohort.client.administration.group_types import (
     GroupListing,
     GroupMember,
     GroupType,
-    Tasks,
 )
 from kohort.client.types import TopicPartition, by_topic
-from kohort.streams.tasks import TaskId
+from kohort.streams.tasks import Role, TaskId, in_role
 from kohort.streams.topology import Subtopology
 
 if TYPE_CHECKING:
@@ -147,9 +146,9 @@ def _members(group: GroupDescription) -> RenderableType:
     if group.type is GroupType.STREAMS:
         optional += [
             ("Process", _process),
-            ("Active", lambda member: _role(member, "active")),
-            ("Standby", lambda member: _role(member, "standby")),
-            ("Warm-up", lambda member: _role(member, "warmup")),
+            ("Active", lambda member: _role(member, Role.ACTIVE)),
+            ("Standby", lambda member: _role(member, Role.STANDBY)),
+            ("Warm-up", lambda member: _role(member, Role.WARMUP)),
             ("On the way to", _tasks_to_come),
             ("Restoring", _restoring),
         ]
@@ -198,12 +197,12 @@ def _process(member: GroupMember) -> str | None:
     )
 
 
-def _role(member: GroupMember, role: str) -> str | None:
-    return None if member.streams is None else _tasks_text(getattr(member.streams.tasks, role)) or None
+def _role(member: GroupMember, role: Role) -> str | None:
+    return None if member.streams is None else _tasks_text(member.streams.tasks, role) or None
 
 
-def _tasks_text(tasks: Mapping[str, Sequence[int]]) -> str:
-    return partitions_text((name, number) for name, numbers in tasks.items() for number in numbers)
+def _tasks_text(tasks: Mapping[TaskId, Role], role: Role) -> str:
+    return partitions_text(sorted(task for task, has in tasks.items() if has is role))
 
 
 def _tasks_to_come(member: GroupMember) -> str | None:
@@ -211,9 +210,11 @@ def _tasks_to_come(member: GroupMember) -> str | None:
     if member.streams is None:
         return None
     now, then = member.streams.tasks, member.streams.target_tasks
-    parts = [f"active {_tasks_text(then.active) or 'none'}"] if dict(now.active) != dict(then.active) else []
-    if dict(now.standby) != dict(then.standby):
-        parts.append(f"standby {_tasks_text(then.standby) or 'none'}")
+    parts = [
+        f"{role.value} {_tasks_text(then, role) or 'none'}"
+        for role in (Role.ACTIVE, Role.STANDBY)
+        if in_role(now, role) != in_role(then, role)
+    ]
     return "; ".join(parts) or None
 
 
@@ -273,10 +274,10 @@ def _subtopology(name: str, each: Subtopology) -> dict[str, Any]:
     }
 
 
-def _tasks_as_json(tasks: Tasks) -> dict[str, dict[str, list[int]]]:
+def _tasks_as_json(tasks: Mapping[TaskId, Role]) -> dict[str, dict[str, list[int]]]:
     return {
-        role: {name: list(numbers) for name, numbers in some.items()}
-        for role, some in (("active", tasks.active), ("standby", tasks.standby), ("warmup", tasks.warmup))
+        name: {subtopology: list(numbers) for subtopology, numbers in in_role(tasks, role).items()}
+        for name, role in (("active", Role.ACTIVE), ("standby", Role.STANDBY), ("warmup", Role.WARMUP))
     }
 
 

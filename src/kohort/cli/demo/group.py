@@ -12,9 +12,10 @@ from rich.text import Text
 from kohort.cli.client.tables import partitions_text, table
 from kohort.client import Admin, Consumer, TopicPartition
 from kohort.client.administration.group_offsets import PartitionLag
-from kohort.client.administration.group_types import GroupDescription, GroupMember, Tasks
+from kohort.client.administration.group_types import GroupDescription, GroupMember
 from kohort.client.errors import ClientError
 from kohort.protocol.errors import KafkaError
+from kohort.streams.tasks import Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +92,5 @@ async def all_read(servers: str, view: GroupView) -> bool:
 
 
 def _tasks(member: GroupMember) -> Iterable[str]:
-    tasks = Tasks() if member.streams is None else member.streams.tasks
-    return (_text(tasks.active), _text(tasks.standby), _text(tasks.warmup))
-
-
-def _text(tasks: Mapping[str, tuple[int, ...]]) -> str:
-    return partitions_text((name, number) for name, numbers in tasks.items() for number in numbers) or "-"
+    tasks = {} if member.streams is None else member.streams.tasks
+    return [partitions_text(sorted(task for task, has in tasks.items() if has is role)) or "-" for role in Role]

@@ -7,14 +7,11 @@ tags, which nobody needs here, are refused; so are keys that come twice.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
-import yaml
-
-_DEEPEST: Final = 12
-"""Levels that a document may have; a group has six."""
+from kohort.extras import require
 
 
 class DocumentError(ValueError):
@@ -52,16 +49,22 @@ def read_document(text: str, file: str) -> Value:
 
     Raises:
         DocumentError: it is neither; says where.
+        MissingExtraError: it may be YAML, and PyYAML isn't installed.
     """
     document = _read_json(text, file) if text.lstrip()[:1] == "{" else None
-    return _with_paths(_read_yaml(text, file) if document is None else document)
+    if document is None:
+        require("placement", "reading a group in YAML", ("yaml",))
+        from kohort.cli.placing.yaml_document import read_yaml
+
+        document = read_yaml(text, file)
+    return _with_paths(document)
 
 
 def _read_json(text: str, file: str) -> Value | None:
     """The document if it is JSON; None if it may be YAML, where `{` begins a mapping, too."""
 
     def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        return _mapping(((key, None, value) for key, value in pairs), Value(None, file, None))
+        return mapping_of(((key, None, value) for key, value in pairs), Value(None, file, None))
 
     def constant(name: str) -> NoReturn:
         raise DocumentError(f"{file}: {name} isn't a number that can be used here")
@@ -87,71 +90,7 @@ def _read_json(text: str, file: str) -> Value | None:
         raise DocumentError(f"{file}: nested too deeply") from None
 
 
-def _read_yaml(text: str, file: str) -> Value:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # compiled where it can be: ten times as fast
-    try:
-        return _Builder(yaml.parse(text, Loader=loader), file).document()
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
-        raise DocumentError(f"{file}{where}: not YAML: {error.problem or error.context}") from None
-    except yaml.YAMLError as error:
-        raise DocumentError(f"{file}: not YAML: {' '.join(str(error).split())}") from None
-
-
-class _Builder:
-    """Makes values out of PyYAML's events."""
-
-    def __init__(self, events: Iterator[Any], file: str) -> None:
-        self._events = events
-        self._file = file
-
-    def document(self) -> Value:
-        """The one document in the stream; nothing, if that is all there is."""
-        found = None
-        for event in self._events:
-            if isinstance(event, yaml.DocumentStartEvent):
-                if found is not None:
-                    self._at(event).refuse("a second document begins here; one is wanted")
-                found = self._value(next(self._events), 0)
-        return Value(None, self._file, None) if found is None else found
-
-    def _value(self, event: Any, depth: int) -> Value:
-        place = self._at(event)
-        if isinstance(event, yaml.AliasEvent):
-            place.refuse(f"*{event.anchor}: aliases aren't supported; write it out")
-        if event.anchor is not None:
-            place.refuse(f"&{event.anchor}: anchors aren't supported; leave it out")
-        if event.tag not in (None, "!"):
-            place.refuse(f"{event.tag}: tags aren't supported; leave it out")
-        if depth > _DEEPEST:
-            place.refuse("nested too deeply")
-        if isinstance(event, yaml.ScalarEvent):
-            nothing = not event.style and event.value in ("", "~", "null")
-            return replace(place, data=None if nothing else event.value)
-        if isinstance(event, yaml.SequenceStartEvent):
-            return replace(place, data=[self._value(item, depth + 1) for item in self._until(yaml.SequenceEndEvent)])
-        return replace(place, data=_mapping(self._pairs(depth), place))
-
-    def _pairs(self, depth: int) -> Iterator[tuple[str, Value, Value]]:
-        for event in self._until(yaml.MappingEndEvent):
-            key = self._value(event, depth + 1)
-            if not isinstance(event, yaml.ScalarEvent):
-                key.refuse("a key is a name, not a list or a mapping")
-            value = self._value(next(self._events), depth + 1)
-            yield event.value, key, value
-
-    def _until(self, end: type[Any]) -> Iterator[Any]:
-        for event in self._events:
-            if isinstance(event, end):
-                return
-            yield event
-
-    def _at(self, event: Any) -> Value:
-        return Value(None, self._file, event.start_mark.line + 1)
-
-
-def _mapping(pairs: Iterable[tuple[str, Value | None, Any]], place: Value) -> dict[str, Any]:
+def mapping_of(pairs: Iterable[tuple[str, Value | None, Any]], place: Value) -> dict[str, Any]:
     """The pairs as a dict, where no key may come twice; each key stands where the value beside it says."""
     found: dict[str, Any] = {}
     for key, at, value in pairs:

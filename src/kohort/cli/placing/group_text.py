@@ -8,10 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-import yaml
-
 from kohort.cli.client.tables import numbers
 from kohort.coordinator.placement.model import Group, Member
+from kohort.extras import require
 from kohort.streams.tasks import TaskId, by_subtopology
 
 
@@ -27,6 +26,9 @@ def group_as_json(group: Group) -> str:
 
 
 def _dumped(plain: dict[str, Any], unicode: bool) -> str:
+    require("placement", "writing a group in YAML", ("yaml",))
+    import yaml
+
     text: str = yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, allow_unicode=unicode, width=1000)
     return text
 

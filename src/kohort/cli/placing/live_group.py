@@ -12,7 +12,7 @@ from kohort.coordinator.placement import check
 from kohort.coordinator.placement.model import Group, Member, SubtopologyTasks
 from kohort.protocol.errors import KafkaError
 from kohort.streams.task_offsets import TaskOffsets
-from kohort.streams.tasks import TaskId
+from kohort.streams.tasks import Role, TaskId
 
 if TYPE_CHECKING:
     from kohort.client.admin import Admin
@@ -44,7 +44,7 @@ async def read_live_group(admin: Admin, group_id: str) -> tuple[Group, list[str]
         standbys=_whole(configs, "streams.num.standby.replicas", 0),
         rack_tags=tuple(tag.strip() for tag in rack_tags.split(",") if tag.strip()),
         lags=offsets.lags(lambda member, task: task in has[member]),
-        ends=offsets.ends(),
+        ends=offsets.ends,
         acceptable_lag=_whole(configs, "streams.acceptable.recovery.lag", 10_000),
     )
     try:
@@ -83,15 +83,13 @@ def _member(member: GroupMember, tasks: set[TaskId]) -> Member:
     streams = member.streams
     assert streams is not None, "members of streams groups have tasks"
 
-    def of(role: Mapping[str, tuple[int, ...]]) -> frozenset[TaskId]:
-        return frozenset(TaskId(name, partition) for name, some in role.items() for partition in some) & tasks
-
+    active = frozenset(task for task, role in streams.tasks.items() if role is Role.ACTIVE)
     return Member(
         id=member.member_id,
         process=streams.process_id or member.member_id,
         tags=streams.tags,
-        active=of(streams.tasks.active),
-        standby=of(streams.tasks.standby) | of(streams.tasks.warmup),
+        active=active & tasks,
+        standby=frozenset(streams.tasks.keys() - active) & tasks,
     )
 
 
@@ -104,7 +102,7 @@ def _offsets(described: GroupDescription, tasks: set[TaskId]) -> TaskOffsets:
                 {task: offset for task, offset in reported.items() if task in tasks}
                 for reported in (streams.task_offsets, streams.task_end_offsets)
             )
-            offsets.report(member.member_id, streams.process_id or member.member_id, copies, ends)
+            offsets = offsets.report(member.member_id, streams.process_id or member.member_id, copies, ends)
     return offsets
 
 

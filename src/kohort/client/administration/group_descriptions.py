@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
 
 from kohort.client.administration.group_types import (
@@ -10,7 +10,6 @@ from kohort.client.administration.group_types import (
     GroupMember,
     GroupType,
     StreamsMemberState,
-    Tasks,
 )
 from kohort.client.types import Broker, TopicPartition
 from kohort.protocol.errors import ProtocolError
@@ -21,7 +20,7 @@ from kohort.protocol.messages import streams_group_describe as streams
 from kohort.protocol.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kohort.protocol.messages.describe_groups import DescribeGroupsResponse
 from kohort.streams.task_offsets import offsets_by_task
-from kohort.streams.tasks import by_subtopology, tasks_of
+from kohort.streams.tasks import Role, TaskId, tasks_of
 from kohort.streams.topology import Subtopology, Topology
 from kohort.streams.topology_messages import internal_topics
 
@@ -220,24 +219,19 @@ def _streams_member(
     )
 
 
-def _tasks(assignment: streams.Assignment) -> Tasks:
-    active, standby, warmup = (
-        by_subtopology(tasks_of(some))
-        for some in (assignment.active_tasks, assignment.standby_tasks, assignment.warmup_tasks)
-    )
-    return Tasks(active, standby, warmup)
+def _tasks(assignment: streams.Assignment) -> dict[TaskId, Role]:
+    return tasks_of(assignment.active_tasks, assignment.standby_tasks, assignment.warmup_tasks)
 
 
-def _inputs(tasks: Tasks, topology: Topology | None) -> tuple[TopicPartition, ...]:
+def _inputs(tasks: Mapping[TaskId, Role], topology: Topology | None) -> tuple[TopicPartition, ...]:
     """Returns the inputs of active tasks; a topic may have fewer partitions than its subtopology has tasks."""
     known = {} if topology is None else topology.subtopologies
     return tuple(
         sorted(
             TopicPartition(topic, number)
-            for name, numbers in tasks.active.items()
-            if name in known
+            for (name, number), role in tasks.items()
+            if role is Role.ACTIVE and name in known
             for topic in known[name].inputs
-            for number in numbers
         )
     )
 

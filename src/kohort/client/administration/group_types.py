@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from kohort.client.types import Broker, TopicPartition
-from kohort.streams.tasks import TaskId
+from kohort.streams.tasks import Role, TaskId
 from kohort.streams.topology import Topology
 
 
@@ -46,18 +46,6 @@ class GroupListing(NamedTuple):
     coordinator: int
 
 
-@dataclass(frozen=True, slots=True)
-class Tasks:
-    """A streams member's tasks by role: numbers of partitions by subtopology."""
-
-    active: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    standby: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    warmup: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return bool(self.active or self.standby or self.warmup)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamsMemberState:
     """The part of a member that only streams groups have (KIP-1071).
@@ -75,8 +63,8 @@ class StreamsMemberState:
     endpoint: tuple[str, int] | None
     tags: Mapping[str, str]
     topology_epoch: int
-    tasks: Tasks
-    target_tasks: Tasks
+    tasks: Mapping[TaskId, Role]
+    target_tasks: Mapping[TaskId, Role]
     task_offsets: Mapping[TaskId, int]
     task_end_offsets: Mapping[TaskId, int]
 

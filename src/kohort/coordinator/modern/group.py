@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
+from kohort.coordinator.modern.cached_results import CachedResult
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import FIRST_EPOCH
 from kohort.coordinator.modern.ownership import Ownership
@@ -32,7 +33,7 @@ class Member(Generic[M, I, R]):
 
 
 class ModernGroup(Generic[M, I, R]):
-    """A modern group. Replaying one of its records calls one `put_…` or `drop_…`.
+    """A modern group. Replaying one of its records calls one `put_…` or `drop_…`, and `bump_revision`.
 
     Args:
         unknown: metadata of a member whose own record hasn't been replayed yet, since compaction may change the order.
@@ -43,7 +44,8 @@ class ModernGroup(Generic[M, I, R]):
         static_ids: member ids of static members, by instance id.
         target: the target assignment, by member id.
         ownership: the holders of each item.
-        revision: rises with every change, so that what was derived from an older revision is known to be outdated.
+        revision: rises with every record, and with every change of soft state that an answer may depend on.
+        cached_results: results of heartbeats, by member id, of this revision.
     """
 
     def __init__(self, group_id: str, unknown: M) -> None:
@@ -55,26 +57,29 @@ class ModernGroup(Generic[M, I, R]):
         self.target: dict[str, Mapping[I, R]] = {}
         self.ownership: Ownership[I, R] = Ownership()
         self.revision = 0
+        self.cached_results: dict[str, CachedResult] = {}
         self._unknown = unknown
-        self._reconciled: tuple[int, bool] = (-1, True)
+        self._reconciled: bool | None = None
 
     @property
     def reconciled(self) -> bool:
         """Whether every member has reached the target."""
-        revision, reconciled = self._reconciled
-        if revision != self.revision:
+        if self._reconciled is None:
             epoch = self.assignment_epoch
-            reconciled = all(member.current.is_reconciled_to(epoch) for member in self.members.values())
-            self._reconciled = self.revision, reconciled
-        return reconciled
+            self._reconciled = all(member.current.is_reconciled_to(epoch) for member in self.members.values())
+        return self._reconciled
+
+    def bump_revision(self) -> None:
+        """Something has changed: what was derived from the group is out of date."""
+        self.revision += 1
+        self.cached_results.clear()
+        self._reconciled = None
 
     def put_epoch(self, epoch: int) -> None:
         self.epoch = epoch
-        self.revision += 1
 
     def put_assignment_epoch(self, epoch: int) -> None:
         self.assignment_epoch = epoch
-        self.revision += 1
 
     def put_metadata(self, member_id: str, metadata: M) -> None:
         """Adds a member, or changes what it says about itself."""
@@ -83,17 +88,14 @@ class ModernGroup(Generic[M, I, R]):
         member.metadata = metadata
         if metadata.instance_id is not None:
             self.static_ids[metadata.instance_id] = member_id
-        self.revision += 1
 
     def put_current(self, member_id: str, current: CurrentAssignment[I, R]) -> None:
         member = self._member(member_id)
         self.ownership.change(member_id, member.current, current)
         member.current = current
-        self.revision += 1
 
     def put_target(self, member_id: str, holdings: Mapping[I, R]) -> None:
         self.target[member_id] = holdings
-        self.revision += 1
 
     def drop_current(self, member_id: str) -> None:
         if member_id in self.members:
@@ -101,7 +103,6 @@ class ModernGroup(Generic[M, I, R]):
 
     def drop_target(self, member_id: str) -> None:
         self.target.pop(member_id, None)
-        self.revision += 1
 
     def drop_member(self, member_id: str) -> None:
         member = self.members.get(member_id)
@@ -109,17 +110,12 @@ class ModernGroup(Generic[M, I, R]):
             self.drop_current(member_id)
             self._forget_instance(member)
             del self.members[member_id]
-            self.revision += 1
 
     def _member(self, member_id: str) -> Member[M, I, R]:
         member = self.members.get(member_id)
         if member is None:
-            member = self.members[member_id] = self.new_member(member_id, self._unknown)
+            member = self.members[member_id] = Member(member_id, self._unknown)
         return member
-
-    def new_member(self, member_id: str, metadata: M) -> Any:
-        """Makes a member; kinds of groups with more state a member override it."""
-        return Member(member_id, metadata)
 
     def _forget_instance(self, member: Member[M, I, R]) -> None:
         instance_id = member.metadata.instance_id

@@ -7,8 +7,12 @@ what it was told to. Otherwise it is fenced: removed from its group.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from kohort.coordinator.timing_wheel import Timer, TimingWheel
+
+RETRY_MS: Final = 5_000
+"""Time after which the removal of a member is tried again if its records could not be appended."""
 
 
 class MemberTimer(Timer):
@@ -52,8 +56,8 @@ class MemberTimers:
     """The timers of all members of a shard's groups of one kind.
 
     Args:
-        expired: removes a member; gets its timer and the reason. Returns whether it did: a revocation that the member
-            doesn't know of isn't waited for any longer.
+        expired: has a member removed; gets its timer and the reason. Returns whether it will be: a revocation that the
+            member doesn't know of isn't waited for any longer. When the removal is in the log, `stop` is called.
     """
 
     def __init__(self, wheel: TimingWheel, expired: Callable[[MemberTimer, str], bool]) -> None:
@@ -80,18 +84,22 @@ class MemberTimers:
                 self._reschedule(timer)
         return timer
 
-    def start_rebalance_timeout(self, timer: MemberTimer, epoch: int, deadline: int) -> None:
+    def start_rebalance_timeout(self, group_id: str, member_id: str, epoch: int, deadline: int) -> None:
         """The member was told in this epoch to revoke something; it has to confirm that by the deadline."""
+        timer = self._timers[group_id, member_id]
         timer.rebalance_deadline, timer.rebalance_epoch = deadline, epoch
         if timer.next_deadline() < timer.deadline:
             self._reschedule(timer)
+
+    def stop_rebalance_timeout(self, group_id: str, member_id: str) -> None:
+        self._timers[group_id, member_id].rebalance_deadline = None
 
     def stop(self, group_id: str, member_id: str) -> None:
         if timer := self._timers.pop((group_id, member_id), None):
             timer.cancel()
 
     def check(self, timer: MemberTimer) -> None:
-        """Removes the member if a timeout is over, else schedules the timer again."""
+        """Has the member removed if a timeout is over, else schedules the timer again."""
         now = self._wheel.now
         silent = now - timer.last_heartbeat
         reason = ""
@@ -102,11 +110,11 @@ class MemberTimers:
                 f"rebalance timeout: it did not confirm in time what it had to revoke on epoch {timer.rebalance_epoch}"
             )
         if reason and self._expired(timer, reason):
-            self._timers.pop((timer.group_id, timer.member_id), None)
-            return
-        if reason:
-            timer.rebalance_deadline = None
-        timer.deadline = timer.next_deadline()
+            timer.deadline = now + RETRY_MS
+        else:
+            if reason:
+                timer.rebalance_deadline = None
+            timer.deadline = timer.next_deadline()
         self._wheel.schedule(timer)
 
     def _reschedule(self, timer: MemberTimer) -> None:

@@ -10,6 +10,7 @@ A library of its own: it knows task ids, and nothing of coordinators, brokers or
     standby_racks                        racks, which count for standbys
     tie_breaking                         who is preferred where balance and cost are equal
     active_greedy, active_flow, active_cp_sat   active tasks, from quick to exact; `min_cost_flow` solves flows
+    shortest_paths, active_search        small flows, and small groups of active tasks, without OR-Tools
     active_lower_bound, standby_lower_bound     proofs that a greedy placement is the best, so that no solver runs
 """
 
@@ -22,6 +23,7 @@ from kohort.coordinator.placement.checks import check
 from kohort.coordinator.placement.model import Group, Member, Placement, SubtopologyTasks
 from kohort.coordinator.placement.optimal_assignor import optimal
 from kohort.coordinator.placement.sticky_assignor import sticky
+from kohort.extras import MissingExtraError
 from kohort.streams.tasks import TaskId
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "TaskId",
     "check",
     "optimal",
+    "place",
     "sticky",
 ]
 
@@ -42,3 +45,11 @@ Assignor = Callable[[Group], Placement]
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"optimal": optimal, "sticky": sticky}
 """All assignors, by their names in configurations."""
+
+
+def place(assignor: str, group: Group) -> Placement:
+    """Places a group's tasks by the assignor of that name, or by `sticky` where `optimal` would need OR-Tools."""
+    try:
+        return ASSIGNORS[assignor](group)
+    except MissingExtraError:
+        return sticky(group)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ class ActiveFlows:
         tasks = sum(problem.partitions[s] for s in self._stateful)
         self._some = self._share(tasks)
         self._all = self._share(problem.tasks)
+        self._any = _Bounds([0] * len(self._members), [problem.tasks] * len(self._members))
 
     def ignoring_stores(self) -> ActiveSolution:
         """Without regard to the spread of state stores."""
@@ -51,9 +53,14 @@ class ActiveFlows:
         for subtopology in self._stateful:
             has = [int(subtopology in extra) for extra in extra_tasks.stateful]
             extras[subtopology] = _Bounds(has, has)
-        any_ = _Bounds([0] * len(self._members), [self._problem.tasks] * len(self._members))
-        solution = _least_movement(self._problem, self._shares, extras, self._some, self._members, any_)
+        solution = _least_movement(self._problem, self._shares, extras, self._some, self._members, self._any)
         return solution | self._others(solution)
+
+    def with_holders(self, subtopology: int, holders: Sequence[int]) -> ActiveSolution:
+        """Of one subtopology, with an extra task for each of these members."""
+        has = [int(member in holders) for member in self._members]
+        extras = {subtopology: _Bounds(has, has)}
+        return _least_movement(self._problem, self._shares, extras, self._any, self._members, self._any)
 
     def _others(self, solution: ActiveSolution) -> ActiveSolution:
         """Of stateless tasks, after each member has its number of stateful ones. There always is a solution."""
@@ -113,65 +120,73 @@ def _least_movement(
     Raises:
         ValueError: the bounds can't be met.
     """
-    import numpy as np
-
     if not extras:
         return ActiveSolution()
-    columns = {subtopology: column for column, subtopology in enumerate(extras)}
+    partitions, subtopology_of = problem.partitions, problem.subtopology
     known = [
         task
         for subtopology in extras
         for first in [problem.first_task[subtopology]]
-        for task in range(first, first + problem.partitions[subtopology])
+        for task in range(first, first + partitions[subtopology])
         if problem.previous_owner[task] >= 0 or problem.costs_with_state(task)
     ]
-    owned = [(n, owner) for n, task in enumerate(known) for owner in problem.previous_owners(task)]
-    with_state = [(n, process, cost) for n, task in enumerate(known) for process, cost in _useful_costs(problem, task)]
-    owned_task, owner = np.array(owned, np.int64).reshape(-1, 2).T
-    state_task, state_process, state_cost = np.array(with_state, np.int64).reshape(-1, 3).T
-    column_of = np.array([columns[problem.subtopology[task]] for task in known], np.int64)
-    partitions = np.array([problem.partitions[subtopology] for subtopology in extras], np.int64)
-    floor = np.array([shares.floor[subtopology] for subtopology in extras], np.int64)[:, None]
-    has_state = np.array([[problem.stores[subtopology] > 0] for subtopology in extras])
+    owned = [(task, owner) for task in known for owner in problem.previous_owners(task)]
+    with_state = [(task, process, cost) for task in known for process, cost in _useful_costs(problem, task)]
+    unknown = Counter({subtopology: partitions[subtopology] for subtopology in extras})
+    unknown.subtract(subtopology_of[task] for task in known)
 
     network = MinCostFlow(problem.tasks)
-    tasks = network.nodes(len(known))
-    anyone = network.nodes(len(columns))
+    node_of = dict(zip(known, network.nodes(len(known), supply=1), strict=True))
+    anyone = {subtopology: network.nodes(1, supply=unknown[subtopology])[0] for subtopology in extras}
     some = network.nodes(len(problem.members))
     totals = network.nodes(len(total.low))
-    sink = network.nodes(1)
+    (sink,) = network.nodes(1, supply=-sum(partitions[subtopology] for subtopology in extras))
     # By subtopology and process, and by subtopology and member: the node that flow to it comes from.
-    to_process = np.repeat(anyone[:, None], len(problem.members_of), axis=1)
-    has_state_at = tuple(np.unique(np.stack([column_of[state_task], state_process]), axis=1))
-    to_process[has_state_at] = network.nodes(len(has_state_at[0]))
-    to_member = to_process[:, problem.process]
-    has_owner_at = tuple(np.unique(np.stack([column_of[owned_task], owner]), axis=1))
-    before_owner = to_member[has_owner_at]
-    to_member[has_owner_at] = network.nodes(len(has_owner_at[0]))
+    to_process = {subtopology: [node] * len(problem.members_of) for subtopology, node in anyone.items()}
+    has_state_at = sorted({(subtopology_of[task], process) for task, process, _ in with_state})
+    at_state = network.nodes(len(has_state_at))
+    for (subtopology, process), node in zip(has_state_at, at_state, strict=True):
+        to_process[subtopology][process] = node
+    to_member = {subtopology: [nodes[at] for at in problem.process] for subtopology, nodes in to_process.items()}
+    has_owner_at = sorted({(subtopology_of[task], owner) for task, owner in owned})
+    at_owner = network.nodes(len(has_owner_at))
+    before_owner = [to_member[subtopology][owner] for subtopology, owner in has_owner_at]
+    for (subtopology, owner), node in zip(has_owner_at, at_owner, strict=True):
+        to_member[subtopology][owner] = node
 
-    network.supply(tasks, 1)
-    network.supply(anyone, partitions - np.bincount(column_of, minlength=len(columns)))
-    network.supply(sink, -partitions.sum())
-    kept = network.arcs(tasks[owned_task], to_member[column_of[owned_task], owner], 1)
-    to_state = network.arcs(
-        tasks[state_task], to_process[column_of[state_task], state_process], 1, restore=state_cost, moves=1
+    kept = network.arcs(
+        [node_of[task] for task, _ in owned], [to_member[subtopology_of[task]][owner] for task, owner in owned], 1
     )
-    network.arcs(tasks, anyone[column_of], 1, restore=[problem.full_cost[task] for task in known], moves=1)
-    network.arcs(anyone[has_state_at[0]], to_process[has_state_at], problem.tasks)
-    network.arcs(before_owner, to_member[has_owner_at], problem.tasks)
-    low = floor + np.array([bounds.low for bounds in extras.values()])
-    high = floor + np.array([bounds.high for bounds in extras.values()])
-    group = totals[np.array(groups)]
-    quota = network.arcs(to_member, np.where(has_state, some, group), high, low)
-    network.arcs(some, group, stateful.high, stateful.low)
-    network.arcs(totals, sink, total.high, total.low)
+    to_state = network.arcs(
+        [node_of[task] for task, _, _ in with_state],
+        [to_process[subtopology_of[task]][process] for task, process, _ in with_state],
+        1,
+        restore=[cost for _, _, cost in with_state],
+        moves=1,
+    )
+    to_anyone = [anyone[subtopology_of[task]] for task in known]
+    full_costs = [problem.full_cost[task] for task in known]
+    network.arcs(list(node_of.values()), to_anyone, 1, restore=full_costs, moves=1)
+    network.arcs([anyone[subtopology] for subtopology, _ in has_state_at], at_state, problem.tasks)
+    network.arcs(before_owner, at_owner, problem.tasks)
+    to_total = [totals[group] for group in groups]
+    quotas: dict[int, range] = {}
+    for subtopology, bounds in extras.items():
+        floor = shares.floor[subtopology]
+        low, high = ([floor + extra for extra in bound] for bound in (bounds.low, bounds.high))
+        heads = some if problem.stores[subtopology] else to_total
+        quotas[subtopology] = network.arcs(to_member[subtopology], heads, high, low)
+    network.arcs(some, to_total, stateful.high, stateful.low)
+    network.arcs(totals, [sink] * len(totals), total.high, total.low)
 
     flows = network.solve()
-    holders = flows[quota].reshape(low.shape) > floor
     return ActiveSolution(
-        {subtopology: np.flatnonzero(holders[column]).tolist() for subtopology, column in columns.items()},
-        {known[owned[n][0]]: owned[n][1] for n in np.flatnonzero(flows[kept]).tolist()},
-        {known[with_state[n][0]]: with_state[n][1] for n in np.flatnonzero(flows[to_state]).tolist()},
+        {
+            subtopology: [member for member, arc in enumerate(quota) if flows[arc] > shares.floor[subtopology]]
+            for subtopology, quota in quotas.items()
+        },
+        {task: owner for (task, owner), arc in zip(owned, kept, strict=True) if flows[arc]},
+        {task: process for (task, process, _), arc in zip(with_state, to_state, strict=True) if flows[arc]},
     )
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence, Set
 
 from kohort.coordinator.placement.fair_shares import FairShares
 from kohort.coordinator.placement.problem import Problem
 from kohort.coordinator.placement.score import Score
 from kohort.coordinator.placement.state_store_spread import StateStoreSpread
 
-if TYPE_CHECKING:
-    from numpy import bool_, int64
-    from numpy.typing import NDArray
+_Cell = tuple[int, int, int, int, int]
+"""Of a subtopology: a place, and how many of the tasks that are best placed there fit into the floors, and into the
+ceilings; how many are best placed nowhere else, and how many of those fit into the ceilings."""
 
 
 def is_provably_best(problem: Problem, shares: FairShares, spread: StateStoreSpread, reached: Score) -> bool:
@@ -37,19 +36,24 @@ def is_provably_best(problem: Problem, shares: FairShares, spread: StateStoreSpr
 
 def _moves(problem: Problem, shares: FairShares, stateful: int) -> int:
     """The least number of tasks with a previous owner that have to move, if so many stateful ones have to."""
-    import numpy as np
+    count = len(problem.members)
+    best = {task: problem.previous_owners(task) for task, owner in enumerate(problem.previous_owner) if owner >= 0}
+    places = _BestPlaces(problem, shares, [1] * count, best)
+    with_state = {subtopology for subtopology, stores in enumerate(problem.stores) if stores}
+    without = set(range(len(problem.stores))) - with_state
 
-    owner = np.array(problem.previous_owner, np.int64)
-    owned = np.flatnonzero(owner >= 0)
-    duplicate = [task for task, others in problem.duplicate_owners.items() for _ in others]
-    others = [other for others in problem.duplicate_owners.values() for other in others]
-    bests = _BestPlaces(problem, shares, [1] * len(problem.members), owned, owner[owned], duplicate, others)
-    stores = np.array(problem.stores)
-    (low, high), (stateful_low, stateful_high) = bests.fair(stores >= 0), bests.fair(stores > 0)
+    def misplaced(chosen: Set[int], low: int, high: int) -> int:
+        return places.misplaced(chosen, [low] * count, [high] * count)
+
+    def fair(tasks: int) -> tuple[int, int]:
+        return tasks // count, -(-tasks // count)
+
+    low, high = fair(problem.tasks)
+    stateful_low, stateful_high = fair(sum(problem.partitions[subtopology] for subtopology in with_state))
     return max(
-        bests.misplaced(stores >= 0, low, high),
-        max(stateful, bests.misplaced(stores > 0, stateful_low, stateful_high))
-        + bests.misplaced(stores == 0, max(0, low - stateful_high), high - stateful_low),
+        misplaced(with_state | without, low, high),
+        max(stateful, misplaced(with_state, stateful_low, stateful_high))
+        + misplaced(without, max(0, low - stateful_high), high - stateful_low),
     )
 
 
@@ -89,111 +93,85 @@ def _moves_without_restoring(problem: Problem, shares: FairShares, spread: State
 
 def _restored(problem: Problem, shares: FairShares, spread: StateStoreSpread) -> int:
     """The least that has to be restored beyond the least of each task."""
-    import numpy as np
-
-    process, lags = problem.process, problem.lags
-    owner, full_cost = np.array(problem.previous_owner, np.int64), np.array(problem.full_cost, np.int64)
-    full_cost[list(lags)] = 0  # see below; all copies of the others have caught up
-    owned = np.flatnonzero((owner >= 0) & (full_cost > 0))
-    holders = [
-        (task, members)
-        for known in (problem.duplicate_owners, problem.previous_standbys)
-        for task, members in known.items()
-        if problem.full_cost[task] and task not in lags
-    ]
-    other_tasks = [task for task, members in holders for _ in members]
-    other_places = [process[member] for _, members in holders for member in members]
-    gaps = full_cost[full_cost > 0].tolist()  # the extra cost of each task where it isn't best placed
-    for task in lags:
-        costs, owners = problem.costs_with_state(task), problem.previous_owners(task)
-        least = 0 if owners else min(costs.values(), default=problem.full_cost[task])
-        best = {at for at, cost in costs.items() if cost == least} | {process[owner] for owner in owners}
-        other_tasks += [task] * len(best)
-        other_places += best
-        gaps.append(
-            min((cost for at, cost in costs.items() if at not in best), default=problem.full_cost[task]) - least
-        )
+    process = problem.process
+    best: dict[int, Set[int]] = {}
+    gaps = []  # the extra cost of each task where it isn't best placed
+    for task, full_cost in enumerate(problem.full_cost):
+        owners = problem.previous_owners(task)
+        if task in problem.lags:
+            costs = problem.costs_with_state(task)
+            least = 0 if owners else min(costs.values(), default=full_cost)
+            best[task] = {at for at, cost in costs.items() if cost == least} | {process[owner] for owner in owners}
+            gaps.append(min((cost for at, cost in costs.items() if at not in best[task]), default=full_cost) - least)
+        elif full_cost:  # all copies have caught up
+            best[task] = {process[member] for member in (*owners, *problem.previous_standbys.get(task, ()))}
+            gaps.append(full_cost)
     sizes = [len(members) for members in problem.members_of]
-    bests = _BestPlaces(problem, shares, sizes, owned, np.array(process)[owner[owned]], other_tasks, other_places)
-    floors = np.array(sizes, np.int64) * sum(
-        floor for floor, stores in zip(shares.floor, problem.stores, strict=True) if stores
-    )
-    misplaced = bests.misplaced(
-        np.array(problem.stores) > 0, floors + np.array(spread.low), floors + np.array(spread.high)
-    )
+    with_state = {subtopology for subtopology, stores in enumerate(problem.stores) if stores}
+    floors = sum(shares.floor[subtopology] for subtopology in with_state)
+    low = [size * floors + extra for size, extra in zip(sizes, spread.low, strict=True)]
+    high = [size * floors + extra for size, extra in zip(sizes, spread.high, strict=True)]
+    misplaced = _BestPlaces(problem, shares, sizes, best).misplaced(with_state, low, high)
     return sum(sorted(gaps)[:misplaced])
 
 
 class _BestPlaces:
-    """Where tasks are best placed, counted by place and subtopology.
+    """Where tasks are best placed, counted by subtopology and place.
 
     Args:
         sizes: number of members of each place.
-        tasks, places: different tasks, and a place that is best for each.
-        other_tasks, other_places: more pairs of them. For tasks without any, all places are as good.
+        best: by task the places that are best for it; all are as good for tasks without any.
     """
 
     def __init__(
-        self,
-        problem: Problem,
-        shares: FairShares,
-        sizes: Sequence[int],
-        tasks: NDArray[int64],
-        places: NDArray[int64],
-        other_tasks: Sequence[int],
-        other_places: Sequence[int],
+        self, problem: Problem, shares: FairShares, sizes: Sequence[int], best: Mapping[int, Collection[int]]
     ) -> None:
-        import numpy as np
+        self._sizes = sizes
+        self._floor = shares.floor
+        self._anywhere = list(problem.partitions)
+        every: list[dict[int, int]] = [{} for _ in problem.partitions]  # tasks that are best placed there
+        alone: list[dict[int, int]] = [{} for _ in problem.partitions]  # those that are best placed nowhere else
+        for task, places in best.items():
+            subtopology = problem.subtopology[task]
+            self._anywhere[subtopology] -= bool(places)
+            for place in places:
+                every[subtopology][place] = every[subtopology].get(place, 0) + 1
+                if len(places) == 1:
+                    alone[subtopology][place] = alone[subtopology].get(place, 0) + 1
+        # By subtopology: tasks that have to come to where too few are best placed, and to go from where too many are.
+        self._come: list[int] = []
+        self._go: list[int] = []
+        self._cells: list[list[_Cell]] = []
+        for subtopology, (floor, rest) in enumerate(zip(shares.floor, shares.rest, strict=True)):
+            cells = []
+            lack, excess = floor * sum(sizes) - self._anywhere[subtopology], -rest
+            for place, count in every[subtopology].items():
+                least = floor * sizes[place]
+                most = least + sizes[place] * (rest > 0)
+                only_here = alone[subtopology].get(place, 0)
+                cells.append((place, min(count, least), min(count, most), only_here, min(only_here, most)))
+                lack -= min(count, least)
+                excess += max(0, only_here - least)
+            self._cells.append(cells)
+            self._come.append(max(0, lack))
+            self._go.append(max(0, excess))
 
-        self._count = len(sizes)
-        subtopology = np.array(problem.subtopology, np.int64)
-        if other_tasks:
-            others = np.array(other_tasks, np.int64) * self._count + np.array(other_places, np.int64)
-            tasks, places = np.divmod(np.unique(np.append(tasks * self._count + places, others)), self._count)
-        choices = np.bincount(tasks, minlength=problem.tasks)
-        self._sizes = np.array(sizes, np.int64)
-        self._partitions = np.array(problem.partitions, np.int64)
-        self._floor = np.array(shares.floor, np.int64)
-        self._rest = np.array(shares.rest, np.int64)
-        self._anywhere = np.bincount(subtopology[choices == 0], minlength=len(self._floor))
-        # By subtopology and place where any task is best placed: the number of tasks that are, and that are nowhere
-        # else; and the least and most tasks that may be there.
-        cells, cell = np.unique(subtopology[tasks] * self._count + places, return_inverse=True)
-        self._subtopology, self._place = np.divmod(cells, self._count)
-        self._every = np.bincount(cell, minlength=len(cells))
-        self._alone = np.bincount(cell[choices[tasks] == 1], minlength=len(cells))
-        self._least = self._floor[self._subtopology] * self._sizes[self._place]
-        self._most = self._least + (self._rest > 0)[self._subtopology] * self._sizes[self._place]
-
-    def fair(self, chosen: NDArray[bool_]) -> tuple[int, int]:
-        """Least and most tasks of some subtopologies in a place with one member."""
-        tasks = int(self._partitions[chosen].sum())
-        return tasks // self._count, -(-tasks // self._count)
-
-    def misplaced(self, chosen: NDArray[bool_], low: NDArray[int64] | int, high: NDArray[int64] | int) -> int:
+    def misplaced(self, chosen: Set[int], low: Sequence[int], high: Sequence[int]) -> int:
         """The least number of tasks of some subtopologies that can't be best placed.
 
         Args:
-            chosen: for each subtopology whether it counts.
-            low, high: least and most tasks of these subtopologies in each place.
+            chosen: these subtopologies.
+            low, high: least and most of their tasks in each place.
         """
-        import numpy as np
-
-        some = chosen[self._subtopology]
-        every, alone, least, most = self._every[some], self._alone[some], self._least[some], self._most[some]
-        place, subtopology = self._place[some], self._subtopology[some]
-
-        def by_place(numbers: NDArray[int64]) -> NDArray[int64]:
-            return np.bincount(place, numbers, minlength=self._count).astype(np.int64)
-
-        def by_subtopology(numbers: NDArray[int64]) -> NDArray[int64]:
-            return np.bincount(subtopology, numbers, minlength=len(chosen))[chosen].astype(np.int64)
-
-        floor, rest, anywhere = self._floor[chosen], self._rest[chosen], self._anywhere[chosen]
-        filled = np.minimum(every, least)
-        lack = floor.sum() * self._sizes - by_place(filled)
-        come = np.maximum(lack, low - by_place(np.minimum(every, most))).sum() - anywhere.sum()
-        come_each = np.maximum(floor * self._sizes.sum() - by_subtopology(filled) - anywhere, 0).sum()
-        go = (by_place(alone) - np.minimum(by_place(np.minimum(alone, most)), high)).sum()
-        go_each = np.maximum(by_subtopology(np.maximum(alone - least, 0)) - rest, 0).sum()
-        return max(0, int(come), int(come_each), int(go), int(go_each))
+        floors = sum(self._floor[subtopology] for subtopology in chosen)
+        lack = [floors * size for size in self._sizes]
+        below, alone, room = list(low), [0] * len(lack), [0] * len(lack)
+        for subtopology in chosen:
+            for place, filled, fitting, only_here, fitting_alone in self._cells[subtopology]:
+                lack[place] -= filled
+                below[place] -= fitting
+                alone[place] += only_here
+                room[place] += fitting_alone
+        come = sum(map(max, lack, below)) - sum(self._anywhere[subtopology] for subtopology in chosen)
+        go = sum(alone) - sum(map(min, room, high))
+        return max(0, come, go, sum(self._come[each] for each in chosen), sum(self._go[each] for each in chosen))

@@ -1,18 +1,21 @@
-"""Min-cost flow with lower bounds, on OR-Tools."""
+"""Min-cost flow with lower bounds: on OR-Tools, or, if it is missing and the network is small, in Python."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
-if TYPE_CHECKING:
-    from numpy import int64
-    from numpy.typing import ArrayLike, NDArray
+from kohort.coordinator.placement.or_tools import is_installed, require_or_tools
+from kohort.coordinator.placement.shortest_paths import solve_with_shortest_paths
 
 _RANGE: Final = 2**58  # bound of costs times nodes, so that the solver's numbers don't overflow
+_SMALL: Final = 1_000_000  # arcs times units; Python takes about half a second for so many
+
+_Numbers = Sequence[int] | int
 
 
 class MinCostFlow:
-    """A network that is built in bulk: arrays of nodes, arrays of arcs, and supplies.
+    """A network of nodes and arcs, and supplies.
 
     Arcs have costs a unit of three kinds: unevenness counts most, then state to restore, then moves. These are weighted
     so that no sum of a lesser kind outweighs a greater one. If costs of restoring are too large for that, the last bits
@@ -23,79 +26,89 @@ class MinCostFlow:
     """
 
     def __init__(self, units: int) -> None:
-        import numpy as np
-
-        self._np = np
         self._units = units
-        self._nodes = 0
-        self._supplies: list[tuple[NDArray[int64], NDArray[int64]]] = []
-        self._arcs: list[tuple[NDArray[int64], ...]] = []
+        self._supplies: list[int] = []
+        self._lows: list[int] = []
+        # Tails, heads, capacities, and the three kinds of costs.
+        self._columns: tuple[list[int], ...] = ([], [], [], [], [], [])
 
-    def nodes(self, count: int) -> NDArray[int64]:
-        """Add nodes.
+    def nodes(self, count: int, supply: int = 0) -> range:
+        """Adds nodes, and lets flow enter at each of them, or leave, if the supply is negative.
 
         Returns:
             their numbers.
         """
-        self._nodes += count
-        return self._np.arange(self._nodes - count, self._nodes)
-
-    def supply(self, nodes: ArrayLike, amount: ArrayLike) -> None:
-        """Lets flow enter at nodes, or leave where the amount is negative; calls add up."""
-        pair = (self._np.asarray(each, self._np.int64) for each in (nodes, amount))
-        where, amounts = self._np.broadcast_arrays(*pair)
-        self._supplies.append((where.ravel(), amounts.ravel()))
+        self._supplies += [supply] * count
+        return range(len(self._supplies) - count, len(self._supplies))
 
     def arcs(
         self,
-        tail: ArrayLike,
-        head: ArrayLike,
-        high: ArrayLike,
-        low: ArrayLike = 0,
+        tails: Sequence[int],
+        heads: Sequence[int],
+        high: _Numbers,
+        low: _Numbers = 0,
         *,
-        uneven: ArrayLike = 0,
-        restore: ArrayLike = 0,
-        moves: ArrayLike = 0,
-    ) -> int:
-        """Add arcs between nodes, with bounds of their flow and costs a unit; a number stands for an array of it.
+        uneven: _Numbers = 0,
+        restore: _Numbers = 0,
+        moves: _Numbers = 0,
+    ) -> range:
+        """Adds arcs between nodes, with bounds of their flow and costs a unit; a number stands for as many of it.
 
         Returns:
-            the number of this batch, for `solve`.
+            their numbers, for `solve`.
         """
-        np = self._np
-        columns = (np.asarray(each, np.int64) for each in (tail, head, low, high, uneven, restore, moves))
-        tails, heads, lows, highs, *costs = (array.ravel() for array in np.broadcast_arrays(*columns))
-        self.supply(tails, -lows)  # a lower bound is a supply at the head, taken from the tail
-        self.supply(heads, lows)
-        self._arcs.append((tails, heads, lows, highs - lows, *costs))
-        return len(self._arcs) - 1
+        count = len(tails)
+        highs, lows, *costs = (
+            [each] * count if isinstance(each, int) else each for each in (high, low, uneven, restore, moves)
+        )
+        for tail, head, least in zip(tails, heads, lows, strict=True):
+            if least:  # a supply at the head, taken from the tail
+                self._supplies[tail] -= least
+                self._supplies[head] += least
+        self._lows += lows
+        capacities = [most - least for most, least in zip(highs, lows, strict=True)]
+        for column, more in zip(self._columns, (tails, heads, capacities, *costs), strict=True):
+            column += more
+        return range(len(self._lows) - count, len(self._lows))
 
-    def solve(self) -> list[NDArray[int64]]:
-        """The cheapest flow, by batch and arc; equal networks have equal flows.
+    def solve(self) -> list[int]:
+        """The cheapest flow, by arc; equal networks have equal flows.
 
         Raises:
             ValueError: no flow meets the bounds.
+            MissingExtraError: the network is too large without OR-Tools.
         """
-        from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
+        columns = (*self._columns[:3], self._weighted(*self._columns[3:]))
+        used = [arc for arc, capacity in enumerate(columns[2]) if capacity]
+        tails, heads, capacities, costs = ([column[arc] for arc in used] for column in columns)
+        if len(used) * self._units > _SMALL:
+            require_or_tools()
+        solve = _solve_with_or_tools if is_installed() else solve_with_shortest_paths
+        found = solve(tails, heads, capacities, costs, self._supplies)
+        flows = list(self._lows)
+        for arc, flow in zip(used, found, strict=True):
+            flows[arc] += flow
+        return flows
 
-        np = self._np
-        supply = np.zeros(self._nodes, np.int64)
-        for nodes, amount in self._supplies:
-            np.add.at(supply, nodes, amount)
-        tails, heads, lows, capacities, *costs = (np.concatenate(column) for column in zip(*self._arcs, strict=True))
-        used = np.flatnonzero(capacities)
-        solver = SimpleMinCostFlow()
-        weighted = self._weighted(*costs)[used]
-        solver.add_arcs_with_capacity_and_unit_cost(tails[used], heads[used], capacities[used], weighted)
-        solver.set_nodes_supplies(np.arange(self._nodes), supply)
-        if (status := solver.solve()) != solver.OPTIMAL:
-            raise ValueError(f"no flow: {status.name}")
-        lows[used] += solver.flows(np.arange(len(used)))
-        ends = np.cumsum([len(batch[0]) for batch in self._arcs])
-        return [lows[end - len(batch[0]) : end] for end, batch in zip(ends, self._arcs, strict=True)]
+    def _weighted(self, uneven: list[int], restore: list[int], moves: list[int]) -> list[int]:
+        others = len(self._supplies) * (self._units + 1) * max(1, max(uneven, default=0) * self._units)
+        shift = (max(restore, default=0) // max(1, _RANGE // others)).bit_length()
+        lesser = [-(-cost >> shift) * (self._units + 1) + moved for cost, moved in zip(restore, moves, strict=True)]
+        weight = max(lesser, default=0) * self._units + 1
+        return [first * weight + second for first, second in zip(uneven, lesser, strict=True)]
 
-    def _weighted(self, uneven: NDArray[int64], restore: NDArray[int64], moves: NDArray[int64]) -> NDArray[int64]:
-        others = self._nodes * (self._units + 1) * max(1, int(uneven.max(initial=0)) * self._units)
-        shift = (int(restore.max(initial=0)) // max(1, _RANGE // others)).bit_length()
-        lesser = -(-restore >> shift) * (self._units + 1) + moves
-        return uneven * (int(lesser.max(initial=0)) * self._units + 1) + lesser
+
+def _solve_with_or_tools(
+    tails: Sequence[int], heads: Sequence[int], capacities: Sequence[int], costs: Sequence[int], supplies: Sequence[int]
+) -> list[int]:
+    import numpy as np
+    from ortools.graph.python.min_cost_flow import SimpleMinCostFlow
+
+    solver = SimpleMinCostFlow()
+    arcs = (np.array(column, np.int64) for column in (tails, heads, capacities, costs))
+    solver.add_arcs_with_capacity_and_unit_cost(*arcs)
+    solver.set_nodes_supplies(np.arange(len(supplies)), np.array(supplies, np.int64))
+    if (status := solver.solve()) != solver.OPTIMAL:
+        raise ValueError(f"no flow: {status.name}")
+    flows: list[int] = solver.flows(np.arange(len(tails))).tolist()
+    return flows

@@ -8,9 +8,11 @@ from kohort.coordinator.placement.active_cp_sat import is_small, solve_with_cp_s
 from kohort.coordinator.placement.active_flow import ActiveFlows
 from kohort.coordinator.placement.active_greedy import GreedyActives
 from kohort.coordinator.placement.active_lower_bound import is_provably_best
+from kohort.coordinator.placement.active_search import solve_by_search
 from kohort.coordinator.placement.active_solution import ActiveSolution
 from kohort.coordinator.placement.fair_shares import FairShares
 from kohort.coordinator.placement.model import Group, Placement
+from kohort.coordinator.placement.or_tools import is_installed, require_or_tools
 from kohort.coordinator.placement.problem import Problem
 from kohort.coordinator.placement.score import Score, score
 from kohort.coordinator.placement.standby_flow import solve_standby_flow
@@ -41,6 +43,9 @@ def optimal(group: Group) -> Placement:
 
     Args:
         group: what is placed, checked (`check`).
+
+    Raises:
+        MissingExtraError: OR-Tools isn't installed, and the group is too large to do without.
     """
     if not group.members:
         return Placement({})
@@ -65,11 +70,15 @@ def _place_active(problem: Problem) -> list[int]:
     best = better(flows.ignoring_stores())
     if best[0].spread == spread.least and best[1] is not greedy.active:
         return best[1]  # nothing moves less, and the spread is the least
-    if is_small(problem) and (solution := solve_with_cp_sat(problem, shares, spread, best[0].spread)):
-        best = better(solution)
-    else:
-        best = better(flows.with_least_spread(spread) if spread.exact else flows.with_extra_tasks(greedy.extra_tasks))
-    return best[1]
+    solution = None
+    if is_small(problem):
+        if is_installed():
+            solution = solve_with_cp_sat(problem, shares, spread, best[0].spread)
+        elif (solution := solve_by_search(problem, shares, spread, flows)) is None:
+            require_or_tools()
+    if solution is None:
+        solution = flows.with_least_spread(spread) if spread.exact else flows.with_extra_tasks(greedy.extra_tasks)
+    return better(solution)[1]
 
 
 def _place_standbys(problem: Problem, active: Sequence[int]) -> dict[int, list[int]]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kohort.coordinator.streams.configured_topology import ConfiguredSubtopology
+from kohort.coordinator.modern.group import Member
+from kohort.coordinator.streams.configured_topology import ConfiguredSubtopology, configure
+from kohort.coordinator.streams.environment import Cluster
 from kohort.coordinator.streams.group import StreamsGroup
-from kohort.coordinator.streams.member import StreamsMember
+from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.protocol.messages.streams_group_describe import (
     Assignment,
     Endpoint,
@@ -24,22 +26,23 @@ _Group = StreamsGroupDescribeResponse.Group
 _Topology = StreamsGroupDescribeResponse.Group.Topology
 
 
-def describe(group: StreamsGroup) -> _Group:
+def describe(group: StreamsGroup, cluster: Cluster) -> _Group:
     return _Group(
         group_id=group.group_id,
         group_state=group.state.value,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,
-        topology=_topology(group),
+        topology=_topology(group, cluster),
         members=[_member(group, member) for member in group.members.values()],
     )
 
 
-def _topology(group: StreamsGroup) -> _Topology | None:
+def _topology(group: StreamsGroup, cluster: Cluster) -> _Topology | None:
     """Returns the topology with its topics resolved if they are in order, otherwise as members brought it."""
     if group.topology is None:
         return None
-    resolved = group.configured.subtopologies if group.configured is not None and group.configured.ready else {}
+    configured = group.configured or configure(group.topology, cluster.partitions, cluster.matching)
+    resolved = configured.subtopologies if configured.ready else {}
     return _Topology(
         epoch=group.topology.epoch,
         subtopologies=[
@@ -63,7 +66,7 @@ def _subtopology(name: str, each: Subtopology, resolved: ConfiguredSubtopology |
     )
 
 
-def _member(group: StreamsGroup, member: StreamsMember) -> _Group.Member:
+def _member(group: StreamsGroup, member: Member[StreamsMetadata, TaskId, Role]) -> _Group.Member:
     metadata, endpoint = member.metadata, member.metadata.endpoint
     return _Group.Member(
         member_id=member.member_id,
@@ -76,8 +79,8 @@ def _member(group: StreamsGroup, member: StreamsMember) -> _Group.Member:
         process_id=metadata.process_id,
         user_endpoint=None if endpoint is None else Endpoint(host=endpoint.host, port=endpoint.port),
         client_tags=[KeyValue(key=key, value=metadata.tags[key]) for key in sorted(metadata.tags)],
-        task_offsets=task_offsets(TaskOffset, group.offsets.offsets_of(member.member_id)),
-        task_end_offsets=task_offsets(TaskOffset, group.offsets.ends_of(member.member_id)),
+        task_offsets=task_offsets(TaskOffset, group.soft.offsets.offsets_of(member.member_id)),
+        task_end_offsets=task_offsets(TaskOffset, group.soft.offsets.ends_of(member.member_id)),
         assignment=_assignment(member.current.assigned),
         target_assignment=_assignment(group.target.get(member.member_id, {})),
         is_classic=False,

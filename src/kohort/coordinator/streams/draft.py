@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Final, ParamSpec
 
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.step import Record
@@ -25,16 +27,22 @@ from kohort.streams.topology import Topology
 
 log = logging.getLogger(__name__)
 
+P = ParamSpec("P")
+
 _NO_TASKS: Final[Mapping[TaskId, Role]] = {}
 _NO_ASSIGNMENT: Final[CurrentAssignment[TaskId, Role]] = CurrentAssignment()
 
 
 class Draft:
-    """A group with changes that aren't replayed yet; each change adds the record that makes it so.
+    """A group with changes that aren't made yet.
+
+    A change that is to be in the log adds the record that makes it so; `apply` makes the others.
 
     Attributes:
         records: the records of the changes, in order.
         epoch, assignment_epoch, topology, metadata_hash, validated_topology_epoch, configs: the group's, changed.
+        soft: the group's soft state, changed.
+        revision: the group's, without the changes.
     """
 
     def __init__(self, group: StreamsGroup, settings: StreamsSettings) -> None:
@@ -47,6 +55,9 @@ class Draft:
         self.metadata_hash = group.metadata_hash
         self.validated_topology_epoch = group.validated_topology_epoch
         self.configs = group.configs
+        self.soft = group.soft
+        self.revision = group.revision
+        self._effects: list[Callable[[], object]] = []
         self._metadata: dict[str, StreamsMetadata] = {}
         self._current: dict[str, CurrentAssignment[TaskId, Role]] = {}
         self._removed: set[str] = set()
@@ -92,6 +103,9 @@ class Draft:
     def remove_member(self, member_id: str) -> None:
         self._removed.add(member_id)
         self.records += member_tombstones(self.group.group_id, member_id)
+        self.soft = self.soft.without_member(member_id)
+        if not self.members():
+            self.soft = replace(self.soft, shutdown_by=None)
 
     def put_topology(self, topology: Topology) -> None:
         self.topology = topology
@@ -123,3 +137,17 @@ class Draft:
                 self.group.group_id, self.epoch, self.metadata_hash, self.validated_topology_epoch, self.configs
             )
         )
+
+    def then(self, effect: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Adds what is done when the records are in the log, such as starting a timer."""
+        self._effects.append(partial(effect, *args, **kwargs))
+
+    def apply(self, group: StreamsGroup) -> None:
+        """Applies what isn't in the records, once they are replayed.
+
+        Args:
+            group: the group. Its first records make it anew, so it may be another object than the draft's.
+        """
+        group.put_soft(self.soft)
+        for effect in self._effects:
+            effect()

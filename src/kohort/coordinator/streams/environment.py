@@ -55,7 +55,7 @@ class PlacementJob:
 
     def run(self) -> Placement:
         """Runs the assignor. May take a while, and may be called in another thread."""
-        return placement.ASSIGNORS[self.assignor](self.group)
+        return placement.place(self.assignor, self.group)
 
 
 Placer = Callable[[PlacementJob], Placement | None]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
@@ -13,13 +13,13 @@ from kohort.coordinator.modern.reconciliation import reconcile
 from kohort.coordinator.modern.states import MemberState
 from kohort.coordinator.modern.timeouts import MemberTimers
 from kohort.coordinator.step import Client
+from kohort.coordinator.streams.configured_topology import ConfiguredTopology
 from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.environment import Cluster
-from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.coordinator.streams.member_identity import Sender, identified_member, joining_member, leaving_member
 from kohort.coordinator.streams.reconciliation_rules import RULES
-from kohort.coordinator.streams.refined_target import hand_over, refine_target, refined_tasks
+from kohort.coordinator.streams.refined_target import refine_target, refined_tasks
 from kohort.coordinator.streams.responses import endpoint_map, heartbeat_response
 from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.coordinator.streams.statuses import statuses
@@ -36,26 +36,47 @@ log = logging.getLogger(__name__)
 _LARGE_GROUP: Final = 64
 """Members above which not every change of the map of endpoints is sent at once."""
 
+_PLACEMENT_DELAY_MS: Final = 50
+"""Time after a member is gone in which others may leave as well, before tasks are placed."""
+
+
+class _Heartbeat(NamedTuple):
+    """A heartbeat of a member that joins or stays.
+
+    Attributes:
+        sender: the member before this heartbeat.
+        metadata: its metadata after it.
+        owned: the tasks that it says it has; None if it doesn't say.
+        now: in ms since 1970.
+    """
+
+    request: StreamsGroupHeartbeatRequest
+    client: Client
+    sender: Sender
+    metadata: StreamsMetadata
+    owned: dict[TaskId, Role] | None
+    now: int
+
+    @property
+    def member_id(self) -> str:
+        return self.request.member_id
+
+    @property
+    def joins(self) -> bool:
+        return self.request.member_epoch == JOIN_GROUP_MEMBER_EPOCH
+
 
 class Heartbeats:
     """Handles heartbeats.
 
     Args:
         timers: the members' session and rebalance timeouts.
-        initial_rebalance_delay: makes a new group wait for more members until a time, in ms since 1970.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        target_updater: TargetUpdater,
-        timers: MemberTimers,
-        initial_rebalance_delay: Callable[[StreamsGroup, int], None],
-    ) -> None:
+    def __init__(self, cluster: Cluster, target_updater: TargetUpdater, timers: MemberTimers) -> None:
         self._cluster = cluster
         self._target = target_updater
         self._timers = timers
-        self._start_initial_rebalance_delay = initial_rebalance_delay
 
     # A member joins or stays ------------------------------------------------------------------------------------
 
@@ -65,185 +86,51 @@ class Heartbeats:
         """A member joins or stays.
 
         Raises:
-            KafkaError: the member is refused; nothing has changed then.
+            KafkaError: the member is refused.
         """
-        group, member_id = draft.group, request.member_id
-        joins = request.member_epoch == JOIN_GROUP_MEMBER_EPOCH
-        owned = None
-        if request.active_tasks is not None and request.standby_tasks is not None and request.warmup_tasks is not None:
-            owned = tasks_of(request.active_tasks, request.standby_tasks, request.warmup_tasks)
-        sender = joining_member(draft, request) if joins else identified_member(group, request, owned)
-        metadata = sender.metadata.merged(request, client)
-        reasons = []
-        if request.topology is not None and (why := update_topology(draft, topology_of(request.topology))):
-            reasons.append(why)
-            for other in group.members:
-                group.offsets.forget(other)
-        reasons += self._update_metadata(draft, member_id, sender, metadata)
-        reasons += detect_changes(draft, self._cluster)
-        if owned:
-            _check_tasks_exist(group, sender.current, owned)
-        eager = self._update_offsets(draft, member_id, metadata, request)
-        if sender.replaces is not None:
-            hand_over(
-                group, sender.replaces, member_id, goes_on=metadata.topology_epoch == sender.metadata.topology_epoch
-            )
-            eager = group.refinement_stale = True  # its state may be old by now
-        if joins and not group.members and draft.settings.initial_rebalance_delay_ms > 0:
-            self._start_initial_rebalance_delay(group, now + draft.settings.initial_rebalance_delay_ms)
-        group.empty_since = None
+        heartbeat = _identify(draft, request, client, now)
+        reasons = self._changes(draft, heartbeat)
+        _check_tasks_exist(draft.soft.configured, heartbeat)
+        on_moving_task = _update_offsets(draft, heartbeat)
+        returned = heartbeat.sender.replaces is not None
+        if returned:  # a member's state may be old by now
+            draft.soft = replace(draft.soft, refinement_stale=True)
+        _end_emptiness(draft, now)
         if reasons:
             draft.bump("; ".join(reasons))
         self._target.update(draft)
-        refine_target(draft, eager=eager)
-        current = sender.current if sender.behind else self._reconcile(draft, member_id, metadata, sender, owned)
-        if request.shutdown_application and group.shutdown_by is None:
-            log.info("application shuts down group=%s member=%s", group.group_id, member_id)
-            group.shutdown_by = member_id
-            group.bump_revision()
-        self._reset_timeouts(draft, member_id, metadata, sender, current, now)
-        assigned = current.assigned
-        # An earlier response may have got lost: tasks are sent again to a member that reports others than it was
-        # assigned, and to one that reports everything again.
-        resends = owned is not None and (owned != assigned or request.process_id is not None)
-        sends_tasks = joins or sender.behind or assigned != sender.current.assigned or resends
-        if metadata.endpoint != sender.metadata.endpoint or (
-            metadata.endpoint is not None and assigned != sender.current.assigned
-        ):
-            group.endpoints_changed()
-        response = heartbeat_response(
-            draft,
-            member_id,
-            current.epoch,
-            statuses(draft, metadata, assigned, client.version),
-            assigned if sends_tasks else None,
-        )
-        self._add_endpoints(draft, request, response, now)
-        configured = group.configured
-        return HeartbeatResult(response, () if configured is None else configured.missing)
+        refine_target(draft, eager=on_moving_task or returned)
+        current = heartbeat.sender.current if heartbeat.sender.behind else _reconcile(draft, heartbeat)
+        if request.shutdown_application:
+            _shut_down(draft, request.member_id)
+        draft.then(self._reset_timeouts, draft, heartbeat, current)
+        return _result(draft, heartbeat, current)
 
-    def _update_metadata(self, draft: Draft, member_id: str, sender: Sender, metadata: StreamsMetadata) -> list[str]:
-        """Stores the member's metadata if it changed; returns why tasks are to be placed again, if they are."""
-        if metadata == sender.metadata and not sender.new and sender.replaces in (None, member_id):
-            return []
-        draft.put_member(member_id, metadata)
-        if sender.new:
-            return [f"member {member_id} joined"]
-        if metadata.instance_id is not None and not metadata.asks_for_other_tasks(sender.metadata):
-            return []
-        return [f"member {member_id} changed"]
+    def _changes(self, draft: Draft, heartbeat: _Heartbeat) -> list[str]:
+        """Updates topology and metadata; returns why tasks are to be placed again, if they are."""
+        sender, metadata, topology = heartbeat.sender, heartbeat.metadata, heartbeat.request.topology
+        reasons = []
+        if topology is not None and (why := update_topology(draft, topology_of(topology))):
+            reasons.append(why)
+        if metadata != sender.metadata or sender.new or sender.replaces not in (None, heartbeat.member_id):
+            draft.put_member(heartbeat.member_id, metadata)
+            if sender.new:
+                reasons.append(f"member {heartbeat.member_id} joined")
+            elif metadata.instance_id is None or metadata.asks_for_other_tasks(sender.metadata):
+                reasons.append(f"member {heartbeat.member_id} changed")
+        return reasons + detect_changes(draft, self._cluster)
 
-    def _update_offsets(
-        self, draft: Draft, member_id: str, metadata: StreamsMetadata, request: StreamsGroupHeartbeatRequest
-    ) -> bool:
-        """Stores the member's task offsets; returns whether they concern a task that is moving.
-
-        Tasks of the same name are others in another topology than the group's.
-        """
-        group = draft.group
-        if request.task_offsets is None and request.task_end_offsets is None:
-            return False
-        if draft.topology is not None and metadata.topology_epoch != draft.topology.epoch:
-            group.offsets.forget(member_id)
-            return False
-        if (member := group.members.get(member_id)) is not None:
-            member.may_report = False
-        offsets, ends = (
-            None if listed is None else offsets_by_task(listed)
-            for listed in (request.task_offsets, request.task_end_offsets)
-        )
-        group.offsets.report(member_id, metadata.process_id or member_id, offsets, ends)
-        moving: frozenset[TaskId] = frozenset() if group.refined is None else group.refined.moving
-        concerned = offsets is not None and not moving.isdisjoint(offsets)
-        if concerned:
-            group.refinement_stale = True
-            group.bump_revision()
-        return concerned
-
-    def _reconcile(
-        self,
-        draft: Draft,
-        member_id: str,
-        metadata: StreamsMetadata,
-        sender: Sender,
-        owned: Mapping[TaskId, Role] | None,
-    ) -> CurrentAssignment[TaskId, Role]:
-        group, before = draft.group, sender.current
-        process = metadata.process_id or member_id
-        selves = {member_id, sender.replaces}
-        outdated = draft.assignment_epoch != draft.epoch
-
-        def free(task: TaskId, role: Role) -> bool:
-            if outdated:
-                return False  # a new target is on its way, and may have this task elsewhere
-            for holder, held in group.ownership.holders(task).items():
-                if holder not in selves:
-                    other = group.members[holder].metadata.process_id or holder
-                    if other == process or (role is Role.ACTIVE and held is Role.ACTIVE):
-                        return False
-            return True
-
-        wanted = refined_tasks(draft, member_id)
-        if wanted is None:
-            wanted = before.assigned
-        current = reconcile(before, wanted, draft.assignment_epoch, owned, free, RULES)
-        if current is not before:
-            draft.put_current(member_id, current)
-            log.info(
-                "member moved group=%s member=%s epoch=%d was=%d state=%s tasks=[%s] revoking=[%s]",
-                group.group_id,
-                member_id,
-                current.epoch,
-                before.epoch,
-                current.state.value,
-                shown(current.assigned),
-                shown(current.revoking),
-            )
-            if group.refined is not None and group.refined.moving:
-                group.refinement_stale = True
-        return current
-
-    def _reset_timeouts(
-        self,
-        draft: Draft,
-        member_id: str,
-        metadata: StreamsMetadata,
-        sender: Sender,
-        current: CurrentAssignment[TaskId, Role],
-        now: int,
-    ) -> None:
+    def _reset_timeouts(self, draft: Draft, heartbeat: _Heartbeat, current: CurrentAssignment[TaskId, Role]) -> None:
         """Resets the session timeout; starts or ends the rebalance timeout."""
+        sender, now, timeout = heartbeat.sender, heartbeat.now, heartbeat.metadata.rebalance_timeout_ms
+        group_id, member_id = draft.group.group_id, heartbeat.member_id
         if sender.replaces not in (None, member_id):
-            self._timers.stop(draft.group.group_id, sender.replaces)
-        timer = self._timers.reset_session_timeout(
-            draft.group.group_id, member_id, now, draft.settings.session_timeout_ms
-        )
+            self._timers.stop(group_id, sender.replaces)
+        self._timers.reset_session_timeout(group_id, member_id, now, draft.settings.session_timeout_ms)
         if current.state is not MemberState.UNREVOKED:
-            timer.rebalance_deadline = None
-        elif current is not sender.current and metadata.rebalance_timeout_ms > 0:
-            self._timers.start_rebalance_timeout(timer, current.epoch, now + metadata.rebalance_timeout_ms)
-
-    def _add_endpoints(
-        self, draft: Draft, request: StreamsGroupHeartbeatRequest, response: StreamsGroupHeartbeatResponse, now: int
-    ) -> None:
-        """Adds the map of endpoints to a response if the member has an older one.
-
-        The map names every member, and each member gets it: in a large group it changes at most once in a heartbeat
-        interval while tasks move.
-        """
-        group = draft.group
-        pause = draft.settings.heartbeat_interval_ms if len(group.members) > _LARGE_GROUP else 0
-        if group.endpoints_stale and (now >= group.endpoints_at + pause or group.reconciled):
-            group.endpoints_stale = False
-            group.endpoints_at = now
-            group.endpoint_epoch += 1
-            group.bump_revision()
-        response.endpoint_information_epoch = group.endpoint_epoch
-        if request.endpoint_information_epoch == group.endpoint_epoch or group.configured is None:
-            return
-        if group.endpoints[0] != group.endpoint_epoch:
-            group.endpoints = group.endpoint_epoch, endpoint_map(draft, group.configured)
-        response.partitions_by_user_endpoint = group.endpoints[1]
+            self._timers.stop_rebalance_timeout(group_id, member_id)
+        elif current is not sender.current and timeout > 0:
+            self._timers.start_rebalance_timeout(group_id, member_id, current.epoch, now + timeout)
 
     # A member leaves or is fenced -------------------------------------------------------------------------------
 
@@ -253,13 +140,11 @@ class Heartbeats:
         Raises:
             KafkaError: there is no such member.
         """
-        group = draft.group
-        member_id = leaving_member(group, request)
-        if request.shutdown_application and group.shutdown_by is None:
-            group.shutdown_by = member_id
-            group.bump_revision()
+        member_id = leaving_member(draft.group, request)
+        if request.shutdown_application:
+            _shut_down(draft, member_id)
         if request.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH and request.instance_id is not None:
-            log.info("static member left for a while group=%s member=%s", group.group_id, member_id)
+            log.info("static member left for a while group=%s member=%s", draft.group.group_id, member_id)
             self._leave_for_a_while(draft, member_id)
         else:
             self.remove_member(draft, member_id, "it left", now)
@@ -278,32 +163,44 @@ class Heartbeats:
                 assignment_epochs={task: 0 for task, role in current.assigned.items() if role in RULES.exclusive},
             ),
         )
-        if timer := self._timers.get(draft.group.group_id, member_id):
-            timer.rebalance_deadline = None
+        draft.then(self._timers.stop_rebalance_timeout, draft.group.group_id, member_id)
 
     def remove_member(self, draft: Draft, member_id: str, why: str, now: int) -> None:
         """Removes a member that leaves or is fenced. Its tasks are placed later: other members may leave as well."""
         group = draft.group
         log.info("member removed group=%s member=%s because=%s", group.group_id, member_id, why)
-        self._timers.stop(group.group_id, member_id)
-        if group.members[member_id].metadata.endpoint is not None:
-            group.endpoints_changed()
+        draft.then(self._timers.stop, group.group_id, member_id)
+        had_endpoint = group.members[member_id].metadata.endpoint is not None
         draft.remove_member(member_id)
-        if not draft.members():
-            group.empty_since = now
+        soft = draft.soft
+        draft.soft = replace(
+            soft,
+            endpoints_stale=soft.endpoints_stale or had_endpoint,
+            empty_since=soft.empty_since if draft.members() else now,
+            placement_at=now + _PLACEMENT_DELAY_MS if soft.placement_at is None else soft.placement_at,
+        )
         reasons = [f"member {member_id} is gone: {why}", *detect_changes(draft, self._cluster)]
         if draft.epoch == group.epoch:
             draft.bump("; ".join(reasons))
 
 
-def _check_tasks_exist(
-    group: StreamsGroup, current: CurrentAssignment[TaskId, Role], owned: dict[TaskId, Role]
-) -> None:
+def _identify(draft: Draft, request: StreamsGroupHeartbeatRequest, client: Client, now: int) -> _Heartbeat:
+    owned = None
+    if request.active_tasks is not None and request.standby_tasks is not None and request.warmup_tasks is not None:
+        owned = tasks_of(request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    if request.member_epoch == JOIN_GROUP_MEMBER_EPOCH:
+        sender = joining_member(draft, request)
+    else:
+        sender = identified_member(draft.group, request, owned)
+    return _Heartbeat(request, client, sender, sender.metadata.merged(request, client), owned, now)
+
+
+def _check_tasks_exist(configured: ConfiguredTopology | None, heartbeat: _Heartbeat) -> None:
     """Refuses tasks that don't exist; those that the member was assigned may be of an older topology."""
-    configured = group.configured
-    if configured is None or not configured.ready:
+    if not heartbeat.owned or configured is None or not configured.ready:
         return
-    for task in owned:
+    current = heartbeat.sender.current
+    for task in heartbeat.owned:
         subtopology = configured.subtopologies.get(task.subtopology)
         tasks = 0 if subtopology is None else subtopology.tasks
         if task.partition >= tasks and task not in current.assigned and task not in current.revoking:
@@ -312,3 +209,128 @@ def _check_tasks_exist(
                 f"The member says that it has task {task}, which there isn't: "
                 + ("there is no such subtopology." if subtopology is None else f"the subtopology has {tasks} tasks."),
             )
+
+
+def _update_offsets(draft: Draft, heartbeat: _Heartbeat) -> bool:
+    """Stores the member's task offsets; returns whether they concern a task that is moving.
+
+    Tasks of the same name are others in another topology than the group's.
+    """
+    request, metadata, soft = heartbeat.request, heartbeat.metadata, draft.soft
+    if request.task_offsets is None and request.task_end_offsets is None:
+        return False
+    if draft.topology is not None and metadata.topology_epoch != draft.topology.epoch:
+        draft.soft = replace(soft, offsets=soft.offsets.forget(heartbeat.member_id))
+        return False
+    offsets, ends = (
+        None if listed is None else offsets_by_task(listed)
+        for listed in (request.task_offsets, request.task_end_offsets)
+    )
+    process = metadata.process_id or heartbeat.member_id
+    concerned = offsets is not None and soft.refined is not None and not soft.refined.moving.isdisjoint(offsets)
+    draft.soft = replace(
+        soft,
+        offsets=soft.offsets.report(heartbeat.member_id, process, offsets, ends),
+        may_report=soft.may_report - {heartbeat.member_id},
+        refinement_stale=soft.refinement_stale or concerned,
+    )
+    return concerned
+
+
+def _end_emptiness(draft: Draft, now: int) -> None:
+    """The group has a member; a new group waits for more: `group.streams.initial.rebalance.delay.ms`."""
+    delay, soft = draft.settings.initial_rebalance_delay_ms, draft.soft
+    if soft.empty_since is not None:
+        draft.soft = soft = replace(soft, empty_since=None)
+    if not draft.group.members and delay > 0 and not soft.delayed:
+        draft.soft = replace(soft, delayed=True, placement_at=now + delay)
+
+
+def _reconcile(draft: Draft, heartbeat: _Heartbeat) -> CurrentAssignment[TaskId, Role]:
+    """Moves the member towards its part of the refined target."""
+    group, member_id, before = draft.group, heartbeat.member_id, heartbeat.sender.current
+    process = heartbeat.metadata.process_id or member_id
+    selves = {member_id, heartbeat.sender.replaces}
+    outdated = draft.assignment_epoch != draft.epoch
+
+    def free(task: TaskId, role: Role) -> bool:
+        if outdated:
+            return False  # a new target is on its way, and may have this task elsewhere
+        for holder, held in group.ownership.holders(task).items():
+            if holder not in selves:
+                other = group.members[holder].metadata.process_id or holder
+                if other == process or (role is Role.ACTIVE and held is Role.ACTIVE):
+                    return False
+        return True
+
+    wanted: Mapping[TaskId, Role] | None = refined_tasks(draft, member_id)
+    if wanted is None:
+        wanted = before.assigned
+    current = reconcile(before, wanted, draft.assignment_epoch, heartbeat.owned, free, RULES)
+    if current is not before:
+        draft.put_current(member_id, current)
+        log.info(
+            "member moved group=%s member=%s epoch=%d was=%d state=%s tasks=[%s] revoking=[%s]",
+            group.group_id,
+            member_id,
+            current.epoch,
+            before.epoch,
+            current.state.value,
+            shown(current.assigned),
+            shown(current.revoking),
+        )
+        if draft.soft.refined is not None and draft.soft.refined.moving:
+            draft.soft = replace(draft.soft, refinement_stale=True)
+    return current
+
+
+def _shut_down(draft: Draft, member_id: str) -> None:
+    """A member asks the whole application to shut down."""
+    if draft.soft.shutdown_by is None:
+        log.info("application shuts down group=%s member=%s", draft.group.group_id, member_id)
+        draft.soft = replace(draft.soft, shutdown_by=member_id)
+
+
+def _result(draft: Draft, heartbeat: _Heartbeat, current: CurrentAssignment[TaskId, Role]) -> HeartbeatResult:
+    """Returns what the member is told.
+
+    An earlier response may have got lost: tasks are sent again to a member that reports others than it was assigned,
+    and to one that reports everything again.
+    """
+    sender, metadata, owned, assigned = heartbeat.sender, heartbeat.metadata, heartbeat.owned, current.assigned
+    moved = assigned != sender.current.assigned
+    resends = owned is not None and (owned != assigned or heartbeat.request.process_id is not None)
+    if metadata.endpoint != sender.metadata.endpoint or (metadata.endpoint is not None and moved):
+        draft.soft = replace(draft.soft, endpoints_stale=True)
+    endpoints = _updated_endpoints(draft, heartbeat)
+    response = heartbeat_response(
+        draft,
+        heartbeat.member_id,
+        current.epoch,
+        statuses(draft, metadata, assigned, heartbeat.client.version),
+        assigned if heartbeat.joins or sender.behind or moved or resends else None,
+    )
+    response.partitions_by_user_endpoint = endpoints
+    configured = draft.soft.configured
+    return HeartbeatResult(response, () if configured is None else configured.missing)
+
+
+def _updated_endpoints(
+    draft: Draft, heartbeat: _Heartbeat
+) -> list[StreamsGroupHeartbeatResponse.PartitionsByUserEndpoint] | None:
+    """Returns the map of endpoints; None if the member has the latest.
+
+    The map names every member, and each member gets it: in a large group it changes at most once in a heartbeat
+    interval while tasks move.
+    """
+    group, soft, now = draft.group, draft.soft, heartbeat.now
+    pause = draft.settings.heartbeat_interval_ms if len(group.members) > _LARGE_GROUP else 0
+    if soft.endpoints_stale and (now >= soft.endpoints_at + pause or group.reconciled):
+        epoch = soft.endpoint_epoch + 1
+        draft.soft = soft = replace(soft, endpoints_stale=False, endpoints_at=now, endpoint_epoch=epoch)
+    if heartbeat.request.endpoint_information_epoch == soft.endpoint_epoch or soft.configured is None:
+        return None
+    if soft.endpoints[0] != soft.endpoint_epoch:
+        endpoints = soft.endpoint_epoch, endpoint_map(draft, soft.configured)
+        draft.soft = soft = replace(soft, endpoints=endpoints)
+    return soft.endpoints[1]

@@ -1,17 +1,13 @@
-"""A member of a streams group."""
+"""The metadata of a member of a streams group."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from kohort.coordinator.modern.group import Member
-from kohort.coordinator.modern.timeouts import MemberTimer
 from kohort.coordinator.step import Client
-from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kohort.streams.endpoint import Endpoint
-from kohort.streams.tasks import Role, TaskId
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +64,3 @@ class StreamsMetadata:
             or self.tags != before.tags
             or self.process_id != before.process_id
         )
-
-
-class StreamsMember(Member[StreamsMetadata, TaskId, Role]):
-    """A member, with soft state.
-
-    Attributes:
-        may_report: its shard was loaded a short while ago, and it may still report task offsets.
-        cached_result: the result of its heartbeats while the group's revision is `cached_revision`.
-        timer: its timer, if a result is cached.
-    """
-
-    __slots__ = ("cached_result", "cached_revision", "may_report", "timer")
-
-    def __init__(self, member_id: str, metadata: StreamsMetadata) -> None:
-        super().__init__(member_id, metadata)
-        self.may_report = False
-        self.cached_result: HeartbeatResult | None = None
-        self.cached_revision = -1
-        self.timer: MemberTimer | None = None

@@ -14,6 +14,7 @@ from kohort.coordinator.streams.draft import Draft
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.member import StreamsMetadata
 from kohort.coordinator.streams.reconciliation_rules import RULES
+from kohort.coordinator.streams.refined_target import hand_over
 from kohort.protocol.errors import ErrorCode, KafkaError
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kohort.streams.tasks import Role, TaskId
@@ -76,6 +77,7 @@ def _takes_its_place(draft: Draft, holder: str, request: StreamsGroupHeartbeatRe
     log.info("static member is back group=%s member=%s was=%s", draft.group.group_id, member_id, holder)
     goes_on = request.topology is not None and request.topology.epoch == member.metadata.topology_epoch
     target = draft.target(holder) if goes_on else {}
+    hand_over(draft, holder, member_id, goes_on=goes_on)
     if holder != member_id:
         draft.remove_member(holder)
     if holder != member_id or not goes_on:

@@ -64,7 +64,7 @@ class StreamsOffsetRules:
 
     def retention_base(self, group_id: str) -> int | None:
         """When the group became empty. While it has members, the topics that it reads keep their offsets anyway."""
-        since = self._group(group_id).empty_since
+        since = self._group(group_id).soft.empty_since
         return EACH_COMMIT if since is None else since
 
     def delete_if_empty(self, group_id: str) -> list[Record]:

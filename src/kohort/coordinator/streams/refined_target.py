@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kohort.coordinator.streams.draft import Draft
-from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.warmups import CurrentMember, Refined, refine
 from kohort.streams.tasks import Role, TaskId
 
@@ -21,11 +20,11 @@ def refine_target(draft: Draft, *, eager: bool) -> None:
         draft: the group, with its latest target.
         eager: there is something new on a task that is moving, so this doesn't wait until all members are reconciled.
     """
-    group = draft.group
-    if group.refined is not None and group.refined_epoch == draft.assignment_epoch:
-        if not group.refinement_stale or draft.assignment_epoch != draft.epoch or not (eager or group.reconciled):
+    soft = draft.soft
+    if soft.refined is not None and soft.refined_epoch == draft.assignment_epoch:
+        if not soft.refinement_stale or draft.assignment_epoch != draft.epoch or not (eager or draft.group.reconciled):
             return
-        before: Mapping[str, Mapping[TaskId, Role]] = group.refined.tasks
+        before: Mapping[str, Mapping[TaskId, Role]] = soft.refined.tasks
     else:
         before = {
             member_id: current.assigned
@@ -38,30 +37,29 @@ def refine_target(draft: Draft, *, eager: bool) -> None:
             return  # a new target is on its way, so what was forgotten isn't needed
         draft.bump(f"tasks can move on, {len(refinement.moving)} still can't")
         draft.put_assignment_epoch()
-    group.refinement_stale = False
-    group.refined, group.refined_epoch = refinement, draft.assignment_epoch
+    draft.soft = replace(soft, refined=refinement, refined_epoch=draft.assignment_epoch, refinement_stale=False)
 
 
 def refined_tasks(draft: Draft, member_id: str) -> Mapping[TaskId, Role] | None:
     """Returns a member's tasks in the refined target of the draft's assignment epoch; None while that is forgotten."""
-    group = draft.group
-    if group.refined is None or group.refined_epoch != draft.assignment_epoch:
+    soft = draft.soft
+    if soft.refined is None or soft.refined_epoch != draft.assignment_epoch:
         return None
-    return group.refined.tasks.get(member_id, {})
+    return soft.refined.tasks.get(member_id, {})
 
 
-def hand_over(group: StreamsGroup, before: str, after: str, *, goes_on: bool) -> None:
+def hand_over(draft: Draft, before: str, after: str, *, goes_on: bool) -> None:
     """Gives a static member that is back, perhaps under another id, its part of the refined target, if it goes on."""
-    if group.refined is not None:
-        tasks = dict(group.refined.tasks)
+    if (refined := draft.soft.refined) is not None:
+        tasks = dict(refined.tasks)
         was = tasks.pop(before, {})
         tasks[after] = was if goes_on else {}
-        group.refined = replace(group.refined, tasks=tasks)
+        draft.soft = replace(draft.soft, refined=replace(refined, tasks=tasks))
 
 
 def _refine(draft: Draft) -> Refined:
     members = draft.members()
-    configured = draft.group.configured
+    configured = draft.soft.configured
     epoch = draft.topology.epoch if draft.topology is not None else 0
 
     def present(member_id: str) -> CurrentMember:
@@ -75,7 +73,7 @@ def _refine(draft: Draft) -> Refined:
     return refine(
         {member_id: draft.target(member_id) for member_id in members},
         {member_id: present(member_id) for member_id in members},
-        draft.group.offsets,
+        draft.soft.offsets,
         () if configured is None else {each.id for each in configured.subtopologies.values() if each.state_stores},
         draft.settings.num_warmup_replicas,
         draft.settings.acceptable_recovery_lag,

@@ -61,7 +61,7 @@ def replay(group: StreamsGroup, key: Data, value: Data | None) -> bool:
         case StreamsGroupMetadataKey(), None:
             return True
         case StreamsGroupTopologyKey(), StreamsGroupTopologyValue():
-            group.put_topology(topology_of(value))
+            group.topology = topology_of(value)
         case StreamsGroupTopologyKey(), None:
-            group.put_topology(None)
+            group.topology = None
     return False

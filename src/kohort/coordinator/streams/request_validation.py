@@ -16,6 +16,8 @@ from kohort.protocol.messages.streams_group_heartbeat import (
     TopicInfo,
 )
 from kohort.protocol.stored import INTERNAL_TOPICS
+from kohort.streams.topology import TopologyError, check_subtopologies
+from kohort.streams.topology_messages import topology_of
 
 _JOIN: Final = 0
 _LEAVE_FOR_A_WHILE: Final = -2
@@ -156,6 +158,10 @@ def check_topology(topology: StreamsGroupHeartbeatRequest.Topology) -> None:
     for subtopology in topology.subtopologies:
         roles.add(subtopology)
     roles.check_repartition()
+    try:
+        check_subtopologies(topology_of(topology))
+    except TopologyError as error:
+        raise _bad(str(error)) from None
 
 
 class _Roles:
@@ -163,7 +169,6 @@ class _Roles:
 
     def __init__(self) -> None:
         self._ids: set[str] = set()
-        self._readers: dict[str, str] = {}
         self._repartition: dict[str, TopicInfo] = {}
         self._changelogs: set[str] = set()
         self._sinks: set[str] = set()
@@ -173,8 +178,6 @@ class _Roles:
         """Checks a subtopology by itself, and against those before."""
         name = subtopology.subtopology_id
         where = f"Subtopology {shown(name)}"
-        if not name:
-            raise _bad("A subtopology has no id.")
         if name in self._ids:
             raise _bad(f"{where} is listed twice.")
         self._ids.add(name)
@@ -182,17 +185,8 @@ class _Roles:
         changelogs = [topic.name for topic in subtopology.state_changelog_topics]
         for topic in (*subtopology.source_topics, *repartition):
             _check_name(topic, where)
-            if topic in self._readers:
-                raise _bad(f"{where}: topic {topic} is a source already, of subtopology {shown(self._readers[topic])}.")
-            self._readers[topic] = name
         for topic_info in (*subtopology.repartition_source_topics, *subtopology.state_changelog_topics):
             _check_internal(topic_info, where)
-        for topic_info in subtopology.state_changelog_topics:
-            if topic_info.partitions:
-                raise _bad(
-                    f"{where}: changelog {topic_info.name} has Partitions {topic_info.partitions}; it must be 0, since "
-                    f"a changelog has as many as the subtopology has tasks."
-                )
         for topic in changelogs:
             _check_name(topic, where)
             if topic in self._changelogs:
@@ -203,8 +197,6 @@ class _Roles:
         self._sinks.update(subtopology.repartition_sink_topics)
         self._repartition.update({topic.name: topic for topic in subtopology.repartition_source_topics})
         self._check_patterns(subtopology.source_topic_regex, where)
-        if not subtopology.source_topics and not repartition and not subtopology.source_topic_regex:
-            raise _bad(f"{where} reads no topic.")
         _check_copartition_groups(subtopology, where)
 
     def check_repartition(self) -> None:
@@ -214,8 +206,6 @@ class _Roles:
                 raise _bad(f"Repartition topic {name} is a changelog as well.")
             if not topic.partitions and name not in self._sinks:
                 raise _bad(f"Repartition topic {name} has no number of partitions, and no subtopology writes to it.")
-        for name in sorted(self._sinks - self._repartition.keys()):
-            raise _bad(f"Repartition sink {name} is a repartition source of no subtopology.")
 
     def _check_patterns(self, patterns: Iterable[str], where: str) -> None:
         for pattern in patterns:

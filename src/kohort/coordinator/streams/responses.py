@@ -39,7 +39,7 @@ def heartbeat_response(
         active_tasks=active,
         standby_tasks=standby,
         warmup_tasks=warmup,
-        endpoint_information_epoch=draft.group.endpoint_epoch,
+        endpoint_information_epoch=draft.soft.endpoint_epoch,
         partitions_by_user_endpoint=None,
     )
 

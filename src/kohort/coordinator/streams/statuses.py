@@ -19,7 +19,7 @@ def statuses(draft: Draft, metadata: StreamsMetadata, tasks: Mapping[TaskId, Rol
 
     Kafka Streams stops working while an assignment is delayed, so members that have tasks don't get that status.
     """
-    group, topology_epoch = draft.group, metadata.topology_epoch
+    soft, topology_epoch = draft.soft, metadata.topology_epoch
     found = []
     if draft.topology is not None and topology_epoch < draft.topology.epoch:
         found.append(
@@ -28,17 +28,17 @@ def statuses(draft: Draft, metadata: StreamsMetadata, tasks: Mapping[TaskId, Rol
                 status_detail=f"The member runs topology {topology_epoch}, the group runs {draft.topology.epoch}.",
             )
         )
-    if group.configured is not None and (problem := group.configured.problem) is not None:
+    if soft.configured is not None and (problem := soft.configured.problem) is not None:
         found.append(Status(status_code=problem.code, status_detail=problem.detail))
-    if group.shutdown_by is not None:
+    if soft.shutdown_by is not None:
         found.append(
             Status(
                 status_code=StatusCode.SHUTDOWN_APPLICATION,
-                status_detail=f"Member {group.shutdown_by} asked that the whole application shut down.",
+                status_detail=f"Member {soft.shutdown_by} asked that the whole application shut down.",
             )
         )
     if draft.assignment_epoch != draft.epoch and not tasks:
-        why = "more members may join" if group.delayed else "the tasks are being placed"
+        why = "more members may join" if soft.delayed else "the tasks are being placed"
         found.append(Status(status_code=StatusCode.ASSIGNMENT_DELAYED, status_detail=f"There are no tasks yet: {why}."))
     if version >= _KNOWS_MISSING_TAGS and (
         missing := [tag for tag in draft.settings.rack_aware_assignment_tags if tag not in metadata.tags]

@@ -31,14 +31,13 @@ class TargetUpdater:
 
         There is one job at a time: the placement of one that is out of date is dropped, and the next job begins.
         """
-        group = draft.group
-        if draft.assignment_epoch == draft.epoch or group.delayed or not draft.members():
+        if draft.assignment_epoch == draft.epoch or draft.soft.delayed or not draft.members():
             return
-        configured = group.configured
+        configured = draft.soft.configured
         assert configured is not None, "changes are detected before the epoch is bumped"
         if not configured.ready:
             draft.put_targets({})
-        elif group.job is None:
+        elif draft.soft.job is None:
             job = self._job(draft)
             try:
                 placement = self._placer(job)
@@ -46,16 +45,12 @@ class TargetUpdater:
                 log.exception("placement failed group=%s epoch=%d", job.group_id, job.group_epoch)
                 placement = self._fall_back(job)
             if placement is None:
-                group.job = job
+                draft.soft = replace(draft.soft, job=job)
             else:
                 self.set_target(draft, placement)
 
     def placed(self, draft: Draft, job: PlacementJob, placement: Placement | None) -> None:
-        """Takes the placement of a job that is done; None if it failed."""
-        group = draft.group
-        if group.job is not job:
-            return
-        group.job = None  # first, or a group whose job fails would wait for ever
+        """Takes the placement of the group's job, which is done; None if it failed."""
         members = draft.members()
         if job.group_epoch != draft.epoch or any(member.id not in members for member in job.group.members):
             log.info("placement dropped group=%s epoch=%d now=%d", job.group_id, job.group_epoch, draft.epoch)
@@ -76,8 +71,8 @@ class TargetUpdater:
 
     def _job(self, draft: Draft) -> PlacementJob:
         """Returns a job with the assignor's input, without members whose topology isn't the group's."""
-        group, settings = draft.group, draft.settings
-        topology, configured = draft.topology, group.configured
+        settings, soft = draft.settings, draft.soft
+        topology, configured = draft.topology, soft.configured
         assert topology is not None and configured is not None
         members = draft.members()
         described = tuple(
@@ -96,7 +91,7 @@ class TargetUpdater:
             return member_id in members and task in members[member_id][1].assigned
 
         return PlacementJob(
-            group.group_id,
+            draft.group.group_id,
             draft.epoch,
             settings.assignor_name,
             model.Group(
@@ -107,8 +102,8 @@ class TargetUpdater:
                 members=described,
                 standbys=settings.num_standby_replicas,
                 rack_tags=settings.rack_aware_assignment_tags,
-                lags=group.offsets.lags(tails),
-                ends=group.offsets.ends(),
+                lags=soft.offsets.lags(tails),
+                ends=soft.offsets.ends,
                 acceptable_lag=settings.acceptable_recovery_lag,
             ),
         )

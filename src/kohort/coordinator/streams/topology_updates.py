@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from dataclasses import replace
 
 from kohort.coordinator.streams.configured_topology import ConfiguredTopology, configure, metadata_hash
 from kohort.coordinator.streams.draft import Draft
@@ -11,6 +12,7 @@ from kohort.coordinator.streams.environment import Cluster
 from kohort.coordinator.streams.group import StreamsGroup
 from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.protocol.errors import ErrorCode, KafkaError
+from kohort.streams.task_offsets import TaskOffsets
 from kohort.streams.topology import Topology
 
 log = logging.getLogger(__name__)
@@ -21,6 +23,8 @@ _UNVALIDATED = -1
 def update_topology(draft: Draft, topology: Topology) -> str | None:
     """Replaces the group's topology with that of a joining member, if it has a higher epoch.
 
+    Task offsets are forgotten then: tasks of the same name are others.
+
     Returns:
         Why the epoch is to be bumped; None if the topology stays.
 
@@ -30,7 +34,7 @@ def update_topology(draft: Draft, topology: Topology) -> str | None:
     known = draft.topology
     if known is None or topology.epoch > known.epoch:
         draft.put_topology(topology)
-        draft.group.configured = None
+        draft.soft = replace(draft.soft, configured=None, offsets=TaskOffsets())
         return f"topology {topology.epoch} was " + ("brought" if known is None else f"put in place of {known.epoch}")
     if topology.epoch == known.epoch and topology != known:
         raise KafkaError(
@@ -45,9 +49,9 @@ def detect_changes(draft: Draft, cluster: Cluster) -> list[str]:
     """Returns the changes of topics and settings since the latest bump of the group epoch: the reasons for another."""
     reasons = []
     if draft.topology is not None:
-        configured = configure_topology(draft.group, draft.topology, cluster)
-        if draft.group.fingerprint != draft.metadata_hash:
-            draft.metadata_hash = draft.group.fingerprint
+        configured = _configure(draft, draft.topology, cluster)
+        if draft.soft.fingerprint != draft.metadata_hash:
+            draft.metadata_hash = draft.soft.fingerprint
             reasons.append("its topics changed")
         validated = configured.epoch if configured.ready else _UNVALIDATED
         if validated != draft.validated_topology_epoch:
@@ -61,16 +65,22 @@ def detect_changes(draft: Draft, cluster: Cluster) -> list[str]:
     return reasons
 
 
-def configure_topology(group: StreamsGroup, topology: Topology, cluster: Cluster) -> ConfiguredTopology:
-    """Returns the group's configured topology; configures it only if it isn't cached."""
-    if group.configured is None or group.configured.epoch != topology.epoch:
-        group.configured = configure(topology, cluster.partitions, cluster.matching)
-        if problem := group.configured.problem:
-            log.warning("group not ready group=%s status=%d because=%s", group.group_id, problem.code, problem.detail)
-        before, group.fingerprint = group.fingerprint, metadata_hash(topology, cluster)
-        if group.fingerprint != before:
-            group.endpoints_changed()
-    return group.configured
+def _configure(draft: Draft, topology: Topology, cluster: Cluster) -> ConfiguredTopology:
+    """Returns the configured topology; configures it only if it is out of date."""
+    soft, group_id = draft.soft, draft.group.group_id
+    if soft.configured is not None:
+        return soft.configured
+    configured = configure(topology, cluster.partitions, cluster.matching)
+    if problem := configured.problem:
+        log.warning("group not ready group=%s status=%d because=%s", group_id, problem.code, problem.detail)
+    fingerprint = metadata_hash(topology, cluster)
+    draft.soft = replace(
+        soft,
+        configured=configured,
+        fingerprint=fingerprint,
+        endpoints_stale=soft.endpoints_stale or fingerprint != soft.fingerprint,
+    )
+    return configured
 
 
 def assignment_configs(settings: StreamsSettings) -> dict[str, str]:

@@ -50,7 +50,7 @@ class ExpansionError(CompressionError):
 
 
 def decompress(codec: Compression, data: Buffer, limit: int) -> Buffer:
-    """Decompresses data.
+    """Decompresses data, into bytes that can't be written: kernels would be compiled anew for others.
 
     Raises:
         CompressionError: the data is invalid.
@@ -71,7 +71,7 @@ def decompress(codec: Compression, data: Buffer, limit: int) -> Buffer:
     return expanded
 
 
-def _decompress_into(codec: Compression, data: Buffer, size: int) -> bytearray | None:
+def _decompress_into(codec: Compression, data: Buffer, size: int) -> memoryview | None:
     """Decompresses into a buffer of so many bytes; None if that is too small."""
     buffer = bytearray(size)
     try:
@@ -80,7 +80,7 @@ def _decompress_into(codec: Compression, data: Buffer, size: int) -> bytearray |
         if str(error) != _TOO_SMALL:
             raise CompressionError(f"{codec.name.lower()} doesn't decompress: {error}") from None
         return None
-    return buffer
+    return memoryview(buffer).toreadonly()
 
 
 def _decompress_snappy(data: bytes, limit: int) -> bytes:

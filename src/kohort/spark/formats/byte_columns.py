@@ -7,7 +7,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from kohort.spark.formats.interfaces import Decoded
 from kohort.spark.formats.text_kernels import gather
 
 Bools = np.ndarray[Any, np.dtype[np.bool_]]
@@ -72,25 +71,3 @@ def gathered(kind: pa.DataType, data: Ints, starts: Ints, sizes: Ints, there: Bo
 def bitmap(there: Bools) -> pa.Buffer | None:
     """Arrow's validity bits; None if all is there."""
     return None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
-
-
-def combined(quick: pa.RecordBatch, slow: pa.RecordBatch | None, doubtful: Bools, errors: dict[int, str]) -> Decoded:
-    """Rows that were read in one go, and those that were read one by one, brought into order.
-
-    Args:
-        quick: as many rows as were given.
-        slow: the doubtful rows without an error, in order.
-        doubtful: which rows of `quick` mean nothing.
-    """
-    if slow is None or not doubtful.any():
-        return Decoded(quick, None, [])
-    rows = len(doubtful)
-    bad = np.zeros(rows, np.bool_)
-    bad[list(errors)] = True
-    order = np.arange(rows)
-    order[doubtful & ~bad] = rows + np.arange(slow.num_rows)
-    good = np.flatnonzero(~bad)
-    table = pa.Table.from_batches([quick, slow]).take(pa.array(order[good])).combine_chunks()
-    batches = table.to_batches()
-    columns = batches[0] if batches else quick.slice(0, 0)
-    return Decoded(columns, pa.array(good, pa.int64()) if errors else None, sorted(errors.items()))

@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-import base64
+import secrets
+from contextlib import suppress
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json
 from pyspark.sql import types as spark
 
-from kohort.spark.formats import json_kernel as kernels
-from kohort.spark.formats.arrow_types import arrow_schema, arrow_type
-from kohort.spark.formats.byte_columns import Bools, ByteColumn, booleans, byte_column, combined, fixed, gathered
+from kohort.spark.formats.arrow_types import arrow_schema
+from kohort.spark.formats.byte_columns import Ints
 from kohort.spark.formats.interfaces import Decoded, FormatError
-from kohort.spark.formats.json_values import BITS, BadValueError, maker, parsed
-from kohort.spark.formats.text_kernels import is_text, unescape
-from kohort.spark.formats.times import FIRST_US, ISO, LAST_US, Counted, TimeFormats, Written, check_times, time_format
+from kohort.spark.formats.json_columns import Column, NotPlainError, column
+from kohort.spark.formats.json_values import BadValueError, maker, parsed
+from kohort.spark.formats.times import ISO, TimeFormats, check_times
 
-_KINDS: Final[dict[type[spark.DataType], int]] = {
-    spark.ByteType: kernels.LONG,
-    spark.ShortType: kernels.LONG,
-    spark.IntegerType: kernels.LONG,
-    spark.LongType: kernels.LONG,
-    spark.FloatType: kernels.DOUBLE,
-    spark.DoubleType: kernels.DOUBLE,
-    spark.BooleanType: kernels.BOOLEAN,
-    spark.StringType: kernels.TEXT,
-    spark.VarcharType: kernels.TEXT,
-    spark.CharType: kernels.TEXT,
-    spark.BinaryType: kernels.TEXT,
-    spark.DecimalType: kernels.DECIMAL,
-    spark.TimestampType: kernels.TIMESTAMP,
-    spark.TimestampNTZType: kernels.WALL_CLOCK,
-    spark.DateType: kernels.DATE,
-    spark.ArrayType: kernels.SPAN,
-    spark.MapType: kernels.OBJECT,
-    spark.StructType: kernels.OBJECT,
-}
+_ONE_BY_ONE: Final = 32
+"""Rows that are looked at one by one if one of them isn't plain."""
+
+_PARTS: Final = 16
+"""Of more rows, so many parts are tried on their own."""
 
 
 class JsonDecoder:
@@ -50,7 +38,10 @@ class JsonDecoder:
     - NaN, Infinity and -Infinity are numbers.
     - A null, or a field that is missing, is an error where the column is NOT NULL.
 
-    Flat columns and structs are read by compiled loops, arrays and maps value by value.
+    `pyarrow.json` reads many rows at once, and fails if one of them can't be read, or not so simply. Then those that
+    msgspec wouldn't read are looked at one by one, and the others read at once; or, if that fails, too, parts of them.
+    All rows are looked at one by one if a schema has maps, or decimals of more than 15 digits. (Of those with fewer,
+    one that is nearer to 0 than a double can be is 0.)
 
     Args:
         schema: the columns wanted.
@@ -67,185 +58,131 @@ class JsonDecoder:
         if not schema.fields:
             raise FormatError("a schema needs a column")
         check_times(times)
+        _check_names(schema)
         self.schema = arrow_schema(schema)
-        self._struct = _Struct(schema, times)
-        self._make = maker(schema, times)
         self._nulls = all(each.nullable for each in schema.fields)
+        self._make = maker(schema, times)
+        self._columns = column(schema, times)
+        self._likely = None if self._columns is None else msgspec.json.Decoder(self._columns.likely)
+        # A field that no record has, as none knows its name: each object has it once, if each value is one object.
+        self._marker = secrets.token_hex(8)
 
     def decode(self, values: pa.Array) -> Decoded:
-        at = byte_column(values)
-        doubtful = np.zeros(len(at.starts), np.bool_)
-        _check_text(at, doubtful)
-        columns = self._struct.read(at.data, at.starts, at.sizes, at.there & ~doubtful, doubtful)
-        if not self._nulls:
-            doubtful |= ~at.there
-        quick = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        if not doubtful.any():
-            return Decoded(quick, None, [])
-        rows, errors = [], {}
-        for row in np.flatnonzero(doubtful).tolist():
-            try:
-                rows.append(self._row(at, row))
-            except BadValueError as error:
-                errors[row] = str(error)
-        slow = [pa.array([each[field.name] for each in rows], field.type) for field in self.schema]
-        return combined(quick, pa.RecordBatch.from_arrays(slow, schema=self.schema), doubtful, errors)
+        values = _binary(values)
+        errors: dict[int, str] = {}
+        columns = self._decode(values, np.arange(len(values)), errors)
+        if not errors:
+            return Decoded(columns, None, [])
+        good = np.delete(np.arange(len(values)), list(errors))
+        return Decoded(columns, pa.array(good, pa.int64()), sorted(errors.items()))
 
-    def _row(self, at: ByteColumn, row: int) -> dict[str, Any]:
-        if not at.there[row]:
-            raise BadValueError("there's no value, and the schema has columns that can't be null")
-        text = at.value(row)
-        if not text.strip():
+    def _decode(self, values: pa.Array, numbers: Ints, errors: dict[int, str]) -> pa.RecordBatch:
+        """The rows of values, without those that have errors; `numbers` are theirs."""
+        if self._likely is None or self._columns is None:
+            return self._one_by_one(values, numbers, errors)
+        with suppress(pa.ArrowException, ValueError):
+            return self._at_once(values, self._columns)
+        likely = np.fromiter(map(self._is_likely, values.to_pylist()), np.bool_, len(values))
+        if likely.any() and not likely.all():
+            with suppress(pa.ArrowException, ValueError):
+                quick = self._at_once(values.filter(pa.array(likely)), self._columns)
+                slow = self._one_by_one(values.filter(pa.array(~likely)), numbers[~likely], errors)
+                left = [number for number in numbers[~likely].tolist() if number not in errors]
+                order = np.argsort(np.concatenate([numbers[likely], np.array(left, np.int64)]))
+                return pa.Table.from_batches([quick, slow]).take(pa.array(order)).combine_chunks().to_batches()[0]
+        if len(values) <= _ONE_BY_ONE:
+            return self._one_by_one(values, numbers, errors)
+        parts = range(0, len(values), -(-len(values) // _PARTS))
+        return pa.concat_batches(
+            [self._decode(values.slice(at, parts.step), numbers[at : at + parts.step], errors) for at in parts]
+        )
+
+    def _is_likely(self, value: bytes | None) -> bool:
+        assert self._likely is not None
+        try:
+            if value is not None:
+                self._likely.decode(value)
+        except (ValueError, RecursionError):
+            return False
+        return True
+
+    def _at_once(self, values: pa.Array, row: Column) -> pa.RecordBatch:
+        """The rows of values that are all plain.
+
+        Raises:
+            ValueError, pa.ArrowException: they aren't.
+        """
+        there = values.drop_null() if values.null_count else values
+        if values.null_count and not self._nulls:
+            raise NotPlainError
+        found = self._read(there, row) if len(there) else pa.array([], row.read)
+        made = row.make(found)
+        if values.null_count:
+            order = np.zeros(len(values), np.int64)
+            is_there = values.is_valid().to_numpy(zero_copy_only=False)
+            order[is_there] = np.arange(len(there))
+            made = made.take(pa.array(order, mask=~is_there))
+        return pa.RecordBatch.from_arrays(made.flatten(), schema=self.schema)
+
+    def _read(self, values: pa.Array, row: Column) -> pa.Array:
+        """A struct for each value, as `pyarrow.json` reads them."""
+        if not pc.all(pc.starts_with(values, "{")).as_py():
+            raise NotPlainError
+        text = _content(pc.binary_replace_slice(values, 0, 1, f'\n{{"{self._marker}":0,'.encode()))
+        fields = [pa.field(self._marker, pa.int8()), *row.read]
+        table = pa.json.read_json(
+            pa.BufferReader(text),
+            pa.json.ReadOptions(use_threads=False, block_size=len(text) + 1),
+            pa.json.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"),
+        )
+        marks, *columns = (each.combine_chunks() for each in table.itercolumns())
+        if len(marks) != len(values) or marks.null_count:  # several objects in a value, or one in several
+            raise NotPlainError
+        return pa.StructArray.from_arrays(columns, fields=list(row.read))
+
+    def _one_by_one(self, values: pa.Array, numbers: Ints, errors: dict[int, str]) -> pa.RecordBatch:
+        rows = []
+        for number, value in zip(numbers.tolist(), values.to_pylist(), strict=True):
+            try:
+                rows.append(self._row(value))
+            except BadValueError as error:
+                errors[number] = str(error)
+        columns = [pa.array([each[field.name] for each in rows], field.type) for field in self.schema]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _row(self, value: bytes | None) -> dict[str, Any]:
+        if value is None:
+            if not self._nulls:
+                raise BadValueError("there's no value, and the schema has columns that can't be null")
+            return dict.fromkeys(self.schema.names)
+        if not value.strip():
             raise BadValueError("an empty value; a JSON object is wanted")
-        made: dict[str, Any] = self._make(parsed(text))
+        made: dict[str, Any] = self._make(parsed(value))
         return made
 
 
-class _Struct:
-    """A struct's fields, and how they are read."""
-
-    def __init__(self, schema: spark.StructType, times: TimeFormats, prefix: str = "") -> None:
-        names = [each.name.encode() for each in schema.fields]
-        for name in schema.names:
-            if schema.names.count(name) > 1:
-                raise FormatError(f"column {prefix}{name} is there twice")
-        self._names = np.frombuffer(b"".join(names) or b"\0", np.uint8)
-        self._ends = np.cumsum([0, *map(len, names)])
-        self._fields = [_Field(each.dataType, f"{prefix}{each.name}", times) for each in schema.fields]
-        self._kinds = np.array([each.kind for each in self._fields], np.int8)
-        ranges = [each.range for each in self._fields]
-        self._leasts = np.array([least for least, _ in ranges], np.int64)
-        self._mosts = np.array([most for _, most in ranges], np.int64)
-        self._required = [number for number, each in enumerate(schema.fields) if not each.nullable]
-
-    def read(self, data: Any, starts: Any, sizes: Any, wanted: Bools, doubtful: Bools) -> list[pa.Array]:
-        """The columns of rows, each one object; rows that need a closer look become doubtful."""
-        shape = len(self._fields), len(starts)
-        found = np.zeros(shape, np.uint8)
-        at, size = np.empty(shape, np.int32), np.empty(shape, np.int32)
-        longs, doubles = np.empty(shape, np.int64), np.empty(shape, np.float64)
-        kernels.read_objects(
-            data, starts, sizes, wanted, self._names, self._ends, self._kinds, self._leasts, self._mosts,
-            found, at, size, longs, doubles, doubtful,
-        )  # fmt: skip
-        for number in self._required:
-            doubtful |= wanted & (found[number] == 0)
-        found[:, doubtful] = 0
-        return [
-            field.column(data, found[number], at[number], size[number], longs[number], doubles[number], doubtful)
-            for number, field in enumerate(self._fields)
-        ]
+def _binary(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    return values if values.type == pa.binary() else values.cast(pa.binary())
 
 
-class _Field:
-    """Makes a column of what was found of a field."""
-
-    def __init__(self, kind: spark.DataType, name: str, times: TimeFormats) -> None:
-        self._arrow = arrow_type(kind, name)
-        self._make = maker(kind, times, name)
-        self.kind, self.range = _KINDS[type(kind)], _range(kind)
-        self._written: Written | None = None
-        if self.kind == kernels.TIMESTAMP and (times.of(name) or times.zone != "UTC"):
-            way = time_format(times, name)
-            if isinstance(way, Counted):
-                self.kind, self.range = kernels.EPOCH, (way.scale, LAST_US)
-            else:
-                self.kind, self._written = kernels.TEXT, way
-        self._inner = _Struct(kind, times, f"{name}.") if isinstance(kind, spark.StructType) else None
-        self._width = None if self.kind not in _WIDTHS else np.dtype(_WIDTHS[self.kind])
-        if self.kind == kernels.LONG:
-            self._width = np.dtype(f"int{BITS[type(kind)]}")
-
-    def column(
-        self, data: Any, found: Any, starts: Any, sizes: Any, longs: Any, doubles: Any, doubtful: Bools
-    ) -> pa.Array:
-        there = found != 0
-        if self.kind == kernels.EPOCH:
-            doubtful |= there & (longs < FIRST_US)
-        if self.kind == kernels.DOUBLE:
-            rough = np.flatnonzero(found == kernels.ROUGH)
-            if len(rough):
-                text = gathered(pa.string(), data, starts[rough], sizes[rough], np.ones(len(rough), np.bool_))
-                doubles[rough] = text.cast(pa.float64()).to_numpy(zero_copy_only=False)
-            single = pa.types.is_float32(self._arrow)
-            with np.errstate(over="ignore", invalid="ignore"):  # what isn't there may be any bits
-                return fixed(self._arrow, doubles.astype(np.float32) if single else doubles, there)
-        if self.kind == kernels.BOOLEAN:
-            return booleans((longs != 0) & there, there)
-        if self._width is not None:
-            return fixed(self._arrow, longs.astype(self._width, copy=False), there)
-        if self.kind == kernels.TEXT:
-            text = self._text(data, found, starts, sizes, there, doubtful)
-            if self._written is not None:
-                micros, bad = self._written.read(byte_column(text))
-                doubtful |= bad
-                return fixed(self._arrow, micros, there & ~bad)
-            return self._bytes(text, doubtful) if pa.types.is_binary(self._arrow) else text
-        if self.kind == kernels.DECIMAL:
-            return fixed(self._arrow, np.stack([longs, longs >> 63], axis=1), there)  # 128 bits, the low ones first
-        if self._inner is not None:
-            columns = self._inner.read(data, starts, np.where(there, sizes, 0), there, doubtful)
-            return pa.StructArray.from_arrays(columns, fields=list(self._arrow), mask=pa.array(~there))
-        return self._one_by_one(ByteColumn(data, starts, sizes, there), doubtful)
-
-    def _text(self, data: Any, found: Any, starts: Any, sizes: Any, there: Bools, doubtful: Bools) -> pa.Array:
-        if not (found == kernels.ROUGH).any():
-            return gathered(pa.string(), data, starts, sizes, there)
-        ends = np.empty(len(found) + 1, np.int32)
-        out = np.empty(int(sizes[there].sum(dtype=np.int64)), np.uint8)
-        unescape(data, starts, sizes, found, ends, out, doubtful)
-        there = there & ~doubtful
-        bits = pa.py_buffer(np.packbits(there, bitorder="little"))
-        return pa.Array.from_buffers(pa.string(), len(found), [bits, pa.py_buffer(ends), pa.py_buffer(out)])
-
-    def _bytes(self, texts: pa.Array, doubtful: Bools) -> pa.Array:
-        made: list[bytes | None] = []
-        for row, text in enumerate(texts.to_pylist()):
-            try:
-                made.append(None if text is None else base64.b64decode(text, validate=True))
-            except ValueError:
-                made.append(None)
-                doubtful[row] = True
-        return pa.array(made, pa.binary())
-
-    def _one_by_one(self, at: ByteColumn, doubtful: Bools) -> pa.Array:
-        made: list[Any] = [None] * len(at.there)
-        for row in np.flatnonzero(at.there).tolist():
-            try:
-                made[row] = self._make(parsed(at.value(row)))
-            except BadValueError:
-                doubtful[row] = True
-        return pa.array(made, self._arrow)
+def _content(values: pa.Array) -> pa.Buffer:
+    """All bytes of a column that begins with its buffer, checked to be UTF-8."""
+    _, offsets, content = values.buffers()
+    ends = np.frombuffer(offsets, np.int32)[[values.offset, values.offset + len(values)]]
+    pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(ends), content]).cast(pa.string())
+    return content.slice(int(ends[0]), int(ends[1] - ends[0]))
 
 
-_WIDTHS: Final = {
-    kernels.TIMESTAMP: "int64",
-    kernels.EPOCH: "int64",
-    kernels.WALL_CLOCK: "int64",
-    kernels.DATE: "int32",
-}
-
-
-def _range(kind: spark.DataType) -> tuple[int, int]:
-    """What the loops take as the least and the most: of decimals the scale, and so many digits as 64 bits hold."""
-    if isinstance(kind, spark.DecimalType):
-        return kind.scale, 10 ** min(kind.precision, 18) - 1
-    most = 2 ** (BITS.get(type(kind), 64) - 1) - 1
-    return -most - 1, most
-
-
-def _check_text(at: ByteColumn, doubtful: Bools) -> None:
-    """Make rows doubtful that aren't UTF-8."""
-    rows = len(at.starts)
-    if not rows:
-        return
-    first, last = int(at.starts[0]), int(at.starts[-1] + at.sizes[-1])
-    ends = pa.py_buffer(np.array([first, last], np.int32))
-    whole = pa.Array.from_buffers(pa.binary(), 1, [None, ends, pa.py_buffer(at.data)])
-    try:
-        # What is UTF-8 as a whole may be divided within a character, but not where an object begins and ends.
-        whole.cast(pa.string())
-    except pa.ArrowInvalid:
-        good = np.ones(rows, np.bool_)
-        is_text(at.data, at.starts, at.sizes, good)
-        doubtful |= at.there & ~good
+def _check_names(kind: spark.DataType, prefix: str = "") -> None:
+    """Raises FormatError if two columns, or two fields of a struct, have one name."""
+    if isinstance(kind, spark.ArrayType):
+        _check_names(kind.elementType, prefix)
+    elif isinstance(kind, spark.MapType):
+        _check_names(kind.valueType, prefix)
+    elif isinstance(kind, spark.StructType):
+        for each in kind.fields:
+            if kind.names.count(each.name) > 1:
+                raise FormatError(f"column {prefix}{each.name} is there twice")
+            _check_names(each.dataType, f"{prefix}{each.name}.")
