@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from kohort.cli import terminal
+from kohort.cli.data import record_path
+from kohort.extras import ARROW, MissingExtraError
 from kohort.testing import Broker
 
 from .client_topics import Topics
@@ -26,3 +29,17 @@ def topics() -> Iterator[Topics]:
 @pytest.fixture
 def topic(topics: Topics) -> str:
     return topics.create_one()
+
+
+@pytest.fixture(params=["columns", "rows"])
+def kohort_command(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How to start `kohort` in a process, with and without the extra `arrow`; in this one it's the same meanwhile."""
+    if request.param == "columns":
+        return [sys.executable, "-m", "kohort.cli"]
+
+    def missing(*_: object) -> None:
+        raise MissingExtraError
+
+    monkeypatch.setattr(record_path, "require", missing)
+    blocking = f"import sys; sys.modules.update(dict.fromkeys({ARROW})); from kohort.cli import main; main()"
+    return [sys.executable, "-c", blocking]

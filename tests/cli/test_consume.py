@@ -16,6 +16,7 @@ import pytest
 from .client_topics import Topics
 from .support import invoke
 
+both_paths = pytest.mark.usefixtures("kohort_command")
 TIME = 1_700_000_000_000
 
 
@@ -29,6 +30,7 @@ def consumed(topics: Topics, directory: Path, *arguments: str) -> bytes:
 # where it starts and stops
 
 
+@both_paths
 def test_all_up_to_now_then_what_is_new(topics: Topics, topic: str, tmp_path: Path) -> None:
     topics.write(topic, [b"one", b"", b"\xff", None])
     arguments = [topic, "--from-beginning", "--exit", "--group", "readers"]
@@ -47,6 +49,7 @@ def test_no_commit(topics: Topics, topic: str, tmp_path: Path) -> None:
     assert topics.committed("shy", topic) == -1001
 
 
+@both_paths
 @pytest.mark.parametrize(
     ("options", "found"),
     [
@@ -92,6 +95,7 @@ def test_partitions_topics_and_patterns(topics: Topics, tmp_path: Path) -> None:
     assert len(done.splitlines()) == 4
 
 
+@both_paths
 def test_what_a_group_has_cut_short_is_read_next(topics: Topics, topic: str, tmp_path: Path) -> None:
     topics.write(topic, [b"%d" % number for number in range(10)])
     arguments = [topic, "--from-beginning", "--group", "slow", "-n", "4"]
@@ -101,6 +105,7 @@ def test_what_a_group_has_cut_short_is_read_next(topics: Topics, topic: str, tmp
     assert consumed(topics, tmp_path, *arguments[:-2], "--exit") == b"8\n9\n"
 
 
+@both_paths
 def test_aborted_transactions(topics: Topics, topic: str, tmp_path: Path) -> None:
     topics.write(topic, [b"before"])
     topics.write_aborted(topic, [b"aborted"])
@@ -114,6 +119,7 @@ def test_aborted_transactions(topics: Topics, topic: str, tmp_path: Path) -> Non
 # what it writes
 
 
+@both_paths
 def test_text_with_more_than_values(topics: Topics, topic: str, tmp_path: Path) -> None:
     topics.write(topic, [b"v"], key=b"k", timestamp=TIME, headers=[("a", b"1"), ("b", b"2")])
     topics.write(topic, [None], timestamp=TIME)
@@ -133,6 +139,7 @@ def test_text_with_more_than_values(topics: Topics, topic: str, tmp_path: Path) 
         assert consumed(topics, tmp_path, *arguments, *options) == lines
 
 
+@both_paths
 def test_json_lines(topics: Topics, topic: str, tmp_path: Path) -> None:
     topics.write(topic, [b'"\xc3\xbc\n\\"'], key=b"k", timestamp=TIME, headers=[("a", b"1")])
     topics.write(topic, [b"\xff"], timestamp=TIME)
@@ -167,6 +174,7 @@ def test_parquet(topics: Topics, topic: str, tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "out").num_rows == 0
 
 
+@both_paths
 def test_many_records(topics: Topics, topic: str, tmp_path: Path) -> None:
     values = [b"%d" % number * 3 for number in range(200_000)]
     topics.write(topic, values[:100_000])
@@ -222,14 +230,17 @@ def test_what_isnt_there(topics: Topics, topic: str, tmp_path: Path) -> None:
 # as a process
 
 
-def started(topics: Topics, *arguments: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "kohort.cli", "consume", *arguments, "-b", topics.bootstrap]
+KOHORT = [sys.executable, "-m", "kohort.cli"]
+
+
+def started(topics: Topics, *arguments: str, kohort: list[str] = KOHORT) -> subprocess.Popen[bytes]:
+    command = [*kohort, "consume", *arguments, "-b", topics.bootstrap]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def test_it_follows_and_sigterm_commits_what_was_written(topics: Topics, topic: str) -> None:
+def test_it_follows_and_sigterm_commits_what_was_written(topics: Topics, topic: str, kohort_command: list[str]) -> None:
     topics.write(topic, [b"one"])
-    with started(topics, topic, "--from-beginning", "--group", "followers") as process:
+    with started(topics, topic, "--from-beginning", "--group", "followers", kohort=kohort_command) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"one\n"
         topics.write(topic, [b"two"])
@@ -263,9 +274,11 @@ def test_a_reader_that_goes_while_nothing_comes_ends_it_too(topics: Topics, topi
     assert topics.committed("idle", topic) == 1
 
 
-def test_sigterm_while_nobody_reads_commits_nothing_that_wasnt_written(topics: Topics, topic: str) -> None:
+def test_sigterm_while_nobody_reads_commits_nothing_that_wasnt_written(
+    topics: Topics, topic: str, kohort_command: list[str]
+) -> None:
     topics.write(topic, [b"%0100d" % number for number in range(50_000)])
-    with started(topics, topic, "--from-beginning", "--group", "stuck", "-q") as process:
+    with started(topics, topic, "--from-beginning", "--group", "stuck", "-q", kohort=kohort_command) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
         time.sleep(0.5)  # the pipe is full by now, or will be: either way all that counts is what follows

@@ -18,6 +18,8 @@ import pytest
 from .client_topics import Topics
 from .support import invoke
 
+both_paths = pytest.mark.usefixtures("kohort_command")
+
 
 def produced(topics: Topics, topic: str, file: Path, data: bytes, *arguments: str) -> list[tuple[Any, ...]]:
     """Keys and values that came of a file."""
@@ -30,17 +32,20 @@ def produced(topics: Topics, topic: str, file: Path, data: bytes, *arguments: st
 # formats
 
 
+@both_paths
 def test_a_record_a_line(topics: Topics, topic: str, tmp_path: Path) -> None:
     found = produced(topics, topic, tmp_path / "lines", b"one\n\n\xff two\r\nthree")
     assert found == [(None, b"one"), (None, b""), (None, b"\xff two\r"), (None, b"three")]
 
 
+@both_paths
 def test_lines_with_keys_and_nulls(topics: Topics, topic: str, tmp_path: Path) -> None:
     data = b"a::1\nb::2::3\nc::NULL\nNULL::4\n"
     found = produced(topics, topic, tmp_path / "lines", data, "--key-separator", "::", "--null", "NULL", "-p", "0")
     assert found == [(b"a", b"1"), (b"b", b"2::3"), (b"c", None), (None, b"4")]
 
 
+@both_paths
 def test_json_lines_are_sent_as_they_are(topics: Topics, topic: str, tmp_path: Path) -> None:
     data = b'{"id": 7, "x":1}\n\n{"id":"b"}\r\n{"x":2}\n'
     found = produced(topics, topic, tmp_path / "lines", data, "--format", "json", "--key", "id", "-p", "0")
@@ -68,6 +73,7 @@ def test_parquet_rows_become_objects(topics: Topics, topic: str, tmp_path: Path)
     assert found == [(b"1", b'{"id":1,"tags":["a"]}'), (b"2", b'{"id":2,"tags":null}')]
 
 
+@both_paths
 def test_whole_records(topics: Topics, topic: str, tmp_path: Path) -> None:
     data = (
         b'{"topic":"other","offset":9,"timestamp":1700000000123,"key":"k","value":"/w==","value_encoding":"base64",'
@@ -84,6 +90,7 @@ def test_whole_records(topics: Topics, topic: str, tmp_path: Path) -> None:
 # options
 
 
+@both_paths
 def test_where_to_and_with_what(topics: Topics, tmp_path: Path) -> None:
     topic = topics.create_one(partitions=3)
     (tmp_path / "a").write_text("1\n2\n")
@@ -99,6 +106,7 @@ def test_where_to_and_with_what(topics: Topics, tmp_path: Path) -> None:
     ]
 
 
+@both_paths
 def test_many_records_keep_their_order(topics: Topics, topic: str, tmp_path: Path) -> None:
     lines = [b"%d" % number * 3 for number in range(300_000)]
     found = produced(topics, topic, tmp_path / "many", b"\n".join(lines))
@@ -145,6 +153,7 @@ def test_settings_out_of_a_file(topics: Topics, topic: str, tmp_path: Path) -> N
 # broken input
 
 
+@both_paths
 @pytest.mark.parametrize(
     ("options", "data", "complaint", "sent"),
     [
@@ -171,11 +180,34 @@ def test_broken_input_is_named_and_what_came_before_is_sent(
     assert len(topics.read(topic)) == sent
 
 
+@both_paths
+def test_what_is_too_large_is_refused_and_what_came_before_is_counted(
+    topics: Topics, topic: str, tmp_path: Path
+) -> None:
+    (tmp_path / "small").write_bytes(b"one\n")
+    (tmp_path / "large").write_bytes(b"%02000000d\n" % 1)
+    done = invoke("produce", topic, str(tmp_path / "small"), str(tmp_path / "large"), servers=topics.bootstrap)
+    assert done.exit_code == 1
+    assert "max_request_size" in done.stderr
+    assert "(1 records were sent, and stay sent)" in done.stderr
+    assert [record.value for record in topics.read(topic)] == [b"one"]
+
+
+@pytest.mark.parametrize("kohort_command", ["rows"], indirect=True)
+@both_paths
+def test_rows_before_one_that_is_too_large_are_counted(topics: Topics, topic: str, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"one\n%02000000d\ntwo\n" % 1)
+    done = invoke("produce", topic, str(tmp_path / "a"), servers=topics.bootstrap)
+    assert "(1 records were sent, and stay sent)" in done.stderr
+    assert [record.value for record in topics.read(topic)] == [b"one"]
+
+
 def test_files_that_cant_be_read(topics: Topics, topic: str, tmp_path: Path) -> None:
     assert "No such file" in invoke("produce", topic, str(tmp_path / "absent"), servers=topics.bootstrap).stderr
     assert "is a directory" in invoke("produce", topic, str(tmp_path), servers=topics.bootstrap).stderr
 
 
+@both_paths
 def test_there_is_no_such_partition(topics: Topics, topic: str, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("1\n")
     done = invoke("produce", topic, str(tmp_path / "a"), "--partition", "7", servers=topics.bootstrap)
@@ -186,13 +218,15 @@ def test_there_is_no_such_partition(topics: Topics, topic: str, tmp_path: Path) 
 # standard input
 
 
-def started(topics: Topics, topic: str, *arguments: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "kohort.cli", "produce", topic, *arguments, "-b", topics.bootstrap]
+def started(topics: Topics, topic: str, kohort: list[str]) -> subprocess.Popen[bytes]:
+    command = [*kohort, "produce", topic, "-b", topics.bootstrap]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def test_a_pipe_is_sent_as_it_comes_and_sigterm_says_how_far_it_was(topics: Topics, topic: str) -> None:
-    with started(topics, topic) as process:
+def test_a_pipe_is_sent_as_it_comes_and_sigterm_says_how_far_it_was(
+    topics: Topics, topic: str, kohort_command: list[str]
+) -> None:
+    with started(topics, topic, kohort_command) as process:
         assert process.stdin is not None
         process.stdin.write(b"one\ntwo\nhal")
         process.stdin.flush()

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kohort.cli.data.columns import content
 from kohort.protocol.records.arrow import RECORD_SCHEMA
 
 if TYPE_CHECKING:
@@ -35,7 +34,8 @@ class ColumnBlock:
         return ColumnBlock(self.batch[rows])
 
     def size(self) -> int:
-        return sum(len(content(self.batch.column(name))) for name in self._names("key", "value"))
+        lengths = [pc.binary_length(self.batch.column(name)) for name in self._names("key", "value")]
+        return sum(pc.sum(column).as_py() or 0 for column in lengths)
 
     def with_nulls(self, marker: bytes) -> ColumnBlock:
         batch = self.batch

@@ -1,4 +1,4 @@
-"""Reading lines: a record a line."""
+"""Reading lines into columns: a record a line."""
 
 from __future__ import annotations
 

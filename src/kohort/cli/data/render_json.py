@@ -1,4 +1,4 @@
-"""Writing records as JSON lines, a whole batch at once."""
+"""Writing columns as JSON lines, a whole batch at once."""
 
 from __future__ import annotations
 
