@@ -67,7 +67,7 @@ class Step:
         records: appended atomically, then replayed, in this order.
         answers: given when the records are in the log.
         failed: gives the step to take instead if the append failed, from an error that clients understand
-            (`append_error`); None where no answer depends on it.
+            (`append_error`); None where no answer depends on it. Also called if the sync failed after `apply`.
         producer: producer id and epoch, if the records belong to a transaction: they are appended as its batch.
         apply: changes soft state, which no records tell; called once the records are replayed.
     """

@@ -15,7 +15,7 @@ from kohort.coordinator.step import Client, Step
 from kohort.coordinator.streams.settings import StreamsSettings
 from kohort.protocol.errors import ErrorCode
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
-from tests.coordinator.streams.driver import CLIENT, GROUP, App, Driver, joined, stateful
+from tests.coordinator.streams.driver import CLIENT, GROUP, App, Driver, joined, reconcile, stateful
 from tests.coordinator.streams.snapshots import snapshot
 from tests.coordinator.streams.test_groups_model import Groups
 
@@ -126,6 +126,22 @@ def test_a_change_of_topics_is_noticed_by_the_next_heartbeat_if_the_record_of_it
     app.beat()
     app.full()
     assert len(app.have()) == 5
+
+
+def test_a_placement_that_is_out_of_date_is_dropped_though_a_change_of_topics_could_not_be_stored() -> None:
+    driver = Driver(elsewhere=True)
+    apps = [App(driver, "m1"), App(driver, "m2")]
+    for app in apps:
+        app.join()
+    driver.append_error = ERROR
+    driver.topic("in", 5)
+    driver.append_error = None
+    driver.finish()
+    assert not driver.jobs
+    apps[0].beat()
+    driver.finish()
+    reconcile(*apps)
+    assert sum(len(app.have()) for app in apps) == 5
 
 
 def test_a_group_whose_first_join_could_not_be_stored_does_not_exist() -> None:

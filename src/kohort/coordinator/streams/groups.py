@@ -250,7 +250,7 @@ class StreamsGroups:
         draft.apply(group)
 
     def _failed(self, draft: Draft, reply: Reply | None, code: ErrorCode) -> Step:
-        """Records couldn't be appended, so nothing has changed."""
+        """Records couldn't be appended, so nothing has changed; or not be synced, so the log is offline."""
         self._timed.pop(draft.group.group_id, None)
         log.error("records could not be stored group=%s error=%s", draft.group.group_id, code.name)
         if reply is None:

@@ -34,7 +34,8 @@ class TargetUpdater:
         if draft.assignment_epoch == draft.epoch or draft.soft.delayed or not draft.members():
             return
         configured = draft.soft.configured
-        assert configured is not None, "changes are detected before the epoch is bumped"
+        if configured is None:
+            return  # a change of topics couldn't be recorded; the next heartbeat detects it
         if not configured.ready:
             draft.put_targets({})
         elif draft.soft.job is None:

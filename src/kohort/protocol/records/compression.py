@@ -62,8 +62,9 @@ def decompress(codec: Compression, data: Buffer, limit: int) -> Buffer:
         return _decompress_snappy(bytes(data), limit)
     if not len(data):
         return b""
-    # Tried in growing buffers, so that memory depends on the data, not the limit.
-    size = max(_FIRST_BUFFER, 8 * len(data))
+    # Tried in growing buffers, so that memory depends on the data, not the limit. A buffer is filled with zeros first,
+    # so one that is much too large takes longer than the decompression.
+    size = max(_FIRST_BUFFER, 4 * len(data))
     while (expanded := _decompress_into(codec, data, min(size, limit))) is None:
         if size >= limit:
             raise ExpansionError(f"{codec.name.lower()} expands to more than {limit} bytes")
