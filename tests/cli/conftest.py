@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kohort import extras
 from kohort.cli import terminal
 from kohort.testing import Broker
 
@@ -26,3 +27,11 @@ def topics() -> Iterator[Topics]:
 @pytest.fixture
 def topic(topics: Topics) -> str:
     return topics.create_one()
+
+
+@pytest.fixture(params=["columns", "rows"])
+def record_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How records go between client and files, in this process: with the extra `arrow`, or as without it."""
+    if request.param == "rows":
+        monkeypatch.setattr(extras, "find_spec", lambda package: None)
+    return str(request.param)

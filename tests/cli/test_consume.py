@@ -29,6 +29,7 @@ def consumed(topics: Topics, directory: Path, *arguments: str) -> bytes:
 # where it starts and stops
 
 
+@pytest.mark.usefixtures("record_path")
 def test_all_up_to_now_then_what_is_new(topics: Topics, topic: str, tmp_path: Path) -> None:
     topics.write(topic, [b"one", b"", b"\xff", None])
     arguments = [topic, "--from-beginning", "--exit", "--group", "readers"]
@@ -47,6 +48,7 @@ def test_no_commit(topics: Topics, topic: str, tmp_path: Path) -> None:
     assert topics.committed("shy", topic) == -1001
 
 
+@pytest.mark.usefixtures("record_path")
 @pytest.mark.parametrize(
     ("options", "found"),
     [
@@ -92,6 +94,7 @@ def test_partitions_topics_and_patterns(topics: Topics, tmp_path: Path) -> None:
     assert len(done.splitlines()) == 4
 
 
+@pytest.mark.usefixtures("record_path")
 def test_what_a_group_has_cut_short_is_read_next(topics: Topics, topic: str, tmp_path: Path) -> None:
     topics.write(topic, [b"%d" % number for number in range(10)])
     arguments = [topic, "--from-beginning", "--group", "slow", "-n", "4"]
@@ -101,6 +104,7 @@ def test_what_a_group_has_cut_short_is_read_next(topics: Topics, topic: str, tmp
     assert consumed(topics, tmp_path, *arguments[:-2], "--exit") == b"8\n9\n"
 
 
+@pytest.mark.usefixtures("record_path")
 def test_aborted_transactions(topics: Topics, topic: str, tmp_path: Path) -> None:
     topics.write(topic, [b"before"])
     topics.write_aborted(topic, [b"aborted"])
@@ -114,6 +118,7 @@ def test_aborted_transactions(topics: Topics, topic: str, tmp_path: Path) -> Non
 # what it writes
 
 
+@pytest.mark.usefixtures("record_path")
 def test_text_with_more_than_values(topics: Topics, topic: str, tmp_path: Path) -> None:
     topics.write(topic, [b"v"], key=b"k", timestamp=TIME, headers=[("a", b"1"), ("b", b"2")])
     topics.write(topic, [None], timestamp=TIME)
@@ -133,6 +138,7 @@ def test_text_with_more_than_values(topics: Topics, topic: str, tmp_path: Path) 
         assert consumed(topics, tmp_path, *arguments, *options) == lines
 
 
+@pytest.mark.usefixtures("record_path")
 def test_json_lines(topics: Topics, topic: str, tmp_path: Path) -> None:
     topics.write(topic, [b'"\xc3\xbc\n\\"'], key=b"k", timestamp=TIME, headers=[("a", b"1")])
     topics.write(topic, [b"\xff"], timestamp=TIME)
@@ -167,6 +173,7 @@ def test_parquet(topics: Topics, topic: str, tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "out").num_rows == 0
 
 
+@pytest.mark.usefixtures("record_path")
 def test_many_records(topics: Topics, topic: str, tmp_path: Path) -> None:
     values = [b"%d" % number * 3 for number in range(200_000)]
     topics.write(topic, values[:100_000])

@@ -30,17 +30,20 @@ def produced(topics: Topics, topic: str, file: Path, data: bytes, *arguments: st
 # formats
 
 
+@pytest.mark.usefixtures("record_path")
 def test_a_record_a_line(topics: Topics, topic: str, tmp_path: Path) -> None:
     found = produced(topics, topic, tmp_path / "lines", b"one\n\n\xff two\r\nthree")
     assert found == [(None, b"one"), (None, b""), (None, b"\xff two\r"), (None, b"three")]
 
 
+@pytest.mark.usefixtures("record_path")
 def test_lines_with_keys_and_nulls(topics: Topics, topic: str, tmp_path: Path) -> None:
     data = b"a::1\nb::2::3\nc::NULL\nNULL::4\n"
     found = produced(topics, topic, tmp_path / "lines", data, "--key-separator", "::", "--null", "NULL", "-p", "0")
     assert found == [(b"a", b"1"), (b"b", b"2::3"), (b"c", None), (None, b"4")]
 
 
+@pytest.mark.usefixtures("record_path")
 def test_json_lines_are_sent_as_they_are(topics: Topics, topic: str, tmp_path: Path) -> None:
     data = b'{"id": 7, "x":1}\n\n{"id":"b"}\r\n{"x":2}\n'
     found = produced(topics, topic, tmp_path / "lines", data, "--format", "json", "--key", "id", "-p", "0")
@@ -68,6 +71,7 @@ def test_parquet_rows_become_objects(topics: Topics, topic: str, tmp_path: Path)
     assert found == [(b"1", b'{"id":1,"tags":["a"]}'), (b"2", b'{"id":2,"tags":null}')]
 
 
+@pytest.mark.usefixtures("record_path")
 def test_whole_records(topics: Topics, topic: str, tmp_path: Path) -> None:
     data = (
         b'{"topic":"other","offset":9,"timestamp":1700000000123,"key":"k","value":"/w==","value_encoding":"base64",'
@@ -84,6 +88,7 @@ def test_whole_records(topics: Topics, topic: str, tmp_path: Path) -> None:
 # options
 
 
+@pytest.mark.usefixtures("record_path")
 def test_where_to_and_with_what(topics: Topics, tmp_path: Path) -> None:
     topic = topics.create_one(partitions=3)
     (tmp_path / "a").write_text("1\n2\n")
@@ -99,6 +104,7 @@ def test_where_to_and_with_what(topics: Topics, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.usefixtures("record_path")
 def test_many_records_keep_their_order(topics: Topics, topic: str, tmp_path: Path) -> None:
     lines = [b"%d" % number * 3 for number in range(300_000)]
     found = produced(topics, topic, tmp_path / "many", b"\n".join(lines))
@@ -176,6 +182,7 @@ def test_files_that_cant_be_read(topics: Topics, topic: str, tmp_path: Path) -> 
     assert "is a directory" in invoke("produce", topic, str(tmp_path), servers=topics.bootstrap).stderr
 
 
+@pytest.mark.usefixtures("record_path")
 def test_there_is_no_such_partition(topics: Topics, topic: str, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("1\n")
     done = invoke("produce", topic, str(tmp_path / "a"), "--partition", "7", servers=topics.bootstrap)
