@@ -16,7 +16,7 @@ import kohort
 from tests.environments import EXTRAS, FIRST_TEST, Environment, build_wheel
 from tests.tools import JAVA
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a gigabyte comes from the package index
 
 LARGEST = {"": 60, "arrow": 600, "placement": 420, "spark": 1800}
 """Megabytes on disk."""
@@ -78,6 +78,9 @@ with BrokerProcess() as broker:
 """
 
 GROUP = '{subtopologies: {"0": {partitions: 6, state_stores: 2}}, members: {m1: {active: {"0": 0-5}}, m2: {}}}'
+GROUP_AS_JSON = json.dumps(
+    {"subtopologies": {"0": {"partitions": 6, "state_stores": 2}}, "members": {"m": {}, "n": {}}}
+)
 
 APPLICATION = """
 from pyspark.sql import SparkSession
@@ -116,6 +119,9 @@ def test_the_base_serves_reads_and_writes_and_has_a_fixture(installed: Environme
 
     assert installed.run("kohort", "--version") == f"kohort {kohort.__version__}\n"
     assert installed.run("python", "-c", CLIENT) == "b'alice' b'two teapots'\n"
+
+    (installed.directory / "group.json").write_text(GROUP_AS_JSON)
+    assert "Placed by optimal" in installed.run("kohort", "place", "group.json")  # a small one, without OR-Tools
 
     installed.install("pytest")
     (tmp_path / "test_orders.py").write_text(FIRST_TEST)

@@ -54,6 +54,32 @@ def test_a_record_that_does_not_encode_is_an_error_for_who_asked(with_server: Ru
     with_server(test)
 
 
+def test_soft_state_is_applied_after_the_records_and_before_the_answers_if_they_are_in_the_log(
+    with_server: Run,
+) -> None:
+    async def test(server: Server) -> None:
+        groups = server.broker.groups
+        groups.start()
+        happened: list[object] = []
+        entry = groups.entry("g")
+
+        def step(*records: Record) -> Step:
+            return Step(
+                list(records),
+                [Answer(happened.append, "answered")],
+                failed=lambda code: Step(answers=[Answer(happened.append, code)]),
+                apply=lambda: happened.append(entry.shard.offsets.committed("g", "t", 0) is not None),
+            )
+
+        value = OffsetCommitValue(offset=1)
+        groups.perform(entry, step(Record(OffsetCommitKey(group="g" * 40_000, topic="t"), value)))
+        groups.perform(entry, step())
+        groups.perform(entry, step(Record(OffsetCommitKey(group="g", topic="t"), value)))
+        assert happened == [ErrorCode.UNKNOWN_SERVER_ERROR, False, "answered", True, "answered"]
+
+    with_server(test)
+
+
 def test_keys_of_coordinators_are_noted_within_bounds(with_server: Run) -> None:
     async def test(server: Server) -> None:
         groups = server.broker.groups

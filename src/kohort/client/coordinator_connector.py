@@ -16,7 +16,7 @@ from kohort.client.errors import (
     UnsupportedError,
     kafka_error,
 )
-from kohort.client.group_offsets import GroupOffsets
+from kohort.client.member_offsets import MemberOffsets
 from kohort.client.membership.classic_group_protocol import ClassicGroupProtocol
 from kohort.client.membership.consumer_group_protocol import ConsumerGroupProtocol, unsupported
 from kohort.client.membership.delegate import Delegate
@@ -79,7 +79,7 @@ class CoordinatorConnector:
             else ConsumerGroupProtocol(settings, cluster.info, str(uuid4()))
         )
         self._machine = MemberStateMachine(settings, self._protocol)
-        self._offsets = GroupOffsets(cluster, settings, self, self._offsets_purpose)
+        self._offsets = MemberOffsets(cluster, settings, self, self._offsets_purpose)
         self._loop = asyncio.get_running_loop()
         self._connection: Connection | None = None
         self._backoff = cluster.backoff()
@@ -191,7 +191,7 @@ class CoordinatorConnector:
         """
         return await self._offsets.committed(partitions, timeout_ms)
 
-    # For `GroupOffsets` ---------------------------------------------------------------------------------------------
+    # For `MemberOffsets` ---------------------------------------------------------------------------------------------
 
     def holds(self, partitions: Collection[TopicPartition]) -> bool:
         """Whether the member owns these partitions, or is no member and may commit for any."""

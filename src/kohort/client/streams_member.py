@@ -19,8 +19,8 @@ from kohort.client.errors import (
     RequestTimeoutError,
     UnsupportedError,
 )
-from kohort.client.group_offsets import GroupOffsets
 from kohort.client.lifecycle import Lifecycle
+from kohort.client.member_offsets import MemberOffsets
 from kohort.client.membership.settings import MembershipSettings
 from kohort.client.server_cluster_info import CoordinatorKind
 from kohort.client.streams.committing_member import CommittingStreamsMember
@@ -119,7 +119,7 @@ class StreamsMember(Lifecycle):
             rebalance_timeout_ms=rebalance_timeout_ms,
         )
         self._membership = StreamsMembershipManager(settings, self._cluster.backoff(), leave_within_ms=_LEAVE_WITHIN_MS)
-        self._offsets = GroupOffsets(
+        self._offsets = MemberOffsets(
             self._cluster,
             MembershipSettings(
                 group_id=group_id,

@@ -9,7 +9,7 @@ import pytest
 
 from kohort.coordinator.streams.results import HeartbeatResult
 from kohort.protocol.messages.streams_group_heartbeat import Endpoint, KeyValue, TaskOffset
-from tests.coordinator.streams.driver import CLIENT, App, Driver, joined, stateful
+from tests.coordinator.streams.driver import CLIENT, GROUP, App, Driver, joined, stateful
 
 SESSION = 45_000
 
@@ -65,7 +65,10 @@ def test_whatever_a_member_says_is_heard(fields: dict[str, Any]) -> None:
     assert driver.result is not first
 
 
-@pytest.mark.parametrize("client", [CLIENT._replace(host="10.0.0.2"), CLIENT._replace(client_id="other")])
+@pytest.mark.parametrize(
+    "client",
+    [CLIENT._replace(host="10.0.0.2"), CLIENT._replace(client_id="other"), CLIENT._replace(version=1)],
+)
 def test_another_client_is_noticed(client: Any) -> None:
     driver = Driver()
     (app,) = joined(driver, ["m1"])
@@ -114,6 +117,29 @@ def test_a_member_that_waits_for_others_is_quiet_until_they_move() -> None:
     first.full()
     second.beat()
     assert len(second.have()) == 2
+
+
+def test_task_offsets_that_move_nothing_are_no_news_for_others() -> None:
+    driver = Driver({"in": 4, f"{GROUP}-store-0-changelog": 4})
+    first, second = joined(driver, ["m1", "m2"], stateful(), reports=True)
+    result = cached(driver, first)
+    second.offsets = dict.fromkeys(second.tasks, 5)
+    second.report()
+    assert driver.group.soft.offsets.offsets_of("m2")
+    first.beat()
+    assert driver.result is result
+
+
+def test_the_end_of_the_initial_rebalance_delay_is_noticed() -> None:
+    driver = Driver()
+    driver.configure(initial_rebalance_delay_ms=3_000)
+    app = App(driver, "m1")
+    app.join()
+    result = cached(driver, app)
+    driver.sleep(3_000)
+    app.beat()
+    assert driver.result is not result
+    assert len(app.have()) == 4
 
 
 def test_while_internal_topics_are_missing_no_heartbeat_is_quiet() -> None:

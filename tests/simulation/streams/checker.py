@@ -232,7 +232,7 @@ class Checker:
             session.watched = False
             if self._latest(group_id, member_id, session) > now:
                 self._watch(group_id, member_id, session)
-            elif self.world.up and not self.world.failed_appends:
+            elif self.world.up and not self.world.counts["failed appends"]:
                 last = session.last_heartbeat - self.world.start
                 self.fail(group_id, f"{member_id}, whose last heartbeat was at {last}, is there still")
 
@@ -357,7 +357,7 @@ class Checker:
             expired = now >= session.last_heartbeat + self.world.settings_of(group.group_id).session_timeout_ms
             timeout = self.world.rebalance_timeouts[member_id]
             late = session.revocation_told is not None and now >= session.revocation_told[0] + timeout
-            legal = expired or late or self.world.failed_appends > 0
+            legal = expired or late
         elif cause.member_id == member_id:
             legal = cause.member_epoch < 0
         else:

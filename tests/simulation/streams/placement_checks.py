@@ -66,11 +66,10 @@ class PlacementChecks:
     def stepped(self) -> None:
         """The step that asked for jobs is in the log: were they asked for with what the log says?"""
         asked, self._asked = self._asked, []
-        if not self.world.failed_appends:
-            for each in asked:
-                self._check_subtopologies(each)
-                self._check_members(each)
-                self._check_lags(each)
+        for each in asked:
+            self._check_subtopologies(each)
+            self._check_members(each)
+            self._check_lags(each)
         solved, self._solved = self._solved, []
         for job, placement in solved:
             self._check_placement(job, placement)

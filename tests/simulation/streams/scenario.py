@@ -87,7 +87,7 @@ class Scenario:
             "configure": 1,
             "delete": 0.5,
             "restart": 1,
-            "append": rng.choice([0, 0, 0, 1]),
+            "append": rng.choice([0, 0, 1, 3]),
             "shut down": 0.3,
             "remove": 1,
         }

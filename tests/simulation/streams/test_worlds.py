@@ -16,6 +16,7 @@ SEEDS = [11, *(pytest.param(first, marks=pytest.mark.long) for first in (16, 21)
 def test_small_worlds(first: int) -> None:
     total = sum((simulate(seed, SIZES["small"]) for seed in range(first, first + CHUNK)), Counter[str]())
     assert total["heartbeats"] > 1_000 * CHUNK and total["targets"] > 50 * CHUNK and total["moved"] > 0
+    assert total["failed appends"] > 0
 
 
 @pytest.mark.long

@@ -20,6 +20,7 @@ from kohort.protocol.messages.offset_commit import OffsetCommitRequest
 from kohort.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse
 from kohort.protocol.stored import OFFSETS_TOPIC, record_type
 from kohort.streams.tasks import TaskId
+from tests.coordinator.streams.snapshots import snapshot
 from tests.simulation.books import InvariantError
 from tests.simulation.coordinator_world import START, CoordinatorWorld
 from tests.simulation.streams.application import Application
@@ -93,7 +94,6 @@ class StreamsWorld(CoordinatorWorld):
         self.fatal: Callable[[Member, ErrorCode, str | None], None] = unexpected
         self.on_run: Callable[[str, TaskId, int], None] = lambda group_id, task, change: None
         self.append_error: ErrorCode | None = None
-        self.failed_appends = 0
         self.commits = 0.02
         self.thorough = (
             1  # every how many steps live and replayed state are compared; with more, what is slow is left out
@@ -220,8 +220,11 @@ class StreamsWorld(CoordinatorWorld):
                 self._create_internal(result.missing_topics)
 
         expected = self.checker.verdict(request)
+        before, failed = None if self.append_error is None else snapshot(self.shard), self.counts["failed appends"]
         step = self.shard.streams.heartbeat(request, member.client, self.now, reply)
         self.perform(step, request)
+        if self.counts["failed appends"] > failed and before != snapshot(self.shard):
+            raise InvariantError(f"records couldn't be appended, and yet something has changed: {request}")
         if len(answers) != 1:
             raise InvariantError(f"answered {len(answers)} times: {request}")
         code = ErrorCode(answers[0].error_code)
@@ -309,7 +312,7 @@ class StreamsWorld(CoordinatorWorld):
         """Do what the coordinator decided, because of a heartbeat or by itself: append, replay, apply, answer."""
         if step.records and self.append_error is not None:
             self.note("not appended", self.append_error)
-            self.failed_appends += 1
+            self.counts["failed appends"] += 1
             self.placement_checks.failed()
             if step.failed is not None:
                 self.perform(step.failed(append_error(self.append_error)))

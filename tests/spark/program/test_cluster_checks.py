@@ -26,11 +26,11 @@ _names = (f"checked{number}" for number in itertools.count())
 
 
 def with_admin(broker: Broker, test: Callable[[Admin, str], Awaitable[None]]) -> None:
-    async def with_admin() -> None:
+    async def main() -> None:
         async with Admin(broker.bootstrap_servers) as admin:
             await test(admin, next(_names))
 
-    asyncio.run(with_admin())
+    asyncio.run(main())
 
 
 async def create(admin: Admin, name: str, *, airlines: int = 2) -> Program:

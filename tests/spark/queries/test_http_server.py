@@ -31,11 +31,11 @@ def http_response(body: bytes) -> bytes:
 
 
 def with_query_servers(test: Callable[[Instances], Awaitable[None]], count: int = 2, timeout_ms: int = 10_000) -> None:
-    async def with_instances() -> None:
+    async def main() -> None:
         async with Instances(count, timeout_ms) as instances:
             await test(instances)
 
-    asyncio.run(with_instances())
+    asyncio.run(main())
 
 
 def test_the_owner_answers() -> None:

@@ -1,4 +1,4 @@
-"""A streams member as `kohort.client.group_offsets` needs it to commit its offsets."""
+"""A streams member as `kohort.client.member_offsets` needs it to commit its offsets."""
 
 from __future__ import annotations
 

@@ -34,8 +34,9 @@ _NO_ASSIGNMENT: Final[CurrentAssignment[TaskId, Role]] = CurrentAssignment()
 
 
 class Draft:
-    """A group with changes that aren't made yet. Each change adds the record that makes it so; or it is one of soft
-    state, which is applied when the records are replayed.
+    """A group with changes that aren't made yet.
+
+    A change that is to be in the log adds the record that makes it so; `apply` makes the others.
 
     Attributes:
         records: the records of the changes, in order.

@@ -64,6 +64,6 @@ class StreamsGroup(ModernGroup[StreamsMetadata, TaskId, Role]):
         return {} if self.topology is None else self.topology.readers
 
     def put_soft(self, soft: SoftState) -> None:
-        if soft != self.soft:
+        if soft is not self.soft and soft != self.soft:
             self.bump_revision()
         self.soft = soft

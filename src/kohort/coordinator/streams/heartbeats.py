@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from kohort.coordinator.modern.current_assignment import CurrentAssignment
 from kohort.coordinator.modern.epochs import JOIN_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
@@ -40,8 +40,7 @@ _PLACEMENT_DELAY_MS: Final = 50
 """Time after a member is gone in which others may leave as well, before tasks are placed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Heartbeat:
+class _Heartbeat(NamedTuple):
     """A heartbeat of a member that joins or stays.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""A group's committed offsets: OffsetCommit and OffsetFetch at the coordinator, with retries."""
+"""The offsets that a member commits: OffsetCommit and OffsetFetch at the coordinator, with retries."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kohort.client.cluster import Cluster
     from kohort.client.connection import Connection
 
-__all__ = ["CommittingMember", "GroupOffsets"]
+__all__ = ["CommittingMember", "MemberOffsets"]
 
 _NOT_COORDINATOR: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 _RETRIED: Final = frozenset(
@@ -63,7 +63,7 @@ _GROUP_ERRORS: Final = frozenset(
 
 
 class CommittingMember(Protocol):
-    """The member that commits, as `GroupOffsets` needs it."""
+    """The member that commits, as `MemberOffsets` needs it."""
 
     def group_metadata(self) -> GroupMetadata:
         """Its id and generation or epoch now."""
@@ -75,8 +75,8 @@ class CommittingMember(Protocol):
         """Waits for the coordinator's next response; returns whether the generation or epoch is another then."""
 
 
-class GroupOffsets:
-    """Commits and looks up the offsets of one group.
+class MemberOffsets:
+    """Commits and looks up the offsets of a member's group.
 
     Args:
         cluster: started.
