@@ -83,6 +83,11 @@ def test_commands_say_what_they_need(
     assert (ran.returncode, ran.stdout, ran.stderr) == (1, "", f"error: {said}\n")
 
 
+def test_the_page_on_extras_shows_an_error_that_there_is() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "install.md").read_text()
+    assert f"error: kohort consume --format parquet needs {ARROW}\n" in page
+
+
 def test_a_group_is_not_written_as_yaml_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from kohort.cli.placing.group_text import group_as_json, group_as_yaml
     from kohort.coordinator.placement import Group

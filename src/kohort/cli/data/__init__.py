@@ -1,1 +1,1 @@
-"""Records from files and into files, as Arrow tables: the parts of `kohort produce` and `kohort consume`."""
+"""Records from files and into files, by columns or rows: the parts of `kohort produce` and `kohort consume`."""
